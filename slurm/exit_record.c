@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * RUNDIR/exit.json. srun returns the highest status of its tasks, so the 137 of
- * a killed rank hides the 76 of the other ranks. The record tells which rank
- * failed, where and when. A shell script reads it line by line: keep one key
- * per line.
+ * Writes RUNDIR/exit.json. srun returns the highest status of its tasks, so the
+ * 137 of a killed rank hides the 76 of the other ranks. The record tells which
+ * rank failed, where and when. A shell script reads the record line by line, so
+ * keep one key per line.
  */
 #include <jansson.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 #include "base/str.h"
 #include "slurm/job.h"
 
-/* A string, or null if there is none or it is no UTF-8. */
+/* [text] as a JSON string; null if it is NULL, empty or not UTF-8. */
 static json_t *text_or_null(const char *text)
 {
     json_t *value = NULL;

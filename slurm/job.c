@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* What Slurm tells a step through its environment. */
+/* Reads what Slurm tells a step through environment variables. */
 #include "slurm/job.h"
 
 #include <stdio.h>
@@ -11,7 +11,8 @@
 
 typedef const char *(*lookup_t)(const char *name);
 
-/* Whole number in the variable [name]; [fallback] if it is unset. */
+/* Read the whole number in the variable [name]; [fallback] if the variable is
+ * unset or empty. */
 static err_code_t read_int(lookup_t lookup, const char *name, int64_t fallback,
                            int64_t *out, err_t *err)
 {
@@ -29,7 +30,8 @@ static err_code_t read_int(lookup_t lookup, const char *name, int64_t fallback,
     return ERR_OK;
 }
 
-/* Array jobs are known by "first_index", others by their id. */
+/* Set the ids of job, array task and step. The id of an array job is
+ * "FIRST_INDEX", where FIRST is the id of the whole array. */
 static void read_id(lookup_t lookup, slurm_job_t *job)
 {
     const char *id = lookup("SLURM_JOB_ID");

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * When will Slurm end the job? Since 23.02 the environment has the time;
- * before, squeue prints the time left. squeue may hang when the controller
- * does, so it is killed after a deadline.
+ * Finds the time at which Slurm ends the job. Since Slurm 23.02 the environment
+ * has it; for older versions, squeue prints the time left. squeue hangs if the
+ * controller does, so it is killed after a deadline.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -47,7 +47,7 @@ bool slurm_time_parse(const char *text, double *seconds)
             return false;
         text = end + 1;
     }
-    /* [[D-]HH:]MM:SS */
+    /* The format is [[D-]HH:]MM:SS. */
     if (parts < 2 || (dash != NULL && parts < 3))
         return false;
     if (parts == 2)
@@ -58,7 +58,8 @@ bool slurm_time_parse(const char *text, double *seconds)
     return true;
 }
 
-/* Start squeue with its output in a pipe whose end is *fd; an errno value. */
+/* Start squeue. *fd becomes the end of a pipe from which its output is read.
+ * Returns 0 or an errno value. */
 static int squeue_start(const char *job_id, pid_t *pid, int *fd)
 {
     const char *const args[] = {"squeue", "-h", "-j", job_id, "-o", "%L", NULL};
@@ -77,7 +78,8 @@ static int squeue_start(const char *job_id, pid_t *pid, int *fd)
     posix_spawn_file_actions_adddup2(&actions, pipe_fd[1], STDOUT_FILENO);
     posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null",
                                      O_WRONLY, 0);
-    /* posix_spawn changes no argument, its type is historical. */
+    /* The cast removes const: posix_spawn changes no argument, its prototype is
+     * historical. */
     rc = posix_spawnp(pid, args[0], &actions, &attr,
                       (char *const *)(uintptr_t)args, environ);
     posix_spawn_file_actions_destroy(&actions);
@@ -90,7 +92,8 @@ static int squeue_start(const char *job_id, pid_t *pid, int *fd)
     return rc;
 }
 
-/* Read until the writer ends; false after the deadline or an error. */
+/* Read all that the writer prints, at most [room] - 1 bytes; false after the
+ * deadline or an error. */
 static bool read_all(int fd, double deadline, char *out, size_t room)
 {
     size_t length = 0;
@@ -116,7 +119,8 @@ static bool read_all(int fd, double deadline, char *out, size_t room)
     }
 }
 
-/* The first line that squeue prints about [job_id]. */
+/* Ask squeue how much time [job_id] has left; [line] becomes the first line of
+ * its output. */
 static err_code_t squeue_ask(const char *job_id, char *line, size_t room,
                              err_t *err)
 {
@@ -130,7 +134,8 @@ static err_code_t squeue_ask(const char *job_id, char *line, size_t room,
                        strerror(rc));
     complete = read_all(fd, clock_now() + SLURM_ASK_TIMEOUT, line, room);
     close(fd);
-    /* It has closed its output and will end, or has reached the deadline. */
+    /* Either squeue has closed its output and will end, or the deadline has
+     * passed. */
     if (!complete)
         kill(pid, SIGKILL);
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)

@@ -10,7 +10,7 @@ libslurm_la_LIBADD = $(JANSSON_LIBS)
 
 dist_pkgdata_DATA = slurm/batch/cddp.sbatch
 
-# Below MODULEPATH=$(datadir)/modulefiles it is `module load cddp/VERSION`.
+# With MODULEPATH=$(datadir)/modulefiles, `module load cddp/VERSION` loads it.
 modulefiledir = $(datadir)/modulefiles/$(PACKAGE)
 nodist_modulefile_DATA = slurm/modulefile/$(PACKAGE_VERSION)
 CLEANFILES += slurm/modulefile/$(PACKAGE_VERSION)

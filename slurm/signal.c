@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * A signal only sets a flag: at the next step boundary all ranks decide
- * together what to do. The flag is a mutable global, as handlers can reach
- * nothing else.
+ * together what to do. The flags are global variables, since a signal handler
+ * can reach nothing else.
  */
 #include <errno.h>
 #include <signal.h>
@@ -11,7 +11,7 @@
 
 #include "slurm/job.h"
 
-/* global: all that a handler can reach */
+/* global: a handler can reach nothing else */
 static volatile sig_atomic_t got_checkpoint, got_term;
 
 static void on_checkpoint(int number)
@@ -40,8 +40,8 @@ static err_code_t install(int number, void (*handler)(int), err_t *err)
     return ERR_OK;
 }
 
-/* A closed terminal (HUP) ends the run like TERM; under nohup HUP stays
- * ignored. */
+/* A closed terminal (HUP) ends the run like TERM. Under nohup, HUP is ignored
+ * already and stays so. */
 static err_code_t install_hangup(err_t *err)
 {
     struct sigaction now;
@@ -61,10 +61,11 @@ err_code_t slurm_signal_install(err_t *err)
         rc = install(SIGINT, on_term, err);
     if (rc == ERR_OK)
         rc = install_hangup(err);
-    /* A closed pipe on our output must not end the run. */
+    /* If the reader of our output goes away, the run must not end. */
     if (rc == ERR_OK)
         rc = install(SIGPIPE, SIG_IGN, err);
-    /* Nor must a limit on file sizes: the write fails with an error. */
+    /* Nor must a limit on file sizes end the run: the write then fails with an
+     * error. */
     if (rc == ERR_OK)
         rc = install(SIGXFSZ, SIG_IGN, err);
     return rc;

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The cddp authors
-# How ./run-tests counts: a test once, whatever lines its name is on.
+# How ./run-tests counts: each test once, however many lines contain its name.
 set -u
 source=$(cd "${srcdir:-.}" && pwd)
 log=$(mktemp)
@@ -10,7 +10,7 @@ failed=0
 
 eval "$(sed -n '/^verdicts() {/,/^}/p' "$source/run-tests")"
 
-# counts "PASSED FAILED SKIPPED" LINE...: of a log of these lines
+# counts "PASSED FAILED SKIPPED" LINE...: the counts for a log of these lines
 counts() {
     local expected=$1 found
     shift
@@ -24,7 +24,7 @@ counts() {
 
 counts "0 0 0" "# TOTAL: 0"
 counts "2 1 1" "PASS: tests/a" "FAIL: tests/b" "SKIP: tests/c" "PASS: tests/d"
-# automake's second line of a failure, above its log
+# automake prints a second line for a failure, before its log
 counts "1 1 0" "PASS: tests/a" "FAIL: tests/b" "# FAIL:  1" \
     "FAIL: tests/b (exit status: 1)"
 counts "0 1 0" "PASS: tests/b" "FAIL: tests/b (exit status: 134)"

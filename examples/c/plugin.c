@@ -105,7 +105,7 @@ static const cddp_layer_t prelu = {
     .help =
         "Negative numbers are multiplied by a slope learnt for each channel",
     .options = prelu_options,
-    .params = {{"slope", CDDP_BEGIN_ZERO}}, /* slope - start */
+    .params = {{"slope", CDDP_BEGIN_ZERO}}, /* added to start */
     .shape = prelu_shape,
     .forward = prelu_forward,
     .backward = prelu_backward,

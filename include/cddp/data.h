@@ -41,7 +41,7 @@ typedef struct cddp_data cddp_data_t;
  * defaults. */
 typedef struct cddp_field {
     const char *path; /* dataset in the files, "/spins" */
-    int64_t elems;    /* of one sample; 0: 1 */
+    int64_t elems;    /* elements of one sample; 0: 1 */
     int64_t classes;  /* of a target: see cddp_data_config_t */
     int64_t tokens;   /* of an input: see cddp_data_config_t */
     double scale;     /* value = stored * scale + shift; 0 means 1 */
@@ -53,8 +53,8 @@ typedef struct cddp_data_config {
     const char *const *files; /* names or glob patterns, ended by NULL */
     const char *input;        /* dataset of the inputs, "/spins" */
     const char *target;       /* dataset of the targets; not for sequences */
-    int64_t input_elems;      /* of one sample */
-    int64_t target_elems;     /* of one sample; 0: 1 */
+    int64_t input_elems;      /* elements of one sample */
+    int64_t target_elems;     /* elements of one sample; 0: 1 */
     /* > 0: the number of classes; targets are class numbers from 0 on, read as
      * int64. 0: targets are real numbers, read as float. */
     int64_t classes;

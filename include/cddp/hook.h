@@ -55,14 +55,14 @@ cddp_code_t cddp_wire_wait(cddp_wire_t *wire, cddp_error_t *error);
 
 /* One parameter's gradient: a matrix of rows x columns, or rows is 0. */
 typedef struct cddp_hook_view {
-    size_t offset, count; /* elements, in the arena */
+    size_t offset, count; /* in elements of the arena */
     int64_t rows, columns;
 } cddp_hook_view_t;
 
 typedef struct cddp_hook_bucket {
     int index;
     float *grads;         /* [count], in the arena; gaps are zeros */
-    size_t offset, count; /* elements, in the arena */
+    size_t offset, count; /* in elements of the arena */
     const cddp_hook_view_t *views;
     int view_count;
 } cddp_hook_bucket_t;

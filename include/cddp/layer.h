@@ -63,9 +63,9 @@ typedef struct cddp_shapes {
     const double *options; /* values, in the order of the option table */
     int inputs;
     cddp_shape_t in[CDDP_INPUTS_MAX];
-    cddp_shape_t out;                    /* to be filled */
-    int params;                          /* to be filled, may stay 0 */
-    cddp_shape_t param[CDDP_PARAMS_MAX]; /* to be filled */
+    cddp_shape_t out;                    /* set by shape */
+    int params;                          /* set by shape; may stay 0 */
+    cddp_shape_t param[CDDP_PARAMS_MAX]; /* set by shape */
     size_t workspace; /* bytes kept from forward to backward, may stay 0 */
     double flops;     /* FLOPs of one forward, for reports; may stay 0 */
 } cddp_shapes_t;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Log lines of the library. They tell what is no error of a call, such as a
- * damaged checkpoint (the previous one is read) or slow storage. The library
+ * Log lines of the library. They report what is not an error of a call, such as
+ * a damaged checkpoint (the previous one is read) or slow storage. The library
  * writes nothing to standard output or standard error: without a log function
  * these lines are dropped. (UCX and PMIx print their own lines: see
  * UCX_LOG_LEVEL.)

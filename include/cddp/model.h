@@ -112,7 +112,7 @@ typedef struct cddp_exec_config {
     int training;    /* 0: evaluation, no backward */
     int threads;     /* 0: the cores that this process may use */
     const float *params;
-    float *grads;         /* laid out as params; training only */
+    float *grads; /* gradients, in the layout of params; training only */
     const float *buffers; /* NULL if the model has none */
     double *moments;      /* a training forward adds to them; NULL if none */
     /* (optional) Called in backward when the gradient of parameter [index] is

@@ -2,13 +2,14 @@
 # SPDX-FileCopyrightText: The cddp authors
 # shellcheck shell=bash disable=SC2154 # dir, mode, nodes: devcluster
 #
-# What the private Slurm is told: slurm.conf and cgroup.conf in the cluster's
-# directory. Reads $dir, $mode, $nodes.
+# Writes the configuration of the private Slurm: slurm.conf and cgroup.conf in
+# the cluster's directory. Reads $dir, $mode, $nodes.
 
 # Addresses inside the namespaces. The network is not connected to the
 # machine's own, so any private range will do.
 conf_net=10.213.0
-# CPUs that each node claims: more than there are, so that 16 ranks fit on two.
+# CPUs that each node claims to have: more than there are, so that 16 ranks fit
+# on two nodes.
 conf_cpus=8
 
 # Address of node number $1; 0: the controller.
@@ -21,7 +22,7 @@ conf_address()
     fi
 }
 
-# A TCP port that nobody listens on; host mode only. Distinct for each $1.
+# A TCP port on which nobody listens; host mode only. It differs for each $1.
 conf_free_port()
 {
     local port=$((20000 + (RANDOM % 100) * 100 + $1)) used
@@ -100,7 +101,8 @@ JobAcctGatherType=jobacct_gather/none
 $(conf_nodes "$memory")
 PartitionName=dev Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 END
-    # Nothing uses cgroups here. Version 1 does nothing unless asked, whereas the
-    # autodetected version 2 wants systemd or a cgroup of its own to start.
+    # cgroups are not used here. Version 1 does nothing unless asked, whereas
+    # version 2, which Slurm would detect, needs systemd or its own cgroup to
+    # start.
     echo 'CgroupPlugin=cgroup/v1' >"$dir/cgroup.conf"
 }

@@ -2,16 +2,17 @@
 # SPDX-FileCopyrightText: The cddp authors
 # shellcheck shell=bash disable=SC2154 # dir, mode, nodes: devcluster
 #
-# Start, readiness and stop of the daemons. Each runs in the foreground mode of
-# its program, detached from us; its id is in $dir/pid/NAME. Reads $dir, $mode,
-# $nodes.
+# Starts the daemons, waits until they are ready, and stops them. Each daemon
+# runs in its foreground mode, detached from this script; its process id is in
+# $dir/pid/NAME. Reads $dir, $mode, $nodes.
 
-# Seconds until all nodes must be idle. Polled every 0.2 s: Slurm offers no
-# event for "node registered".
+# Seconds after which all nodes must be idle. Polled every 0.2 s, since Slurm
+# has no event for "node registered".
 daemon_ready_limit=60
 
 # Run "${@:2}" detached as daemon $1. It must keep its process id (exec only).
-# All descriptors of ours are closed, lest somebody waits for their end.
+# It does not inherit our file descriptors, so nobody waits for it to close
+# them.
 daemon_spawn()
 {
     local name=$1
@@ -26,8 +27,8 @@ daemon_spawn()
     echo $! >"$dir/pid/$name"
 }
 
-# Is daemon $1 there? Its id may have been given to somebody else meanwhile, so
-# look for the SLURM_CONF that we started it with.
+# Is daemon $1 running? Its process id may belong to another process by now, so
+# look for the SLURM_CONF with which we started it.
 daemon_alive()
 {
     local pid
@@ -59,7 +60,8 @@ daemons_print()
 
 munge_start()
 {
-    # munged wants key and socket in places that only its user can change.
+    # munged demands that only its user can change the directories of key and
+    # socket.
     mkdir -m 755 "$dir/munge"
     (umask 077 && head -c 1024 /dev/urandom >"$dir/munge/key")
     daemon_spawn munged munged --foreground \
@@ -79,8 +81,8 @@ controller_start()
     daemon_spawn slurmctld "${enter[@]}" slurmctld -D -i
 }
 
-# 'ip netns exec' would remount /sys, and slurmd dies without its cgroups:
-# nsenter leaves it alone.
+# Uses nsenter, as 'ip netns exec' would remount /sys, and slurmd would die
+# without the cgroups there.
 node_start()
 {
     local name=n$1 enter=()
@@ -108,7 +110,7 @@ hosts_write()
     done
 }
 
-# Run a Slurm command on the controller's side.
+# Run a Slurm command in the namespace of the controller.
 slurm_run()
 {
     if [ "$mode" = namespaces ]; then
@@ -123,7 +125,8 @@ nodes_idle()
     slurm_run sinfo -h -N -o %t 2>/dev/null | grep -c '^idle$' || true
 }
 
-# Wait until all nodes are idle, or a daemon has died, or the limit is over.
+# Wait until all nodes are idle, a daemon has died, or the time limit has
+# passed.
 cluster_wait()
 {
     local end=$((SECONDS + daemon_ready_limit)) name
@@ -165,7 +168,8 @@ cluster_start()
     mkdir -p "$dir/pid" "$dir/log" "$dir/state"
     conf_write
     hosts_write
-    # A start that fails or is interrupted cleans up behind itself.
+    # If the start fails or is interrupted, stop the cluster and remove its
+    # directory.
     trap 'cluster_stop; rm -rf -- "$dir"' EXIT
     [ "$mode" = host ] || net_up
     munge_start
@@ -191,9 +195,9 @@ own_processes()
     done
 }
 
-# Ids of all other processes of this cluster. Daemons by their recorded ids;
-# what they left running (slurmstepd, tasks) by namespace, or, in host mode, by
-# the SLURM_CONF that it carries.
+# Ids of all other processes of this cluster. Daemons are found by their
+# recorded ids. Processes that they left running (slurmstepd, tasks) are found
+# by namespace or, in host mode, by the SLURM_CONF in their environment.
 cluster_processes()
 {
     local name
@@ -211,8 +215,9 @@ cluster_processes()
     } | sort -u | grep -vxF "$(own_processes)" || true
 }
 
-# Set the array 'left' to those that still run. (The list's own makers are in
-# it when we run inside the namespace; they have ended by then.)
+# Set the array 'left' to the ids of cluster processes that still run. (If we
+# run inside the namespace, cluster_processes also lists the processes of its
+# own pipeline; these have ended by now.)
 cluster_left()
 {
     local pid
@@ -223,8 +228,9 @@ cluster_left()
     done
 }
 
-# Send $1 until none is left; at most $2 tenths of a second. Sent again each
-# time, since a slurmd may fork between the look and the signal.
+# Send signal $1 to all processes of the cluster until none is left, for at most
+# $2 tenths of a second. The signal is sent again each time, since a slurmd may
+# fork between listing and sending.
 cluster_kill()
 {
     local tenths=$2
@@ -245,7 +251,7 @@ cluster_stop()
 
     [ -n "$mode" ] || return 0
     # Nothing needs to be saved, and a slurmstepd without its controller would
-    # retry for long: one second for SIGTERM is enough.
+    # retry for a long time, so one second for SIGTERM is enough.
     cluster_kill TERM 10 || cluster_kill KILL 100 ||
         note "processes survived SIGKILL: ${left[*]}"
     [ "$mode" = host ] || net_down

@@ -2,17 +2,17 @@
 # SPDX-FileCopyrightText: The cddp authors
 # shellcheck shell=bash disable=SC2154 # tag, nodes: devcluster
 #
-# The cluster's namespaces: one network namespace per node and one for the
-# controller, which also holds the bridge. Nothing appears in the machine's own
+# Makes the cluster's namespaces: one network namespace per node and one for the
+# controller, which also has the bridge. Nothing is added to the machine's own
 # network namespace. Reads $tag, $nodes.
 
-# Where the network namespace of $1 ("head", "n1") is pinned.
+# Path of the network namespace of $1 ("head", "n1").
 net_path()
 {
     echo "/run/netns/$tag-$1"
 }
 
-# May we make namespaces? Tries what net_up and node_start do.
+# Can we make namespaces? Tries what net_up and node_start do.
 net_possible()
 {
     local probe=$tag-probe rc=0
@@ -50,14 +50,14 @@ net_up()
     done
 }
 
-# All namespaces of this cluster that exist, also after a crash.
+# Names of all existing namespaces of this cluster, also after a crash.
 net_names()
 {
     ip netns list 2>/dev/null | awk -v tag="$tag-" \
         'index($1, tag) == 1 {print $1}'
 }
 
-# Ids of all processes in them.
+# Ids of all processes in the namespaces of this cluster.
 net_processes()
 {
     local name
@@ -67,7 +67,7 @@ net_processes()
     done
 }
 
-# Interfaces go with the namespace that holds them.
+# Remove the namespaces; their interfaces are removed with them.
 net_down()
 {
     local name

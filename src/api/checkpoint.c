@@ -13,8 +13,9 @@
 #define KEEP 3
 #define IO_TIMEOUT 600.0 /* seconds */
 
-/* One call: who is told that this rank lives. A system call may take longer
- * than the group's timeout, so a thread tells it. */
+/* State of one call that reads or writes a checkpoint. A system call may take
+ * longer than the group's timeout, so meanwhile a thread (patience) reports to
+ * the group that this rank is alive. */
 typedef struct storage {
     comm_group_t *group;
     train_patience_t *patience;
@@ -32,7 +33,8 @@ static err_code_t storage_exchange(void *context, const void *mine,
     return comm_allgather(storage->group, mine, bytes, all, err);
 }
 
-/* There was progress: the patience begins anew. */
+/* Called when reading or writing has progressed: restarts the time limit of the
+ * patience thread. */
 static void storage_alive(void *context)
 {
     const storage_t *storage = context;
@@ -45,7 +47,7 @@ static double io_timeout_of(const cddp_checkpoint_config_t *config)
     return config->io_timeout > 0 ? config->io_timeout : IO_TIMEOUT;
 }
 
-/* The tensors as hdf5io knows them; freed with mem_free. */
+/* Convert [tensors] to hdf5io's type; freed with mem_free. */
 static err_code_t tensors_make(const cddp_tensor_t *tensors, int count,
                                hdf5io_tensor_t **out, err_t *err)
 {
@@ -74,7 +76,8 @@ static void storage_close(storage_t *storage)
     mem_free(storage->tensors);
 }
 
-/* [storage] stays where it is until storage_close, also after a failure. */
+/* Fill [storage], which must not be moved before storage_close: its votes point
+ * to it. Close it after a failure, too. */
 static err_code_t storage_open(cddp_group_t *group,
                                const cddp_checkpoint_config_t *config,
                                const cddp_tensor_t *tensors, int count,

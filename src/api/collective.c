@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Collective operations: each is started by its ..._start, and waited for by
- * cddp_work_wait, at once or later. */
+/* Collective operations. Each is started by its ..._start function and waited
+ * for by cddp_work_wait, at once or later. */
 #include "api/api.h"
 #include "cddp/group.h"
 
@@ -19,7 +19,7 @@ enum {
     OPS = sizeof ops / sizeof ops[0]
 };
 
-/* Are there such a type and operation? Else [error] says so. */
+/* Do [type] and [op] exist? If not, [error] says so. */
 static bool known(cddp_type_t type, cddp_op_t op, cddp_error_t *error)
 {
     if ((unsigned)type < TYPES && (unsigned)op < OPS)
@@ -41,7 +41,7 @@ cddp_code_t api_type(cddp_type_t type, comm_type_t *out, cddp_error_t *error)
 
 /* ---- starting ------------------------------------------------------------ */
 
-/* Hand on what a start of comm answered. */
+/* Translate the result of a comm start function: state, work and error. */
 static cddp_state_t started(comm_state_t state, comm_work_t *inner,
                             cddp_work_t **work, const err_t *err,
                             cddp_error_t *error)

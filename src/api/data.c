@@ -17,7 +17,7 @@ struct cddp_data {
     hdf5io_dataset_t *dataset;
     hdf5io_sampler_t *sampler;
     hdf5io_loader_t *loader;
-    cddp_batch_t batch; /* what next has handed out */
+    cddp_batch_t batch; /* the batch that cddp_data_next returned last */
 };
 
 _Static_assert(sizeof((cddp_batch_t *)0)->inputs ==
@@ -77,7 +77,8 @@ static err_code_t config_check(const cddp_data_config_t *config, int size,
     return fields_check(config, err);
 }
 
-/* What [field] is to the reader; [shape] is room for a text. */
+/* Convert [field] to the type of the reader. The result points to [where] and
+ * [shape], which are filled here. */
 static hdf5io_want_t want_of(const cddp_field_t *field, hdf5io_field_t *where,
                              char shape[32])
 {
@@ -97,10 +98,11 @@ static hdf5io_want_t want_of(const cddp_field_t *field, hdf5io_field_t *where,
     return want;
 }
 
-/* Storage that refuses gets this long to come back, in seconds. */
+/* Seconds for which reads that fail are repeated. */
 #define RETRY_SECONDS 15.0
 
-/* A rank that waits for storage has not failed. */
+/* Called while this rank waits for storage: report to the group that it has not
+ * failed. */
 static void storage_alive(void *group)
 {
     comm_group_report(group, 0, "reading data");
@@ -195,8 +197,8 @@ static err_code_t validate_find(const char *name, train_validate_t *out,
     return ERR_OK;
 }
 
-/* This rank has opened its files, or failed with [own]: do all see the same?
- * Collective. */
+/* Check that all ranks see the same data. [own] is the result of opening the
+ * files on this rank. Collective. */
 static err_code_t data_compare(comm_group_t *group, err_code_t own,
                                train_validate_t how, hdf5io_dataset_t *dataset,
                                err_t *err)
@@ -218,7 +220,7 @@ static err_code_t data_compare(comm_group_t *group, err_code_t own,
     return train_vote(&votes, rc, &speaker, err);
 }
 
-/* Files and order of samples. */
+/* Open the files, and the sampler, which gives the order of samples. */
 static err_code_t files_open(comm_group_t *group,
                              const cddp_data_config_t *config,
                              cddp_data_t *data, err_t *err)
@@ -251,7 +253,8 @@ static err_code_t data_open(comm_group_t *group,
         rc = data_compare(group, rc, how, data->dataset, err);
     if (rc != ERR_OK)
         return rc;
-    /* A position after the last step of an epoch is the begin of the next. */
+    /* A position after the last step of an epoch is the start of the next
+     * epoch. */
     if (config->step >= hdf5io_sampler_steps(data->sampler)) {
         loader.epoch++;
         loader.step = 0;

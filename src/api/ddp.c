@@ -20,8 +20,8 @@ static ddp_t *inner_of(cddp_ddp_t *ddp)
     return ddp->inner;
 }
 
-/* Options of the run file's `ddp` section; [out] is freed with opt_free, and
- * refers to [tree], which is freed after it. */
+/* Read the options of the run file's `ddp` section. Free [out] with opt_free,
+ * and after it [tree], to which it refers. */
 static err_code_t options_read(const char *text, tree_t **tree,
                                ddp_config_t *out, err_t *err)
 {
@@ -41,7 +41,7 @@ static err_code_t options_read(const char *text, tree_t **tree,
     return rc;
 }
 
-/* Views as ddp knows them; freed with mem_free. */
+/* Check the views and convert them to ddp's type; freed with mem_free. */
 static err_code_t views_make(const cddp_ddp_config_t *config, ddp_view_t **out,
                              err_t *err)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Errors and versions. The numbers of the codes are the same inside and
- * outside, as both are exit statuses. */
+/* Errors and versions. Public and internal error codes have the same numbers,
+ * since both are exit statuses. */
 #include "config.h"
 
 #include <stdarg.h>
@@ -23,9 +23,10 @@ _Static_assert((int)CDDP_OK == (int)ERR_OK && (int)CDDP_USAGE == ERR_USAGE &&
 _Static_assert(CDDP_TEXT_MAX == ERR_TEXT_MAX && CDDP_HOST_MAX == ERR_HOST_MAX,
                "sentences are copied whole");
 
-/* A library says nothing unasked: from the moment at which it is loaded, in
- * whichever order the program calls it. Here, as every call that can fail needs
- * this file. */
+/* A library prints nothing unless the program asks for it, so log lines are
+ * dropped from the moment at which it is loaded. The constructor is in this
+ * file because every call that can fail needs this file, so the linker always
+ * includes it. */
 __attribute__((constructor)) static void silent_begin(void)
 {
     api_log_drop();

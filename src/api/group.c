@@ -20,7 +20,7 @@
 
 /* ---- running ------------------------------------------------------------- */
 
-/* What one rank needs and answers. */
+/* Input and result of one rank. */
 typedef struct api_rank {
     const cddp_run_config_t *config;
     cddp_rank_t body;
@@ -35,7 +35,8 @@ static err_code_t oob_exchange(void *context, const void *mine, size_t bytes,
     return boot_exchange(context, mine, bytes, all, err);
 }
 
-/* PMIx is left before the work begins, as its loss would kill the step. */
+/* Open the group, then close [boot]: as long as PMIx is open, the death of a
+ * rank would end the whole Slurm step. */
 static err_code_t group_open(const cddp_run_config_t *config, boot_t *boot,
                              comm_group_t **out, err_t *err)
 {
@@ -54,7 +55,7 @@ static err_code_t group_open(const cddp_run_config_t *config, boot_t *boot,
                        : config->local > 0 ? "threads"
                                            : "ucx";
     log_rank_set(oob.rank);
-    before = numeric_begin(); /* UCX and PMIx read numbers, too */
+    before = numeric_begin(); /* UCX and PMIx parse numbers, too */
     rc = comm_group_open(&comm, &oob, out, err);
     boot_close(boot);
     numeric_end(before);
@@ -84,8 +85,8 @@ static void local_main(boot_t *boot, int rank, void *ranks)
     rank_run((api_rank_t *)ranks + rank, boot);
 }
 
-/* The rank whose error is told: one that failed by itself, before those that
- * only heard of it. */
+/* The rank whose error is returned: a rank that failed by itself is preferred
+ * to ranks that report the failure of a peer (CDDP_PEER). */
 static const api_rank_t *rank_choose(const api_rank_t *ranks, int count)
 {
     const api_rank_t *chosen = &ranks[0];

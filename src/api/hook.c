@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Each of a program's hooks becomes a table of the reducer's whose state knows
- * the program's own table and state. Buckets and views are told in the public
- * types, once, when the hook is opened.
+ * Wraps the hooks of a program. Each becomes a hook table of the reducer, whose
+ * state refers to the program's own table and state. Buckets and views are
+ * converted to the public types once, when the hook is opened.
  */
 #include "api/hook.h"
 
@@ -12,7 +12,7 @@
 
 typedef struct hooked {
     const cddp_hook_t *hook;
-    void *state; /* the program's */
+    void *state; /* state of the program's hook */
     cddp_hook_plan_t plan;
     cddp_hook_bucket_t *buckets;
     cddp_hook_view_t *views;
@@ -74,7 +74,8 @@ static cddp_hook_view_t view_of(const ddp_hook_view_t *view)
                               .columns = view->columns};
 }
 
-/* The buckets of [plan], and their views one after the other. */
+/* Convert the buckets of [plan], and their views, which are stored bucket after
+ * bucket in one array. */
 static err_code_t buckets_tell(hooked_t *hooked, const ddp_hook_plan_t *plan,
                                err_t *err)
 {

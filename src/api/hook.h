@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* The comm hooks of a program, as tables for the reducer. */
+/* Comm hooks of a program, converted to tables for the reducer. */
 #ifndef CDDP_API_HOOK_H
 #define CDDP_API_HOOK_H
 
@@ -12,8 +12,8 @@ typedef struct api_hooks {
     const ddp_hook_ops_t **list; /* ended by NULL; NULL: there are none */
 } api_hooks_t;
 
-/* Wrap [hooks] (ended by NULL; NULL: none), whose tables must outlive what is
- * made from them, as must this. Freed with api_hooks_close. */
+/* Wrap [hooks] (ended by NULL; NULL: none) in tables for the reducer. [hooks]
+ * and [out] must outlive the reducer. Free [out] with api_hooks_close. */
 err_code_t api_hooks_open(const cddp_hook_t *const *hooks, api_hooks_t *out,
                           err_t *err);
 void api_hooks_close(api_hooks_t *hooks);

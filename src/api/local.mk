@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# libcddp: the public interface (include/cddp) over everything else. Exported is
-# what begins with cddp_, and nothing else.
+# libcddp: the public interface (include/cddp). It exports only names that begin
+# with cddp_.
 #
-# -version-info CURRENT:REVISION:AGE. Before a release: the sources have changed,
-# REVISION + 1; a function or type was added, changed or removed, CURRENT + 1 and
-# REVISION 0; if none was changed or removed AGE + 1, else AGE 0.
+# -version-info CURRENT:REVISION:AGE. Change it before a release. If only the
+# sources have changed: REVISION + 1. If a function or type was added, changed
+# or removed: CURRENT + 1 and REVISION 0; then AGE + 1 if none was changed or
+# removed, else AGE 0.
 noinst_LTLIBRARIES += libapi.la
 libapi_la_SOURCES = \
 	src/api/api.h \

@@ -12,7 +12,8 @@ _Static_assert((int)CDDP_LOG_ERROR == LOG_ERROR &&
                    (int)CDDP_LOG_TRACE == LOG_TRACE,
                "the levels of both sides are one");
 
-/* global: one for the process, as base/log.h has one; read under its lock */
+/* global: the process has one log function, as base/log.h has one sink; read
+ * under the lock of base/log.h */
 static struct api_log {
     cddp_log_t log;
     void *context;
@@ -42,7 +43,7 @@ void api_log_drop(void)
 
 void cddp_log_set(cddp_level_t level, cddp_log_t log, void *context)
 {
-    api_log_drop(); /* nobody reads what changes now */
+    api_log_drop(); /* from here on nobody reads api_log, so it may change */
     api_log = (struct api_log){.log = log, .context = context};
     log_level_set((log_level_t)level);
     if (log != NULL)

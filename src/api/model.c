@@ -331,7 +331,7 @@ double cddp_model_weigh_samples(const cddp_model_t *model, int loss,
     return nn_batch_weigh(graph_of(model), loss, &batch, count).denominator;
 }
 
-/* All that the model reads is there. */
+/* Check that [batch] has every input and target that the model reads. */
 static err_code_t batch_check(const cddp_exec_t *exec, const nn_batch_t *batch,
                               err_t *err)
 {

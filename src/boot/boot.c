@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Shared by all backends: selection by the environment, dispatching calls, and
- * the comparison of a hash across ranks.
+ * Code for all backends: selects the backend by the environment, dispatches
+ * calls, and compares a hash across ranks.
  *
- * The selection uses only the environment, before any library is called: PMIx
- * initialized without a server claims to be rank 0 of 1, so each of N ranks
- * would train alone.
+ * The selection uses only environment variables and calls no library: if PMIx
+ * is initialized without a server, it claims to be rank 0 of 1, so each of N
+ * ranks would train alone.
  */
 #include "boot/boot.h"
 
@@ -21,7 +21,8 @@
 #include "base/str.h"
 #include "boot/boot_backend.h"
 
-/* The integer in the variable [name], or [fallback]. */
+/* The integer in the environment variable [name]; [fallback] if it is unset or
+ * no integer. */
 static int64_t lookup_int(const char *(*lookup)(const char *name),
                           const char *name, int64_t fallback)
 {
@@ -37,7 +38,7 @@ err_code_t boot_choose(const char *(*lookup)(const char *name),
     int64_t step_tasks = lookup_int(lookup, "SLURM_STEP_NUM_TASKS", 1);
     int64_t job_tasks = lookup_int(lookup, "SLURM_NTASKS", 1);
 
-    /* Every PMIx server sets it for the processes that it starts. */
+    /* Every PMIx server sets this variable for the processes that it starts. */
     if (lookup("PMIX_NAMESPACE") != NULL) {
         *out = BOOT_KIND_PMIX;
         return ERR_OK;
@@ -102,13 +103,13 @@ err_code_t boot_exchange(boot_t *boot, const void *mine, size_t bytes,
     return boot->backend->exchange(boot, mine, bytes, all, err);
 }
 
-/* What each rank gives in boot_agree. */
+/* What each rank contributes to boot_agree. */
 typedef struct agree_entry {
     uint64_t hash;
     char host[ERR_HOST_MAX];
 } agree_entry_t;
 
-/* A rank with the most common hash; the lowest such rank. */
+/* The lowest rank that has the most common hash. */
 static int agree_majority(const agree_entry_t *all, int size)
 {
     int best = 0, best_count = 0;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * boot: rank and size of the job, and exchange of data between ranks at
- * start-up (with `io: mpi` it is closed last). Backends: solo (one rank),
- * threads (`--local N`), pmix (srun --mpi=pmix).
+ * boot: gives rank and size of the job, and exchanges data between ranks at
+ * start-up. It is closed before training, except with `io: mpi`, where it is
+ * closed last. Backends: solo (one rank), threads (`--local N`), pmix (srun
+ * --mpi=pmix).
  *
  * Thread rule: one thread per handle. Every wait is bounded by the timeout.
  */
@@ -22,20 +23,21 @@ typedef struct boot_config {
     double timeout; /* seconds per exchange */
 } boot_config_t;
 
-/* Rank 0 of 1, without any library. */
+/* Open a handle for rank 0 of 1; calls no library. */
 err_code_t boot_solo_open(boot_t **out, err_t *err);
 
-/* Make [count] handles for ranks that are threads of this process, out[0 ..
- * count-1]. Each handle is used and closed by its own thread. */
+/* Open handles out[0 .. count-1] for [count] ranks that are threads of this
+ * process. Each handle is used and closed by its own thread. */
 err_code_t boot_threads_open(int count, const boot_config_t *config,
                              boot_t **out, err_t *err);
 
-/* The main function of a rank in boot_threads_run; it closes [boot]. */
+/* The main function of a rank in boot_threads_run; it must close [boot]. */
 typedef void (*boot_main_t)(boot_t *boot, int rank, void *context);
 
-/* Run [main] in [count] ranks, which are threads of this process; the caller is
- * rank 0. Returns when all have returned. If a thread cannot be started, the
- * ranks that run already fail by themselves, since the others never come. */
+/* Run [main] in [count] ranks, which are threads of this process; the calling
+ * thread is rank 0. Returns when all ranks have returned. If a thread cannot be
+ * started, the ranks already running fail at their first exchange, since the
+ * others never arrive. */
 err_code_t boot_threads_run(int count, const boot_config_t *config,
                             boot_main_t main, void *context, err_t *err);
 
@@ -45,8 +47,9 @@ err_code_t boot_threads_run(int count, const boot_config_t *config,
 err_code_t boot_pmix_open(const boot_config_t *config, boot_t **out,
                           err_t *err);
 
-/* Select by the environment: pmix in a Slurm step (solo in a step of one task
- * without PMIx), otherwise solo. */
+/* Open the backend that the environment asks for: pmix if a PMIx server started
+ * this process, else solo. ERR_CONFIG in a step of several tasks without PMIx.
+ */
 err_code_t boot_open(const boot_config_t *config, boot_t **out, err_t *err);
 
 int boot_rank(const boot_t *boot);
@@ -57,18 +60,19 @@ const char *boot_name(const boot_t *boot); /* "pmix", "threads", "solo" */
  * All-gather: every rank gives [bytes] bytes (the same number everywhere) and
  * receives those of all ranks, in rank order, in [all] (size * bytes). All
  * ranks must call it, in the same order. Blocks until the timeout at most; then
- * ERR_PEER, whose sentence names the missing ranks as far as known. After a
- * failure only boot_close is allowed.
+ * ERR_PEER, whose message names the missing ranks as far as they are known.
+ * After a failure only boot_close is allowed.
  */
 err_code_t boot_exchange(boot_t *boot, const void *mine, size_t bytes,
                          void *all, err_t *err);
 
-/* Compare a 64-bit [hash] of [what] ("configuration") across ranks. ERR_CONFIG
- * on every rank names the ranks that differ from the majority. Collective. */
+/* Check that all ranks have the same 64-bit [hash] of [what] ("configuration").
+ * If not, ERR_CONFIG on every rank names the ranks that differ from the
+ * majority. Collective. */
 err_code_t boot_agree(boot_t *boot, const char *what, uint64_t hash,
                       err_t *err);
 
-/* Leave the job; after it the death of a rank no longer ends the step. All
+/* Leave the job. Afterwards the death of a rank no longer ends the step. All
  * ranks call it; NULL allowed. */
 void boot_close(boot_t *boot);
 

@@ -14,7 +14,7 @@ typedef struct boot_backend {
     err_code_t (*exchange)(boot_t *boot, const void *mine, size_t bytes,
                            void *all, err_t *err);
 
-    /* Leave and free boot->state; the caller frees [boot]. */
+    /* Leave the job and free boot->state; the caller frees [boot]. */
     void (*close)(boot_t *boot);
 } boot_backend_t;
 
@@ -32,13 +32,13 @@ err_code_t boot_new(const boot_backend_t *backend, const boot_config_t *config,
 
 typedef enum boot_kind { BOOT_KIND_SOLO, BOOT_KIND_PMIX } boot_kind_t;
 
-/* Select the backend by the environment, which [lookup] reads. ERR_CONFIG if a
- * step of several tasks was started without PMIx. */
+/* Select the backend by environment variables, which [lookup] reads. ERR_CONFIG
+ * if a step of several tasks was started without PMIx. */
 err_code_t boot_choose(const char *(*lookup)(const char *name),
                        boot_kind_t *out, err_t *err);
 
-/* Write "rank 3", or "ranks 1, 3, 5 and 7 more", to [out]: those of [size]
- * ranks for which [odd] is true. Returns their number. */
+/* Write a list of the ranks for which [odd] ([size] elements) is true to [out]:
+ * "rank 3", or "ranks 1, 3, 5 and 7 more". Returns their number. */
 int boot_rank_list(const bool *odd, int size, char *out, size_t room);
 
 #endif

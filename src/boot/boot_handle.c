@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Used by the backends: making a handle, and listing ranks in a sentence. */
+/* For all backends: make a handle, and list ranks in a message. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/mem.h"
 #include "boot/boot_backend.h"
 
-/* Maximum ranks named in one sentence; further ones are counted. */
+/* Maximum number of ranks named in one message; further ones are only counted.
+ */
 #define RANKS_NAMED 8
 
 err_code_t boot_new(const boot_backend_t *backend, const boot_config_t *config,

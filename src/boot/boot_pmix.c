@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Ranks started by srun (or another launcher with a PMIx server).
+ * The backend for ranks that srun (or another launcher with a PMIx server)
+ * started.
  *
  * An exchange is a put, a fence that collects data, and a get from every rank
  * (boot_wire.h). Each exchange has its own key, since a key can be published
- * only once. While PMIx is open, the death of a rank ends the whole step; so
+ * only once. While PMIx is open, the death of a rank ends the whole step. So
  * PMIx is closed before training, unless MPI needs it.
  */
 #include "config.h"
@@ -23,8 +24,8 @@
 #include "base/str.h"
 #include "boot/boot_wire.h"
 
-/* Timeout in seconds for finding the missing ranks after a failed fence. Ranks
- * that have come answer within milliseconds. */
+/* Seconds to wait for answers when looking for the missing ranks after a failed
+ * fence. Ranks that did arrive answer within milliseconds. */
 #define PROBE_TIMEOUT 2.0
 
 typedef struct client {
@@ -98,8 +99,8 @@ static err_code_t client_open(client_t *client, boot_t *boot, err_t *err)
 
 /* ---- exchange ------------------------------------------------------------ */
 
-/* Set the error that names the ranks that did not answer; [why] is PMIx's
- * reason. */
+/* Fill [err] with the ranks that did not answer; [why] is the reason that PMIx
+ * gives. */
 static err_code_t name_absent(const client_t *client, const boot_t *boot,
                               const boot_gather_t *gathering, const char *why,
                               err_t *err)
@@ -145,15 +146,17 @@ static err_code_t judge(const client_t *client, const boot_t *boot,
     return ERR_OK;
 }
 
-/* One exchange: [bytes] bytes per rank under [key], gathered in [all]. */
+/* One exchange: each rank publishes [bytes] bytes under [key]; [all] receives
+ * those of all ranks. */
 typedef struct exchange {
     const char *key;
     size_t bytes;
     char *all;
 } exchange_t;
 
-/* After a fence with status [fenced]: get the data of all ranks, or name the
- * missing ranks (the fence does not name them, but asking each rank does). */
+/* After a fence that ended with status [fenced]: get the data of all ranks or,
+ * if the fence failed, name the missing ranks. The fence does not tell which
+ * ranks are missing, so each rank is asked. */
 static err_code_t collect(client_t *client, const boot_t *boot,
                           const exchange_t *exchange, pmix_status_t fenced,
                           err_t *err)
@@ -170,7 +173,8 @@ static err_code_t collect(client_t *client, const boot_t *boot,
         return name_absent(client, boot, gathering, PMIx_Error_string(fenced),
                            err);
     rc = judge(client, boot, gathering, exchange->bytes, err);
-    /* All answers are there, so no callback can use it any more. */
+    /* All answers have arrived, so no callback will use [gathering] any more.
+     */
     if (rc == ERR_OK)
         boot_wire_drop(client->wire, gathering);
     return rc;
@@ -202,8 +206,8 @@ static err_code_t pmix_exchange(boot_t *boot, const void *mine, size_t bytes,
 
 /* ---- close --------------------------------------------------------------- */
 
-/* Leave together: a rank that finalizes and exits while another is still in a
- * collective ends the step. After a failure no fence is allowed. */
+/* All ranks leave together: if a rank finalizes and exits while another is
+ * still in a collective, the step ends. After a failure no fence is allowed. */
 static void pmix_close(boot_t *boot)
 {
     client_t *client = boot->state;
@@ -215,7 +219,7 @@ static void pmix_close(boot_t *boot)
             log_warn("boot", "not all ranks came to close PMIx: %s",
                      PMIx_Error_string(status));
     }
-    /* Ends PMIx's thread, so no callback runs afterwards. */
+    /* PMIx_Finalize ends PMIx's thread, so no callback runs afterwards. */
     status = PMIx_Finalize(NULL, 0);
     if (status != PMIX_SUCCESS)
         log_warn("boot", "PMIx_Finalize: %s", PMIx_Error_string(status));

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Rank 0 of 1. No library is touched: a PMIx client without a server makes a
- * later MPI_Init crash. */
+/* The backend for rank 0 of 1. It calls no library: a PMIx client without a
+ * server would make a later MPI_Init crash. */
 #include "boot/boot_backend.h"
 
-/* No exchange: boot_exchange copies when there is one rank. */
+/* No exchange function: with one rank, boot_exchange copies by itself. */
 static const boot_backend_t solo_backend = {
     .name = "solo",
 };

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * The ranks are threads of this process and share a team. In an exchange every
- * rank copies its bytes into a buffer of the team; the last rank to arrive ends
- * the round; then every rank copies the whole buffer.
+ * The backend for ranks that are threads of this process. They share one
+ * team_t. In an exchange (a round) every rank copies its bytes into a buffer of
+ * the team. The last rank to arrive ends the round; then every rank copies the
+ * whole buffer.
  *
  * There are two buffers, used alternately: a rank may already be in the next
  * round while others still copy from this one, but no rank can be two rounds
  * ahead.
  *
- * Locks: team->lock protects all of team_t. Closing the last handle frees the
- * team.
+ * Locks: team->lock protects all fields of team_t. Closing the last handle
+ * frees the team.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,13 +26,13 @@ typedef struct team {
     pthread_mutex_t lock;
     pthread_cond_t changed; /* round ended, failure, or a rank left */
     int size;
-    int handles; /* open handles */
-    int arrived; /* ranks that arrived in this round */
+    int handles; /* number of open handles */
+    int arrived; /* number of ranks that arrived in this round */
     uint64_t round;
     size_t bytes;  /* bytes per rank in this round */
     char *data[2]; /* size * bytes each; data[round % 2] is in use */
-    bool *here;    /* per rank: arrived in this round */
-    bool *gone;    /* per rank: closed its handle */
+    bool *here;    /* here[rank]: the rank arrived in this round */
+    bool *gone;    /* gone[rank]: the rank closed its handle */
     bool failed;
     err_t fault;
 } team_t;
@@ -79,8 +80,9 @@ static void team_fail(team_t *team, const err_t *fault)
     pthread_cond_broadcast(&team->changed);
 }
 
-/* Fail with a sentence that names the missing ranks, among those marked in
- * [only] (NULL: all). Lock held. */
+/* Make the exchange fail with a message that names the missing ranks: those
+ * that did not arrive in this round and, unless [only] is NULL, are marked in
+ * [only]. Lock held. */
 static void team_fail_absent(team_t *team, const bool *only, const char *why)
 {
     char names[256];
@@ -132,8 +134,8 @@ static bool team_gone(const team_t *team)
     return false;
 }
 
-/* Copy [mine] into the buffer, and end the round if this is the last rank. Lock
- * held. */
+/* Copy [mine] of [rank] into the buffer, and end the round if all ranks have
+ * arrived. Lock held. */
 static void team_arrive(team_t *team, int rank, const void *mine, size_t bytes)
 {
     err_t fault = ERR_INIT;
@@ -272,8 +274,9 @@ static void *runner_main(void *argument)
     return NULL;
 }
 
-/* Start ranks 1 .. count-1. On failure, close the handles of ranks that were
- * not started. */
+/* Start ranks 1 to count-1. *started becomes the number of the first rank that
+ * was not started. On failure, close the handles of rank 0 and of the ranks
+ * that were not started. */
 static err_code_t runners_start(runner_t *runners, int count, int *started,
                                 err_t *err)
 {

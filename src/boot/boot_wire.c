@@ -51,7 +51,8 @@ pmix_status_t boot_wire_put(const char *key, const void *mine, size_t bytes)
 
     PMIX_VALUE_CONSTRUCT(&value);
     value.type = PMIX_BYTE_OBJECT;
-    value.data.bo.bytes = (char *)(uintptr_t)mine; /* PMIx_Put copies */
+    /* the cast removes const; PMIx_Put copies the bytes */
+    value.data.bo.bytes = (char *)(uintptr_t)mine;
     value.data.bo.size = bytes;
     status = PMIx_Put(PMIX_GLOBAL, key, &value);
     return status == PMIX_SUCCESS ? PMIx_Commit() : status;

@@ -32,9 +32,9 @@ err_code_t cmd_number_take(const cmd_number_t *of, const char *text, int *out,
     return ERR_OK;
 }
 
-/* getopt_long has refused [given]. If optopt is a letter, [given] holds it,
- * perhaps behind other letters. A known option in optopt has a value, but takes
- * none. */
+/* Explain why getopt_long refused the word [given]. If optopt is a letter,
+ * [given] contains it, perhaps after other letters. If optopt is a known
+ * option, it was given a value but takes none. */
 static err_code_t option_refuse(const cmd_options_t *options, const char *given,
                                 err_t *err)
 {
@@ -57,7 +57,7 @@ err_code_t cmd_options_take(const cmd_options_t *options, int argc, char **argv,
     int option;
 
     opterr = 0;
-    optind = 0; /* tests parse more than once */
+    optind = 0; /* start anew: tests parse more than once */
     while (rc == ERR_OK &&
            (option = getopt_long(argc, argv, options->letters, options->options,
                                  NULL)) != -1) {

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * One size after the other: check the result of an all-reduce, time a number of
- * them, time the memory bound in the same way. A time is the slowest rank's,
- * from the end of a barrier on.
+ * For each size: check the result of one all-reduce, time several all-reduces,
+ * and time the memory bound in the same way. A time is measured from the end of
+ * a barrier on; the slowest rank counts.
  *
- * The memory bound: each of the R ranks reads and writes a buffer of that size
- * once, all at the same time, in place and with ordinary stores; an all-reduce
- * on one node cannot do with less than these R reads and R writes. Over several
- * nodes there is the link's bound, too (bench_link.h); the longer one counts.
+ * To measure the memory bound, each of the R ranks reads and writes a buffer of
+ * that size once, all at the same time, in place and with ordinary stores. An
+ * all-reduce on one node needs at least these R reads and R writes. With
+ * several nodes the network sets a bound, too (bench_link.h); the longer time
+ * of the two counts.
  */
 #include "cmd/bench_allreduce.h"
 
@@ -26,7 +27,7 @@
 
 #define TIMEOUT 60.0
 #define ROUNDS_MIN 15
-#define ROUNDS_BYTES ((size_t)512 << 20) /* per size, about */
+#define ROUNDS_BYTES ((size_t)512 << 20) /* approximate bytes per size */
 #define WARM_UP 3
 
 typedef struct bench {
@@ -46,7 +47,7 @@ typedef struct bench_row {
     const char *algorithm;
     comm_plan_t plan;
     bench_times_t times, bound;
-    const char *bound_by; /* static */
+    const char *bound_by; /* "memory" or "link" */
 } bench_row_t;
 
 /* ---- results ------------------------------------------------------------- */
@@ -93,7 +94,8 @@ static size_t rounds_of(const bench_t *bench, size_t bytes)
                                      : rounds;
 }
 
-/* Whole numbers, so that any order of summing gives the same. */
+/* Element [i] of the input of [rank]: a small whole number, so that every order
+ * of summing gives the same bits. */
 static float value(int rank, size_t i)
 {
     return (float)((i * 7 + (size_t)rank * 13) % 31);
@@ -128,7 +130,8 @@ static void buffer_write(float *data, size_t count, float what)
         data[i] = what;
 }
 
-/* In steps of a fixed length, which compilers make vectors of. */
+/* Read and write each element once, 16 at a time, so that compilers use vector
+ * instructions. */
 static void buffer_touch(float *data, size_t count)
 {
     size_t i = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* cddp-bench allreduce: what one rank does. */
+/* cddp-bench allreduce: the part that each rank runs. */
 #ifndef CDDP_CMD_BENCH_ALLREDUCE_H
 #define CDDP_CMD_BENCH_ALLREDUCE_H
 

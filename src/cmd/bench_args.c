@@ -68,7 +68,8 @@ static const struct option long_options[] = {
     {"version", no_argument, NULL, OPT_VERSION},
     {NULL, 0, NULL, 0}};
 
-/* "64K" at *text, which moves behind it. */
+/* Read a size such as "64K" at *text into *out, in bytes, and move *text after
+ * it. False if it is not a size, above LIMIT, or not a multiple of 4. */
 static bool size_take(const char **text, size_t *out)
 {
     unsigned long long value;

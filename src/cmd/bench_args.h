@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* The command line of cddp-bench. */
+/* The command line of cddp-bench allreduce. */
 #ifndef CDDP_CMD_BENCH_ARGS_H
 #define CDDP_CMD_BENCH_ARGS_H
 
@@ -13,21 +13,23 @@
 
 typedef struct bench_args {
     bool help, version, csv;
-    bool plain; /* --plain: ordinary memory instead of the arena */
-    int local;  /* ranks of --local N, 0: not given */
-    int rounds; /* calls timed for each size, 0: by size */
-    size_t smallest, largest; /* bytes, multiples of 4 */
-    const char *backend;      /* of --backend, NULL: not given */
-    const char *table;        /* of --table, NULL: not given */
-    const char *tune;         /* of --tune, NULL: not given */
+    bool plain; /* --plain: buffers in ordinary memory instead of an arena */
+    int local;  /* N of --local N; 0: not given */
+    /* number of timed calls for each size; 0: depends on the size */
+    int rounds;
+    /* smallest and largest size in bytes, multiples of 4 */
+    size_t smallest, largest;
+    const char *backend; /* value of --backend; NULL: not given */
+    const char *table;   /* value of --table; NULL: not given */
+    const char *tune;    /* value of --tune; NULL: not given */
 } bench_args_t;
 
-/* Parse [argv], whose texts the result points into. ERR_USAGE. */
+/* Parse [argv]; texts in the result point into it. ERR_USAGE. */
 err_code_t bench_args_parse(int argc, char **argv, bench_args_t *out,
                             err_t *err);
 
-/* The size after [bytes]: four times as much, at most the largest; 0 at the
- * end. */
+/* The size to measure after [bytes]: four times as much, at most the largest; 0
+ * after the largest. */
 size_t bench_args_next(const bench_args_t *args, size_t bytes);
 
 extern const char bench_args_help[];

@@ -5,7 +5,8 @@
 #include "base/mem.h"
 #include "comm/comm_split.h"
 
-/* Bytes that each rank that takes part gives to each of the others. */
+/* Bytes that each participating rank sends to each of the others, for an
+ * all-reduce of [bytes]. */
 static size_t block_bytes(const bench_link_t *link, size_t bytes)
 {
     size_t ranks = (size_t)link->nodes * (size_t)link->shares;
@@ -13,8 +14,9 @@ static size_t block_bytes(const bench_link_t *link, size_t bytes)
     return (2 * bytes + ranks - 1) / ranks;
 }
 
-/* [count]: ranks with this one's place, itself among them. Every place but the
- * first may be empty on some nodes; on all of them it takes part. */
+/* Set out->nodes, out->shares, and whether this rank takes part. [count] is the
+ * number of nodes that have a rank with this rank's number on its node; the
+ * rank takes part if all nodes have one. */
 static err_code_t nodes_find(comm_group_t *group, int count, bench_link_t *out,
                              bool *takes_part, err_t *err)
 {

@@ -6,11 +6,12 @@
 #include "base/mem.h"
 #include "op/op.h"
 
-#define SIDE 1024                  /* of the matrices: 4 MB each */
-#define VECTOR ((int64_t)16 << 20) /* elements: 64 MB, beyond any cache */
-#define SECONDS 0.4                /* for each of the two */
+#define SIDE 1024 /* rows and columns of the matrices: 4 MB each */
+/* Elements of the vectors: 64 MB each, more than any cache. */
+#define VECTOR ((int64_t)16 << 20)
+#define SECONDS 0.4 /* duration of each of the two measurements */
 
-/* An op with its memory, and the fastest of its forwards. */
+/* An op that is measured, with its memory. */
 typedef struct peak {
     op_t *op;
     float *block;

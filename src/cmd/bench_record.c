@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * The format (safetensors): 8 bytes, little endian: the length of a JSON map.
- * Then the map: name, type, shape and byte range of each tensor. Then the bytes
- * of all tensors.
+ * The format is safetensors. The file begins with the length of a JSON map (8
+ * bytes, little endian). Then follows the map, which has the name, type, shape
+ * and byte range of each tensor, and then the bytes of all tensors.
  */
 #include "cmd/bench_record.h"
 
@@ -17,7 +17,8 @@
 typedef struct tensor {
     const char *name, *type;
     int ndim;
-    int64_t dims[1 + OP_DIMS_MAX]; /* batch and sample */
+    /* number of samples, then the dimensions of a sample */
+    int64_t dims[1 + OP_DIMS_MAX];
     const void *data;
     size_t bytes;
 } tensor_t;
@@ -65,7 +66,8 @@ static tensor_t target_of(const train_bench_info_t *info, int index)
                                (size_t)(info->count * elems)};
 }
 
-/* The JSON map, padded with spaces: the data begin at a multiple of 8. */
+/* Append the JSON map to [out], padded with spaces so that the tensors begin at
+ * a multiple of 8. */
 static void header_make(const tensor_t *tensors, int count, str_buf_t *out)
 {
     size_t at = 0;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Open the run, make the first steps, time the others; only then the machine's
- * peaks are measured, so that their memory is not taken for the run's.
+ * Opens the run, runs the first steps, then times further steps. The peak rates
+ * of the machine are measured last, so that the memory for that is not counted
+ * as memory of the run.
  */
 #include "cmd/bench_step.h"
 
@@ -25,18 +26,18 @@ typedef struct bench {
     const train_config_t *config;
     train_bench_t *train;
     train_bench_info_t info;
-    double *times;   /* [args->steps] */
-    double *exposed; /* [args->steps] */
+    double *times;   /* [args->steps], seconds */
+    double *exposed; /* [args->steps], seconds */
     double first_step;
 } bench_t;
 
-/* Sums and maxima over ranks travel as one vector each. */
+/* Result of the measurement: one row of the output. */
 typedef struct row {
     bench_times_t times;
     nn_cost_t cost;
-    bench_peak_t peak; /* of all ranks together */
+    bench_peak_t peak; /* sum over all ranks */
     double rss, state, activations;
-    double exposed; /* mean of what the last rank in a step waited */
+    double exposed; /* mean over steps, in seconds; see steps_gather */
 } row_t;
 
 /* ---- the row ------------------------------------------------------------- */
@@ -60,16 +61,17 @@ void bench_step_header(const bench_step_args_t *args)
                   "bound ms", "limit", "RSS MB", "first s");
 }
 
-/* What keeps the step from being faster. */
+/* Name of the resource that limits the speed of the step. */
 static const char *limit_name(const bench_t *bench, const row_t *row)
 {
     const long cores = thread_cores();
 
     if (bench->info.threads * (bench->args->local > 0 ? bench->info.size : 1) >
         cores)
-        return "cores"; /* more threads than those */
+        return "cores"; /* there are more threads than cores */
+    /* small operations: the cost of calls counts more than either rate */
     if (2 * row->cost.seconds < row->times.median)
-        return "calls"; /* what is small is not bound by either rate */
+        return "calls";
     return 2 * row->cost.compute_seconds > row->cost.seconds ? "compute"
                                                              : "memory";
 }
@@ -106,7 +108,8 @@ static void row_print(const bench_t *bench, const row_t *row)
     fflush(stdout);
 }
 
-/* With --local all ranks are one process. */
+/* Peak resident memory of one rank, in bytes. With --local all ranks share one
+ * process, so each gets an equal part. */
 static double rss_share(const bench_t *bench)
 {
     double ranks = bench->args->local > 0 ? bench->info.size : 1;
@@ -114,7 +117,9 @@ static double rss_share(const bench_t *bench)
     return mem_peak() / ranks;
 }
 
-/* What all ranks together need, reach and hold. */
+/* Fill in the fields of [row] that concern all ranks: FLOPs, lower bound, peak
+ * rates and memory. The values of ranks are summed; of the lower bounds the
+ * longest counts. */
 static err_code_t row_make(bench_t *bench, row_t *row, err_t *err)
 {
     comm_group_t *group = bench->info.group;
@@ -210,7 +215,8 @@ static err_code_t record(bench_t *bench, err_t *err)
     return rc;
 }
 
-/* A round of steps for each line; another program is timed in between. */
+/* For each line on standard input run one round of steps, so that another
+ * program can be timed between the rounds. */
 static err_code_t paced_run(bench_t *bench, err_t *err)
 {
     const int steps = bench->args->steps;
@@ -233,8 +239,9 @@ static err_code_t paced_run(bench_t *bench, err_t *err)
     return rc;
 }
 
-/* Of each step the slowest rank's time, and the least wait: that of the rank
- * which came last, and waited for no other one, but for the network alone. */
+/* Combine the times of all ranks. A step takes as long as on the slowest rank.
+ * Its exposed communication is the shortest wait of any rank: the rank that
+ * arrived last waited for no other rank, only for the network. */
 static err_code_t steps_gather(bench_t *bench, row_t *row, err_t *err)
 {
     const size_t steps = (size_t)bench->args->steps;
@@ -276,7 +283,7 @@ static err_code_t timed_run(bench_t *bench, err_t *err)
     return rc;
 }
 
-/* The run is open. */
+/* Run and time the steps of the open run. */
 static err_code_t bench_run(bench_t *bench, err_t *err)
 {
     err_code_t rc;

@@ -103,7 +103,7 @@ static err_code_t option_take(void *context, int option, err_t *err)
     }
 }
 
-/* What the options say together. */
+/* Check that the options can be combined. */
 static err_code_t args_check(const bench_step_args_t *args, err_t *err)
 {
     if (args->scaling != BENCH_SCALING_NONE && args->local == 0)

@@ -10,7 +10,7 @@ typedef struct bench_times { /* seconds */
     double min, median, p95, p99;
 } bench_times_t;
 
-/* Sorts the [count] > 0 times. */
+/* Minimum and quantiles of [count] > 0 [times], which are sorted in place. */
 bench_times_t bench_times(double *times, size_t count);
 
 #endif

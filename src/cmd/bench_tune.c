@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * For each place one group for each algorithm, whose table allows nothing else
- * there; in it every collective that it can carry out, at every size. A time is
- * the slowest rank's, from the end of a barrier on; of a number of rounds the
- * median. Arenas come last: `flat` is as good as the rows for other memory,
- * `node` over several nodes as good as those for slices.
+ * For each place of data (comm_where_t) and each algorithm, open a group whose
+ * table allows only this algorithm there, and time every collective that the
+ * algorithm can carry out, at every size. A time is measured from the end of a
+ * barrier on; the slowest rank counts, and of several rounds the median. Arenas
+ * are measured last, since there `flat` uses the rows for other memory, and
+ * `node` on several nodes uses the rows for slices: these rows must be final.
  */
 #include "cmd/bench_tune.h"
 
@@ -22,33 +23,37 @@
 #define TIMEOUT 60.0
 #define ROUNDS_MAX 200
 #define ROUNDS_MIN 7
-#define ROUNDS_BYTES ((size_t)64 << 20) /* per size, about */
+#define ROUNDS_BYTES ((size_t)64 << 20) /* approximate bytes per size */
 #define WARM_UP 2
 #define GAIN 0.95
 
-/* What Bruck's algorithm has scratch for: of all ranks, or of each. */
+/* Bruck's algorithm has scratch for BRUCK_BYTES of all ranks together, or for
+ * BRUCK_BYTES_RANK of each rank, whichever is more. */
 #define BRUCK_BYTES ((size_t)256 << 10)
 #define BRUCK_BYTES_RANK ((size_t)4 << 10)
 
-/* No shot takes so much: it goes by the rows for arenas, if any does. */
+/* Too large for a one-shot collective: the node stage carries it out if the
+ * rows for arenas say so. */
 #define ARENA_BYTES ((size_t)8 << 10)
 
 typedef struct tune {
     const bench_args_t *args;
     comm_oob_t oob;
-    comm_table_t table; /* to be changed */
+    comm_table_t table; /* measured rows replace the rows of this table */
     comm_group_t *group;
     comm_arena_t *arena;
     char *plain;
     size_t *cuts;
     double times[ROUNDS_MAX];
     int slices, nodes;
-    tune_times_t found[COMM_CHOICES]; /* in the place that is measured */
+    /* times in the place that is measured at the moment */
+    tune_times_t found[COMM_CHOICES];
 } tune_t;
 
 /* ---- rows ---------------------------------------------------------------- */
 
-/* -1: none was measured. */
+/* Index of the algorithm with the shortest time in [seconds]; -1: none was
+ * measured. */
 static int fastest(const double *seconds)
 {
     int best = -1;
@@ -59,8 +64,9 @@ static int fastest(const double *seconds)
     return best;
 }
 
-/* The types that the rows for [times] are for: sums of 16-bit floats were not
- * measured; between nodes there are none, and gathering knows no types. */
+/* The types (bits as in comm_row_t) for which [times] give rows. Sums of 16-bit
+ * floats were not measured, so rows for sums exclude them. Between nodes there
+ * are no such sums, and gathering is independent of the type. */
 static int types_of(const tune_times_t *times)
 {
     return times->where != COMM_WHERE_SLICE &&
@@ -70,7 +76,8 @@ static int types_of(const tune_times_t *times)
                : 3;
 }
 
-/* Keep rows of others, and of theirs what they are not for. */
+/* Remove the rows that [times] replace: those for its collective and place.
+ * Such a row is kept for types for which [times] give no rows. */
 static void rows_keep(comm_table_t *table, const tune_times_t *times)
 {
     int kept = 0;
@@ -189,15 +196,17 @@ static err_code_t size_time(tune_t *tune, const tune_times_t *what,
     return rc;
 }
 
-/* How the group carries out an all-reduce of an arena. */
+/* Name of the algorithm by which the group carries out an all-reduce of [bytes]
+ * bytes of an arena. */
 static const char *arena_name(const tune_t *tune, size_t bytes)
 {
     return comm_allreduce_name(tune->group, comm_arena_data(tune->arena),
                                bytes / sizeof(float), COMM_FLOAT32);
 }
 
-/* Does the node stage take [what], where rows for arenas say so? Ranges only on
- * one node, and nothing where ranks share no memory. */
+/* Does the node stage carry out [what] if the rows for arenas say so? It does
+ * not if ranks share no memory, and it carries out collectives of ranges only
+ * on one node. */
 static bool node_takes(const tune_t *tune, const tune_times_t *what,
                        size_t bytes)
 {
@@ -209,8 +218,8 @@ static bool node_takes(const tune_t *tune, const tune_times_t *what,
     return strncmp(arena_name(tune, bytes), "node", strlen("node")) == 0;
 }
 
-/* Would the group carry out [what] of size [i] so? It takes another one where
- * scratch or slots are too small. */
+/* Would the group carry out [what] of size [i] by [algorithm]? It uses another
+ * algorithm if scratch or slots are too small. */
 static bool applies(const tune_t *tune, const tune_times_t *what, int i,
                     comm_algorithm_t algorithm)
 {
@@ -219,13 +228,14 @@ static bool applies(const tune_t *tune, const tune_times_t *what, int i,
 
     if (algorithm == COMM_BY_NODE)
         return node_takes(tune, what, bytes);
-    if (algorithm == COMM_BY_FLAT) /* else there is nothing to choose */
+    if (algorithm == COMM_BY_FLAT) /* `flat` is measured only where `node` was:
+                                      otherwise there is no choice */
         return what->seconds[i][COMM_BY_NODE] > 0;
     if (algorithm == COMM_BY_BRUCK)
         return bytes * ranks <= BRUCK_BYTES || bytes <= BRUCK_BYTES_RANK;
     if (what->choice != COMM_CHOICE_ALLREDUCE)
         return true;
-    if (what->where == COMM_WHERE_SLICE) { /* "node+ring" */
+    if (what->where == COMM_WHERE_SLICE) { /* the name is like "node+ring" */
         found = strchr(arena_name(tune, bytes * (size_t)tune->slices), '+');
         return found != NULL && strcmp(found + 1, name) == 0;
     }
@@ -260,9 +270,10 @@ static err_code_t collective_time(tune_t *tune, tune_times_t *what,
     return rc;
 }
 
-/* What the rows for arenas have to say while other places are measured: slices
- * are the node stage's, and over several nodes other memory is staged unless
- * they say flat. */
+/* Set the rows for arenas while the place [where] is measured. For slices they
+ * must say `node`, since slices exist only inside the node stage. For other
+ * memory they must say `flat`, since on several nodes the data would otherwise
+ * be staged. */
 static void arenas_force(comm_table_t *table, comm_where_t where)
 {
     if (where != COMM_WHERE_ARENA)
@@ -322,7 +333,8 @@ static bool fits_any(comm_algorithm_t algorithm, comm_where_t where)
     return fits;
 }
 
-/* All ranks have the same times, and make the same rows of them. */
+/* Measure one place and replace its rows. The times are the same on all ranks,
+ * so all ranks make the same rows. */
 static err_code_t place_tune(tune_t *tune, comm_where_t where, err_t *err)
 {
     err_code_t rc = ERR_OK;
@@ -344,7 +356,8 @@ static err_code_t oob_exchange(void *context, const void *mine, size_t bytes,
     return boot_exchange(context, mine, bytes, all, err);
 }
 
-/* How many nodes there are, and ranks on the one with the fewest. */
+/* Set tune->nodes, and tune->slices: the number of ranks on the node with the
+ * fewest. ERR_USAGE if the backend uses no table. */
 static err_code_t places_find(tune_t *tune, err_t *err)
 {
     comm_config_t config = {.backend = tune->args->backend,
@@ -397,7 +410,7 @@ static err_code_t tune_run(tune_t *tune, err_t *err)
     size_t size = (size_t)tune->oob.size;
     err_code_t rc = places_find(tune, err);
 
-    if (rc == ERR_OK) /* the group could */
+    if (rc == ERR_OK) /* this succeeds, since the group has loaded the table */
         rc = comm_table_load(tune->args->table, &tune->table, err);
     if (rc == ERR_OK)
         rc = mem_new(char, tune->args->largest *size, "buffer", &tune->plain,

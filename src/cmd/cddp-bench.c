@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* cddp-bench: how fast the ranks of a job are at what cddp asks of them. Here:
- * command line, one rank per task of a Slurm step or per thread. */
+/* cddp-bench: measures all-reduces and training steps. This file has the main
+ * function and starts the ranks, which are tasks of a Slurm step or threads. */
 #include "config.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@
 
 typedef struct rank_job {
     const bench_args_t *allreduce;
-    const bench_step_args_t *step; /* NULL: allreduce */
+    const bench_step_args_t *step; /* NULL: the command is allreduce */
     boot_t *boot;
     err_code_t rc;
     err_t err;
@@ -39,7 +39,8 @@ static void *rank_main(void *argument)
     return NULL;
 }
 
-/* Start ranks 1 .. count-1, be rank 0, wait for the others. */
+/* Start ranks 1 to count-1 as threads, run rank 0 in this thread, and wait for
+ * the others. */
 static err_code_t ranks_run(rank_job_t *jobs, pthread_t *threads, int count,
                             err_t *err)
 {
@@ -54,8 +55,9 @@ static err_code_t ranks_run(rank_job_t *jobs, pthread_t *threads, int count,
     }
     if (rc == ERR_OK)
         rank_main(&jobs[0]);
+    /* the other ranks then stop waiting for rank 0 */
     else
-        boot_close(jobs[0].boot); /* the others give up waiting for it */
+        boot_close(jobs[0].boot);
     for (int r = 1; r < started; r++)
         pthread_join(threads[r], NULL);
     for (int r = 0; rc == ERR_OK && r < count; r++)
@@ -66,7 +68,7 @@ static err_code_t ranks_run(rank_job_t *jobs, pthread_t *threads, int count,
     return rc;
 }
 
-/* [count] ranks as threads, each with a copy of [model]. */
+/* Run [ranks] ranks as threads, each with a copy of [model]. */
 static err_code_t local_run(const rank_job_t *model, int ranks, err_t *err)
 {
     size_t count = (size_t)ranks;
@@ -95,7 +97,7 @@ static err_code_t local_run(const rank_job_t *model, int ranks, err_t *err)
     return rc;
 }
 
-/* One rank of a Slurm step, or alone. */
+/* Run one rank: a task of a Slurm step, or the only rank. */
 static err_code_t task_run(rank_job_t *job, err_t *err)
 {
     boot_config_t config = {.timeout = BOOT_TIMEOUT};
@@ -137,8 +139,8 @@ static int allreduce_main(int argc, char **argv)
 
 /* ---- step ---------------------------------------------------------------- */
 
-/* A row of --scaling is a process of its own, so that its peak memory and its
- * first step are its own, too. Returns the exit status. */
+/* Measure a row of --scaling in a new process, so that it has its own peak
+ * memory and its own first step. Returns the exit status. */
 static int row_fork(const rank_job_t *job, int ranks)
 {
     err_t err = ERR_INIT;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* cddp-ckpt: look into checkpoints, check and compare them. */
+/* cddp-ckpt: lists, prints, checks and compares checkpoints. */
 #include "config.h"
 
 #include <hdf5.h>
@@ -15,7 +15,7 @@
 #include "cmd/ckpt_show.h"
 #include "cmd/output.h"
 
-/* Exit status of a diff that found differences, as diff(1) has it. */
+/* Exit status of diff if it found differences, like that of diff(1). */
 #define STATUS_DIFFERS 1
 
 static const char help_text[] =
@@ -71,7 +71,8 @@ static err_code_t show_run(int argc, char **argv, str_buf_t *out, int *status,
     return rc;
 }
 
-/* All are looked at, also after a damaged one; the last sentence is main's. */
+/* Verify all checkpoints, even after a damaged one. The message about each is
+ * printed here; [err] only counts the bad ones. */
 static err_code_t verify_run(int argc, char **argv, str_buf_t *out, int *status,
                              err_t *err)
 {
@@ -131,7 +132,7 @@ static const command_t commands[] = {{"list", list_run},
                                      {"diff", diff_run},
                                      {NULL, NULL}};
 
-/* NULL: *err says so. */
+/* The command called [name]; NULL, with *err set, if there is none. */
 static const command_t *command_find(const char *name, err_t *err)
 {
     static const char *const names[] = {"list", "show", "verify", "diff", NULL};

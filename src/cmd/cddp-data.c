@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* cddp-data: make example data, look into data files. */
+/* cddp-data: makes example data, and describes and checks data files. */
 #include "config.h"
 
 #include <hdf5.h>
@@ -77,7 +77,8 @@ static err_code_t usage(err_t *err, const char *sentence)
     return err_set(err, ERR_USAGE, "%s; try cddp-data --help", sentence);
 }
 
-/* argv[0] is "info" or "verify"; no options, files only. */
+/* Check the arguments of "info" or "verify" (argv[0]), which must be files, not
+ * options. */
 static err_code_t files_check(int argc, char **argv, err_t *err)
 {
     if (argc < 2)
@@ -106,8 +107,8 @@ static err_code_t info_run(int argc, char **argv, err_t *err)
     return rc;
 }
 
-/* All files are looked at, also after a bad one; the last sentence is left to
- * main, the others are printed here. */
+/* Verify all files, even after a bad one. The message about each is printed
+ * here; [err] only counts the bad ones. */
 static err_code_t verify_run(int argc, char **argv, err_t *err)
 {
     err_code_t rc = files_check(argc, argv, err);

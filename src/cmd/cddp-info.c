@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* cddp-info: what is built in, and every option of the run file (the source of
- * docs/CONFIG.md). */
+/* cddp-info: prints what is built in, all options of the run file (this makes
+ * docs/CONFIG.md), and the topology. */
 #include "config.h"
 
 #include <stdio.h>

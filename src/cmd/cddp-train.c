@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * cddp-train: wires the modules. Parses the command line, meets the other ranks
- * through boot, reads the run file, hands both to train_run and turns its
- * answer into one sentence and an exit status.
+ * cddp-train: parses the command line, finds the other ranks through boot,
+ * reads the run file, calls train_run, and turns its result into a message and
+ * an exit status.
  *
- * boot comes before the run file, so that a rank that cannot read it (a node
- * without that mount, say) still tells the others instead of leaving them
- * waiting.
+ * boot is opened before the run file is read. So a rank that cannot read the
+ * file (on a node without that mount, say) can still tell the others, which
+ * would wait for it otherwise.
  */
 #include "config.h"
 
@@ -35,10 +35,11 @@
  * need a while to start thousands of tasks. */
 #define BOOT_TIMEOUT 120.0
 
-/* Seconds that a run, once over, waits for a reader of its last words. */
+/* Seconds for which a finished run waits until its last lines can be written to
+ * its output. */
 #define END_PATIENCE 1.0
 
-/* What one rank needs and answers. */
+/* Input and result of one rank. */
 typedef struct rank_job {
     const train_args_t *args;
     train_env_t env;
@@ -91,7 +92,8 @@ static void rank_main(boot_t *boot, int rank, void *jobs)
     rank_run(job);
 }
 
-/* --local N: ranks are threads; the answer is that of the rank that speaks. */
+/* --local N: run the ranks as threads. *answer is the result of the rank that
+ * prints the error (outcome.speaker), or that of rank 0 if no rank failed. */
 static err_code_t local_run(const rank_job_t *model, rank_job_t *answer,
                             err_t *err)
 {
@@ -117,7 +119,7 @@ static err_code_t local_run(const rank_job_t *model, rank_job_t *answer,
     return rc;
 }
 
-/* One process of a Slurm step, or a single rank. */
+/* Run one rank: a process of a Slurm step, or the only rank. */
 static err_code_t step_run(rank_job_t *model, rank_job_t *answer, err_t *err)
 {
     boot_config_t config = {.timeout = BOOT_TIMEOUT};
@@ -133,8 +135,9 @@ static err_code_t step_run(rank_job_t *model, rank_job_t *answer, err_t *err)
 
 /* ---- the end ------------------------------------------------------------ */
 
-/* What nobody takes (a stopped terminal, a full pipe) is lost, as the run's
- * other lines are: the process has to end. */
+/* Print the result. If nobody reads the output (a stopped terminal, a full
+ * pipe), the lines are dropped, like other lines of the run, since the process
+ * has to end. */
 static void result_print(const train_outcome_t *outcome)
 {
     if (!outcome->have_eval || !file_takes(STDOUT_FILENO, END_PATIENCE))
@@ -192,8 +195,8 @@ static err_code_t train_main(const train_args_t *args, rank_job_t *answer,
     return rc;
 }
 
-/* --check and --print-rundir: this process alone, and no run. A check may come
- * before there is a job. */
+/* --check and --print-rundir: only this process runs, and it does not train. A
+ * check may be made before there is a Slurm job. */
 static err_code_t look_main(const train_args_t *args, err_t *err)
 {
     run_file_t file = {.path = args->run_file, .sets = &args->sets};
@@ -229,8 +232,9 @@ static int finish(err_code_t rc, err_t *err, bool speaker)
     return (int)all;
 }
 
-/* A run's results are its files. Lines that cannot be printed change nothing of
- * them, nor of the record that it is done: 74 would have it done again. */
+/* End of a complete run. Its results are its files, so lines that cannot be
+ * printed change neither the results nor the exit status: with status 74
+ * (ERR_IO) a complete run would be started again. */
 static int finish_done(err_t *err)
 {
     if (cmd_output_finish(ERR_OK, err) != ERR_OK)

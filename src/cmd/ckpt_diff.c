@@ -18,7 +18,7 @@ typedef struct side {
 /* How two arrays differ. */
 typedef struct distance {
     int64_t other;  /* elements whose bits differ */
-    double largest; /* difference of two finite values */
+    double largest; /* largest absolute difference of two elements, if finite */
 } distance_t;
 
 static distance_t distance_of(const float *a, const float *b, int64_t elems)
@@ -37,13 +37,13 @@ static distance_t distance_of(const float *a, const float *b, int64_t elems)
     return d;
 }
 
-/* The same tensor on both sides: its index in each. */
+/* A tensor that both checkpoints have: its indices i in [a] and j in [b]. */
 typedef struct pair {
     const side_t *a, *b;
     int i, j;
 } pair_t;
 
-/* Read both tensors of [pair], of the same shape, and compare. */
+/* Read both tensors of [pair], which have the same shape, and compare them. */
 static err_code_t values_diff(const pair_t *pair, distance_t *out, err_t *err)
 {
     const side_t *a = pair->a, *b = pair->b;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* cddp-ckpt diff: the differences of two checkpoints. */
+/* cddp-ckpt diff: finds the differences of two checkpoints. */
 #ifndef CDDP_CMD_CKPT_DIFF_H
 #define CDDP_CMD_CKPT_DIFF_H
 
@@ -9,8 +9,8 @@
 
 /*
  * Compare the checkpoints in directories [a] and [b]: progress and the bits of
- * every tensor. Appends one line for each difference to [out] and counts them
- * in *differences. The number of files per checkpoint does not matter.
+ * every tensor. Appends one line for each difference to [out]; *differences
+ * becomes their number. The checkpoints may have different numbers of files.
  * ERR_DATA: a checkpoint is damaged.
  */
 err_code_t cmd_ckpt_diff(const char *a, const char *b, str_buf_t *out,

@@ -10,7 +10,8 @@
 #include "base/hash.h"
 #include "hdf5io/checkpoint_manifest.h"
 
-/* RUNDIR/checkpoints if there is one, else the path itself. free() it. */
+/* Directory that has the checkpoints: [path]/checkpoints if it exists, else
+ * [path] itself. The caller frees it. */
 static char *home_of(const char *path)
 {
     char *home = str_printf("%s/checkpoints", path);
@@ -29,7 +30,7 @@ static void paths_free(char **paths, int count)
     free(paths);
 }
 
-/* The checkpoints of a run, at least one. */
+/* List the checkpoints of a run, newest first. ERR_DATA: there is none. */
 static err_code_t paths_list(const char *run, char ***paths, int *count,
                              err_t *err)
 {

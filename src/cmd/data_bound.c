@@ -14,15 +14,17 @@ static int item_compare(const void *left, const void *right)
 
 double cmd_bound_best(cmd_bound_item_t *items, int64_t count)
 {
-    int64_t right = 0; /* answers of the rule "always 0", to begin with */
+    /* number of right answers; at first of the rule "always 0" */
+    int64_t right = 0;
     int64_t best;
 
     qsort(items, (size_t)count, sizeof items[0], item_compare);
     for (int64_t i = 0; i < count; i++)
         right += items[i].label == 0;
     best = right;
-    /* Raise the threshold past one score after another; equal scores fall on
-     * the same side, so only the last of them may be counted. */
+    /* Raise the threshold past one score after another. Items with equal scores
+     * get the same label, so the count is compared only after the last of them.
+     */
     for (int64_t i = 0; i < count; i++) {
         right += items[i].label == 1 ? 1 : -1;
         if (i + 1 < count && items[i + 1].score == items[i].score)

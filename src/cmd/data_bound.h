@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* The best classifier with one threshold on one score. */
+/* Finds the best classifier that compares one score with one threshold. */
 #ifndef CDDP_CMD_DATA_BOUND_H
 #define CDDP_CMD_DATA_BOUND_H
 
@@ -15,7 +15,7 @@ typedef struct cmd_bound_item {
 } cmd_bound_item_t;
 
 /* Accuracy of the best rule of the form "label 1 where score <= threshold" over
- * [count] > 0 items, every threshold tried. Sorts [items]. */
+ * [count] > 0 items. Every threshold is tried. Sorts [items]. */
 double cmd_bound_best(cmd_bound_item_t *items, int64_t count);
 
 #endif

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * The radix-2 algorithm of Cooley and Tukey, line by line along each axis.
+ * Fourier transform by the radix-2 algorithm of Cooley and Tukey, applied to
+ * every line of cells along each axis.
  *
  * Why own code and not a library: distributions build kissfft (131.1) for
  * single precision only, and FFTW (double precision) has the GPL, which would
- * bind whoever distributes cddp. Measured on one core of an AMD EPYC (Zen 4),
- * time of one cube and relative error (root mean square, against FFTW):
+ * apply to whoever distributes cddp with it. Time for one cube on one core of
+ * an AMD EPYC (Zen 4), and relative error (root mean square, compared with
+ * FFTW):
  *
  *     edge       own        kissfft     FFTW     error: own   kissfft
  *       16    0.09 ms       0.06 ms   0.01 ms       3e-16       1e-7
@@ -17,8 +19,8 @@
  * With kissfft a sample of cddp-data make fields takes 0.81 to 0.91 of the
  * time. But its densities differ by up to 1.5e-6 (25 times the rounding of
  * float32), and 1 label in 7 million differs: a seed would no longer give the
- * data set that it gave before. That is not worth a library which every site
- * must have.
+ * data set that it gave before. The gain in speed does not justify that, nor
+ * one more library that every site must install.
  */
 #include "cmd/data_fft.h"
 
@@ -28,7 +30,7 @@
 typedef struct fft {
     int edge;
     double complex turn[CMD_FFT_EDGE_MAX / 2]; /* exp(-+2 pi i n / edge) */
-    int from[CMD_FFT_EDGE_MAX];                /* bits in reverse order */
+    int from[CMD_FFT_EDGE_MAX]; /* from[n]: n with its bits in reverse order */
 } fft_t;
 
 static void fft_open(fft_t *fft, int edge, bool back)
@@ -44,7 +46,8 @@ static void fft_open(fft_t *fft, int edge, bool back)
             fft->from[half + n] = fft->from[n] + edge / (2 * half);
 }
 
-/* The [edge] numbers of [line], each [stride] from the last. */
+/* Transform the edge numbers of [line], which are [stride] elements apart, in
+ * place. */
 static void fft_line(const fft_t *fft, double complex *line, size_t stride)
 {
     double complex x[CMD_FFT_EDGE_MAX];

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * White noise is drawn cell by cell, transformed, and coloured. The six
- * elements of the tidal tensor are real, so two of them come back from one
- * transform, as its real and its imaginary part; the field itself is the
- * tensor's trace.
+ * White noise is drawn cell by cell, transformed to Fourier space, and
+ * multiplied by the root of the spectrum. The six elements of the tidal tensor
+ * are real, so one transform back gives two of them, as its real and its
+ * imaginary part. The field itself is the trace of the tensor.
  *
- * Waves of two cells' length (the Nyquist planes) are left out: their sign
- * along an axis is undefined, and k_i k_j / k^2 needs it.
+ * Waves with a wavelength of two cells along an axis (the Nyquist planes) are
+ * left out: the sign of their k_i is undefined, and k_i k_j / k^2 needs it.
  */
 #include "cmd/data_fields.h"
 
@@ -19,10 +19,11 @@
 
 enum { PAIRS = 3 };
 
-/* Streams of a sample. */
+/* Numbers of the random streams that a sample uses. */
 enum { PARAMS = 0, NOISE = 1, STREAMS = 2 };
 
-/* Elements of the tensor that a transform brings, as its two parts. */
+/* pairs[p]: the two elements (row, column) of the tensor that transform p
+ * gives, as its real and its imaginary part. */
 static const int pairs[PAIRS][2][2] = {
     {{0, 0}, {1, 1}}, {{2, 2}, {0, 1}}, {{0, 2}, {1, 2}}};
 
@@ -33,8 +34,10 @@ typedef struct field {
     int edge;
     size_t cells;
     double sigma, tilt, reach;
-    double complex *noise;        /* its transform, then that of the field */
-    double complex *parts[PAIRS]; /* of the tensor */
+    /* Fourier transform of the noise, later of the field */
+    double complex *noise;
+    /* elements of the tensor, two per transform; see pairs */
+    double complex *parts[PAIRS];
 } field_t;
 
 static void stream_open(rng_t *rng, const cmd_fields_spec_t *spec,
@@ -62,8 +65,9 @@ void cmd_fields_draw_params(const cmd_fields_spec_t *spec, uint64_t number,
 
 /* ---- waves --------------------------------------------------------------- */
 
-/* Wave vector of element [cell] of a transform, in radians a cell; false where
- * there is none: the mean, and the Nyquist planes. */
+/* Set [k] to the wave vector of element [cell] of a transform, in radians per
+ * cell, and [square] to k^2. False if the element is left out: the mean, and
+ * the Nyquist planes. */
 static bool wave_of(int edge, size_t cell, double k[3], double *square)
 {
     const size_t row = (size_t)edge;
@@ -88,7 +92,8 @@ static double wave_power(const field_t *field, double square)
            exp(-square * field->reach * field->reach);
 }
 
-/* Colour the noise: the field then has the variance sigma^2 on average. */
+/* Give the noise the spectrum of the field, scaled so that the field has the
+ * variance sigma^2 on average. */
 static void field_colour(field_t *field)
 {
     double power = 0, k[3], square, scale;
@@ -96,7 +101,7 @@ static void field_colour(field_t *field)
     for (size_t i = 0; i < field->cells; i++)
         if (wave_of(field->edge, i, k, &square))
             power += wave_power(field, square);
-    /* a transform there and back brings a factor of cells */
+    /* transforming there and back multiplies by the number of cells */
     scale = field->sigma / sqrt(power * (double)field->cells);
     for (size_t i = 0; i < field->cells; i++)
         field->noise[i] *= wave_of(field->edge, i, k, &square)
@@ -104,7 +109,7 @@ static void field_colour(field_t *field)
                                : 0;
 }
 
-/* The elements of the tensor, in place. */
+/* Compute the elements of the tensor in every cell. */
 static void field_tides(field_t *field)
 {
     for (int p = 0; p < PAIRS; p++) {
@@ -122,8 +127,9 @@ static void field_tides(field_t *field)
     }
 }
 
-/* How many eigenvalues of a symmetric matrix are positive: as all of them are
- * real, the sign changes of its characteristic polynomial (Descartes). */
+/* Number of positive eigenvalues of a symmetric matrix. All eigenvalues are
+ * real, so it is the number of sign changes in the coefficients of the
+ * characteristic polynomial (rule of Descartes). */
 static uint8_t positive_eigenvalues(const double t[3][3])
 {
     const double trace = t[0][0] + t[1][1] + t[2][2];

@@ -12,7 +12,7 @@
 #include "hdf5io/shard.h"
 #include "hdf5io/virtual.h"
 
-/* Name of [type] as h5py would give it. */
+/* Name of [type], for numbers as in h5py ("int8", "float32"). */
 static const char *type_name(hid_t type, char *out, size_t room)
 {
     unsigned bits = (unsigned)H5Tget_size(type) * 8;
@@ -108,7 +108,7 @@ static err_code_t dataset_describe(void *context, hid_t set, const char *path,
     return rc;
 }
 
-/* Has the attribute one value, of at most [room] bytes, as it is stored? */
+/* Does the attribute have exactly one value, stored in at most [room] bytes? */
 static bool attribute_single(hid_t attribute, hid_t type, size_t room)
 {
     hid_t space = H5Aget_space(attribute);
@@ -131,7 +131,7 @@ static herr_t attribute_visit(hid_t group, const char *name,
     int64_t whole = 0;
 
     (void)info;
-    /* Others than single values are named without a value. */
+    /* Of attributes that are no single value, only the name is printed. */
     str_buf_add(text, "  %-21s ", name);
     if (type >= 0 && H5Tget_class(type) == H5T_FLOAT &&
         attribute_single(attribute, type, sizeof real) &&

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* `cddp-data info`: look into any HDF5 file. */
+/* `cddp-data info`: describes any HDF5 file. */
 #ifndef CDDP_CMD_DATA_INFO_H
 #define CDDP_CMD_DATA_INFO_H
 
@@ -10,16 +10,17 @@
 #include "base/err.h"
 #include "base/str.h"
 
-/* Add a description of [path] to [out]: its size, the attributes of the root
- * group (numbers and texts), and each dataset's name, type, shape and layout,
- * and where its link leads. ERR_DATA: not an HDF5 file, or damaged. */
+/* Append a description of file [path] to [out]: its size, the attributes of the
+ * root group (numbers and texts), and for each dataset its name, type, shape,
+ * layout and, if it is reached by a link, the target. ERR_DATA: not an HDF5
+ * file, or damaged. */
 err_code_t cmd_data_info(const char *path, str_buf_t *out, err_t *err);
 
-/* Open [path] with HDF5 to look into it; ERR_DATA has no name in front. Lock
- * held. */
+/* Open [path] with HDF5, read-only. ERR_DATA; the message does not name the
+ * file. HDF5 lock held. */
 err_code_t cmd_data_open(const char *path, hid_t *out, err_t *err);
 
-/* Prefix the message with [path], unless it begins with it. */
+/* Put [path] in front of the message in [err], unless it begins with [path]. */
 void cmd_data_prefix(const char *path, err_t *err);
 
 #endif

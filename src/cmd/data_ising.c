@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Two kinds of moves, each of which keeps the Boltzmann distribution:
- * Metropolis sweeps relax short wavelengths, Wolff clusters (Phys. Rev. Lett.
- * 62, 361, 1989) the long ones, which Metropolis cannot near the critical
- * point. Every sample is a chain of its own, from the ordered state on, so
- * samples are independent by construction rather than "far enough apart".
+ * The simulation alternates two kinds of moves, each of which keeps the
+ * Boltzmann distribution. Metropolis sweeps relax short wavelengths. Wolff
+ * clusters (Phys. Rev. Lett. 62, 361, 1989) relax long wavelengths, which
+ * Metropolis sweeps cannot do near the critical point. Every sample is the end
+ * of its own Markov chain, which starts from the ordered state, so samples are
+ * independent.
  *
- * The number of moves is a function of the temperature alone. To stop once a
- * certain number of spins has flipped would look natural, but then large
- * clusters end a chain more often than small ones, which biases the samples.
+ * The number of moves is a function of the temperature alone. It would be wrong
+ * to stop once a certain number of spins has flipped: large clusters would then
+ * end a chain more often than small ones, which biases the samples.
  */
 #include "cmd/data_ising.h"
 
@@ -20,11 +21,12 @@
 
 enum { SIDE = CMD_ISING_SIDE, SITES = CMD_ISING_SITES };
 
-/* Rounds of one sweep and some clusters. Energy decorrelates within about four
- * clusters at the critical point of this lattice; 24 rounds are ten times. */
+/* Number of rounds; a round is one sweep and some clusters. At the critical
+ * point of this lattice the energy decorrelates within about four clusters; 24
+ * rounds have more than ten times as many. */
 enum { ROUNDS = 24 };
 
-/* Site numbers are row * 32 + column; masks do the wrapping. */
+/* A site has the number row * 32 + column. Masks make the lattice periodic. */
 static int site_right(int site)
 {
     return (site & ~(SIDE - 1)) | ((site + 1) & (SIDE - 1));
@@ -45,7 +47,7 @@ static int site_up(int site)
     return (site - SIDE) & (SITES - 1);
 }
 
-/* A probability as a bound for 32 random bits. */
+/* The bound below which a random number of 32 bits is with this probability. */
 static uint32_t chance(double probability)
 {
     return (uint32_t)fmin(probability * 4294967296.0, 4294967295.0);
@@ -57,7 +59,8 @@ static void metropolis_sweep(rng_t *rng, const uint32_t accept[2],
     for (int site = 0; site < SITES; site++) {
         int field = spins[site_right(site)] + spins[site_left(site)] +
                     spins[site_down(site)] + spins[site_up(site)];
-        int half_cost = spins[site] * field; /* flipping costs twice this */
+        /* flipping the spin costs twice this energy */
+        int half_cost = spins[site] * field;
 
         /* cppcheck-suppress negativeIndex ; half_cost is -4, -2, 0, 2, 4 */
         if (half_cost <= 0 || rng_u32(rng) < accept[half_cost / 2 - 1])
@@ -72,7 +75,7 @@ static void wolff_cluster(rng_t *rng, uint32_t join, int8_t spins[SITES])
     int seed = (int)rng_below(rng, SITES);
     int8_t old = spins[seed];
 
-    /* A site is flipped as it joins, so it joins once. */
+    /* A site is flipped when it joins the cluster, so it joins only once. */
     spins[seed] = (int8_t)-old;
     stack[depth++] = seed;
     while (depth > 0) {
@@ -89,8 +92,8 @@ static void wolff_cluster(rng_t *rng, uint32_t join, int8_t spins[SITES])
     }
 }
 
-/* Clusters of one round: as they shrink above the critical point, more of them
- * are needed (and are cheap). */
+/* Number of clusters in one round. Above the critical point clusters become
+ * small (and cheap), so more of them are needed. */
 static int clusters_of_round(double temperature)
 {
     if (temperature < 2.35)
@@ -145,7 +148,8 @@ void cmd_ising_draw(uint64_t seed, uint64_t split, uint64_t chain,
     rng_t rng;
 
     rng_open(&rng, seed, RNG_ISING, split, chain);
-    /* Rounded first: the label is that of the temperature in the file. */
+    /* The temperature is rounded to float first, so that the label agrees with
+     * the temperature in the file. */
     temperature = (float)(CMD_ISING_COLDEST + width * rng_uniform(&rng));
     cmd_ising_equilibrate(&rng, (double)temperature, spins);
     *sample = (cmd_ising_sample_t){

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * The two-dimensional Ising model on a periodic square lattice: the physics
- * behind `cddp-data make ising`. Units J = k_B = 1, no field.
+ * Simulates the two-dimensional Ising model on a periodic square lattice, for
+ * `cddp-data make ising`. Units: J = k_B = 1; no external field.
  */
 #ifndef CDDP_CMD_DATA_ISING_H
 #define CDDP_CMD_DATA_ISING_H
@@ -13,14 +13,14 @@
 
 enum { CMD_ISING_SIDE = 32, CMD_ISING_SITES = 32 * 32 };
 
-/* Temperatures of the samples are uniform between these. */
+/* Temperatures of samples are drawn uniformly between these. */
 #define CMD_ISING_COLDEST 1.0
 #define CMD_ISING_HOTTEST 3.54
 
 typedef struct cmd_ising_sample {
     float temperature;
     int8_t phase; /* 1: ordered, below the critical temperature; 0: above */
-    int energy;   /* of the whole lattice, -2048 .. 2048 */
+    int energy;   /* energy of the whole lattice, -2048 .. 2048 */
     int magnet;   /* sum of the spins */
 } cmd_ising_sample_t;
 
@@ -35,8 +35,8 @@ void cmd_ising_equilibrate(rng_t *rng, double temperature,
 int cmd_ising_energy(const int8_t spins[CMD_ISING_SITES]);
 int cmd_ising_magnet(const int8_t spins[CMD_ISING_SITES]);
 
-/* One sample, a Markov chain of its own: pure in ([seed], [split], [chain]), so
- * that nothing depends on threads or on how many samples are drawn. */
+/* Draw one sample by its own Markov chain. Pure in ([seed], [split], [chain]):
+ * the result depends neither on threads nor on how many samples are drawn. */
 void cmd_ising_draw(uint64_t seed, uint64_t split, uint64_t chain,
                     int8_t spins[CMD_ISING_SITES], cmd_ising_sample_t *sample);
 

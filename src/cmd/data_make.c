@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* One option table for all data sets; a row says which of them take it. */
+/* The command lines of all data sets share one table of options. A row says
+ * which data sets have the option. */
 #include "cmd/data_make.h"
 
 #include <inttypes.h>
@@ -17,9 +18,9 @@
 #include "cmd/make_fields.h"
 #include "cmd/make_ising.h"
 
-enum { ISING = 1, BYTES = 2, FIELDS = 4 }; /* a bit each */
+enum { ISING = 1, BYTES = 2, FIELDS = 4 }; /* one bit for each data set */
 
-/* What was given; -1: not. */
+/* Values of the options on the command line; -1: the option was not given. */
 typedef struct make_options {
     const char *directory;
     int64_t seed, train, valid, shards, threads, bytes, edge;
@@ -28,9 +29,9 @@ typedef struct make_options {
 
 typedef struct make_row {
     const char *name;
-    int sets; /* that take it */
+    int sets; /* bits of the data sets that have the option */
     int64_t min, max;
-    size_t offset; /* in make_options_t */
+    size_t offset; /* offset of the value in make_options_t */
 } make_row_t;
 
 #define MOST (INT64_C(1) << 40)
@@ -58,7 +59,7 @@ static int64_t *row_value(make_options_t *options, int row)
     return (int64_t *)((char *)options + rows[row].offset);
 }
 
-/* Parse [text], the value of option [row]. */
+/* Parse [text], the value of the option in row [row]. */
 static err_code_t row_parse(int row, const char *text, make_options_t *out,
                             err_t *err)
 {
@@ -100,7 +101,8 @@ static err_code_t make_parse(int argc, char **argv, make_options_t *out,
     return cmd_options_take(&options, argc, argv, out, err);
 }
 
-/* -o must be there, and nothing that the data set [set] does not take. */
+/* Check that -o was given, and no option that the data set [set] does not have.
+ */
 static err_code_t make_check(make_options_t *options, int set, const char *name,
                              err_t *err)
 {
@@ -120,7 +122,7 @@ static int64_t or_else(int64_t given, int64_t fallback)
     return given >= 0 ? given : fallback;
 }
 
-/* Every shard needs a sample. */
+/* Check that every shard gets a sample. */
 static err_code_t shards_check(int shards, int64_t train, int64_t valid,
                                err_t *err)
 {
@@ -131,7 +133,7 @@ static err_code_t shards_check(int shards, int64_t train, int64_t valid,
                    shards);
 }
 
-/* How much was written. */
+/* Print how much was written. */
 static void split_print(const char *directory, const int64_t samples[2],
                         const int shards[2], int64_t bytes, double seconds)
 {

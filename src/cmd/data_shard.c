@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Datasets are contiguous and allocated early, so that readers may use plain
- * pread at their offsets. Times of objects are not tracked: they would be the
- * only bytes that differ between two runs of one seed.
+ * Datasets are contiguous and allocated early, so that readers can use pread at
+ * their offsets. HDF5 does not store the times of objects: only these bytes
+ * would differ between two runs with one seed.
  */
 #include "cmd/data_shard.h"
 
@@ -38,7 +38,7 @@ static hid_t memory_type(cmd_shard_type_t type)
     return types[type];
 }
 
-/* Creation list of our datasets; < 0 on failure. */
+/* Make the creation property list of the datasets; < 0 on failure. */
 static hid_t creation_list(void)
 {
     hid_t list = H5Pcreate(H5P_DATASET_CREATE);
@@ -82,8 +82,8 @@ static err_code_t field_write(hid_t file, int64_t rows,
     return rc;
 }
 
-/* One scalar attribute of the root group; [type] is both stored and in memory.
- */
+/* Write one scalar attribute of the root group; [type] is the type both in the
+ * file and in memory. */
 static err_code_t attribute_write(hid_t file, const char *name, hid_t type,
                                   const void *value, err_t *err)
 {
@@ -140,7 +140,7 @@ static err_code_t content_write(hid_t file, const cmd_shard_t *shard,
     return rc;
 }
 
-/* Create [path] and write it whole; the lock is held. */
+/* Create file [path] and write the whole shard. HDF5 lock held. */
 static err_code_t file_fill(const char *path, const cmd_shard_t *shard,
                             err_t *err)
 {

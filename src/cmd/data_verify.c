@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Every stored value is read once. What was never written has no bytes that
- * could be damaged, and may be without bounds (2^40 rows cost a header
- * nothing): it is left out, dataset by dataset or chunk by chunk.
+ * Every stored value is read once. Values that were never written have no bytes
+ * that could be damaged, and their number may be huge (a header can declare
+ * 2^40 rows). So datasets and chunks that are not stored are skipped.
  */
 #include "cmd/data_verify.h"
 
@@ -21,36 +21,37 @@
 #include "hdf5io/h5.h"
 #include "hdf5io/virtual.h"
 
-/* Bytes that are read at a time: enough to hide the latency of storage. */
+/* Bytes of one read: enough to hide the latency of storage. */
 #define VERIFY_BLOCK_BYTES ((size_t)8 << 20)
-/* Largest size of a value, in bytes. */
+/* Maximum size of one value, in bytes. */
 #define VERIFY_ITEM_MAX ((size_t)1 << 30)
-/* Most chunks of a sparse dataset that are read one by one. */
+/* Maximum number of chunks of a sparse dataset that are read one by one. */
 #define VERIFY_CHUNKS_MAX 4096
-/* Largest dataset, in bytes, that is read whole although chunks are missing. */
+/* Maximum size of a dataset, in bytes, that is read as a whole although chunks
+ * are missing. */
 #define VERIFY_SPARSE_BYTES ((uint64_t)1 << 40)
 
 typedef struct verify {
-    const char *name; /* of the file */
+    const char *name; /* name of the file */
     double every, next;
     cmd_verify_report_t report;
 } verify_t;
 
-/* A dataset, and a box of it. */
+/* A dataset, and the box [from, to) of it that is read at the moment. */
 typedef struct verify_set {
     hid_t id, type, space;
     const char *path;
     int ndim;
     size_t item;
-    uint64_t bytes; /* of all values */
+    uint64_t bytes; /* bytes of all values */
     hsize_t dims[H5S_MAX_RANK];
     hsize_t from[H5S_MAX_RANK], to[H5S_MAX_RANK];
-    hsize_t block[H5S_MAX_RANK]; /* shape of what is read at a time */
-    void *buffer;                /* of one block */
-    uint64_t done;               /* bytes read so far */
+    hsize_t block[H5S_MAX_RANK]; /* shape of the block that is read at a time */
+    void *buffer;                /* room for one block */
+    uint64_t done;               /* number of bytes read so far */
 } verify_set_t;
 
-/* Print progress now and then. */
+/* Print a line of progress if the last one was printed long enough ago. */
 static void verify_tell(verify_t *verify, const verify_set_t *set)
 {
     const double now = clock_now();
@@ -69,7 +70,7 @@ static void verify_tell(verify_t *verify, const verify_set_t *set)
     free(name);
 }
 
-/* Read the block that begins at [start], clipped to the box. */
+/* Read the block that begins at [start], or the part of it inside the box. */
 static err_code_t verify_block(verify_set_t *set, const hsize_t *start,
                                err_t *err)
 {
@@ -105,7 +106,7 @@ static err_code_t verify_block(verify_set_t *set, const hsize_t *start,
     return rc;
 }
 
-/* The next block in C order; false: it was the last one. */
+/* Move [start] to the next block in C order; false: there is none. */
 static bool verify_advance(const verify_set_t *set, hsize_t *start)
 {
     for (int d = set->ndim - 1; d >= 0; d--) {
@@ -132,8 +133,9 @@ static err_code_t verify_box(verify_t *verify, verify_set_t *set, err_t *err)
     return rc;
 }
 
-/* How many chunks are stored, and how many would there be? False: no chunks, or
- * this HDF5 does not tell. */
+/* Set *stored to the number of chunks that are stored, *all to the number of
+ * chunks of the whole dataset, and [chunk] to the shape of a chunk. False: the
+ * dataset has no chunks, or this HDF5 version cannot tell. */
 static bool verify_chunks(const verify_set_t *set, hid_t create, hsize_t *chunk,
                           uint64_t *stored, uint64_t *all)
 {
@@ -161,7 +163,7 @@ static bool verify_chunks(const verify_set_t *set, hid_t create, hsize_t *chunk,
 #endif
 }
 
-/* Read the chunks that are stored. */
+/* Read the [count] chunks that are stored; [chunk] is their shape. */
 static err_code_t verify_stored(verify_t *verify, verify_set_t *set,
                                 const hsize_t *chunk, uint64_t count,
                                 err_t *err)
@@ -189,7 +191,7 @@ static err_code_t verify_stored(verify_t *verify, verify_set_t *set,
     return rc;
 }
 
-/* Read what is stored of [set]. */
+/* Read all stored values of [set]. */
 static err_code_t verify_values(verify_t *verify, verify_set_t *set,
                                 hid_t create, err_t *err)
 {
@@ -217,7 +219,8 @@ static err_code_t verify_values(verify_t *verify, verify_set_t *set,
     return verify_box(verify, set, err);
 }
 
-/* Types and shape; checks that their product can be counted. */
+/* Fill [out] with type, shape and block size of dataset [id]. ERR_DATA if they
+ * are damaged, or the number of bytes overflows. */
 static err_code_t verify_set_open(hid_t id, const char *path, verify_set_t *out,
                                   err_t *err)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* `cddp-data verify`: read all of an HDF5 file. */
+/* `cddp-data verify`: reads a whole HDF5 file. */
 #ifndef CDDP_CMD_DATA_VERIFY_H
 #define CDDP_CMD_DATA_VERIFY_H
 
@@ -10,14 +10,15 @@
 
 typedef struct cmd_verify_report {
     int datasets;
-    int64_t bytes; /* of values read, as stored */
-    uint64_t hash; /* XXH3 of the whole file, to compare copies by */
+    /* bytes of the values that were read, in their stored type */
+    int64_t bytes;
+    uint64_t hash; /* XXH3 of the whole file, for comparing copies */
 } cmd_verify_report_t;
 
-/* Read every byte of [path] and every stored value of its datasets. Prints a
- * line of progress to stderr every [every] seconds. ERR_DATA names what cannot
- * be read. A file without datasets, and a virtual dataset or link whose target
- * is missing, are ERR_DATA, too. */
+/* Read every byte of file [path] and every stored value of its datasets. Prints
+ * a line of progress to stderr every [every] seconds. ERR_DATA names the object
+ * that cannot be read. A file without datasets, and a virtual dataset or link
+ * whose target is missing, are ERR_DATA, too. */
 err_code_t cmd_data_verify(const char *path, double every,
                            cmd_verify_report_t *out, err_t *err);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * H5Lvisit gives paths from the root, and opening each of them walks down to it
- * again: quadratic in the depth. Here every object is opened from its group.
- * The names of a group are listed first, so that HDF5 is not in a call of its
- * own while we go deeper.
+ * H5Lvisit gives paths from the root. Opening each of these paths starts at the
+ * root again, which takes quadratic time in the depth. Here every object is
+ * opened from its group instead. The names in a group are listed before its
+ * objects are opened, so that no HDF5 iteration is active while we descend.
  */
 #include "cmd/data_walk.h"
 
@@ -18,9 +18,9 @@
 #include "hdf5io/home.h"
 #include "hdf5io/links.h"
 
-#define WALK_DEPTH 10000 /* groups in groups */
+#define WALK_DEPTH 10000 /* maximum depth of nested groups */
 
-/* Where a group is in its file. */
+/* Identifies a group: its file and its address in the file. */
 typedef struct walk_place {
     unsigned long file;
     unsigned char address[16];
@@ -32,11 +32,13 @@ typedef struct walk {
     cmd_walk_visit_t visit;
     void *context;
     str_buf_t path;
-    void *seen; /* of tsearch: groups with several names */
+    /* root of a tsearch tree of walk_place_t: visited groups with several names
+     */
+    void *seen;
     int depth;
 } walk_t;
 
-/* The links of a group. */
+/* Names of the links in a group; hard[i]: link i is a hard link. */
 typedef struct walk_names {
     char **names;
     bool *hard;
@@ -48,7 +50,8 @@ static int walk_compare(const void *a, const void *b)
     return memcmp(a, b, sizeof(walk_place_t));
 }
 
-/* Where is the group, and how many names has it? */
+/* Set *out to the place of [group] and *names to the number of its names (hard
+ * links); false on failure. */
 static bool walk_place(hid_t group, walk_place_t *out, unsigned *names)
 {
     H5O_info_t info;
@@ -68,7 +71,8 @@ static bool walk_place(hid_t group, walk_place_t *out, unsigned *names)
     return true;
 }
 
-/* Was the group met before, under another name? Remembers it if it has any. */
+/* Set *met if [group] was visited before under another name. Remembers the
+ * group if it has several names. */
 static err_code_t walk_met(walk_t *walk, hid_t group, bool *met, err_t *err)
 {
     walk_place_t place, *kept;
@@ -128,7 +132,7 @@ static void walk_names_free(walk_names_t *list)
 
 static err_code_t walk_group(walk_t *walk, hid_t group, err_t *err);
 
-/* The link [name] of [group] does not open. */
+/* Set the error for the link walk->path, which cannot be opened. */
 static err_code_t walk_closed(const walk_t *walk, err_t *err)
 {
     char cause[128];
@@ -164,7 +168,7 @@ static err_code_t walk_link(walk_t *walk, hid_t group, const char *name,
     return rc;
 }
 
-/* What is in [group], whose path is walk->path. */
+/* Visit the datasets in [group], whose path is walk->path. */
 static err_code_t walk_group(walk_t *walk, hid_t group, err_t *err)
 {
     const size_t length = walk->path.length;

@@ -2,11 +2,12 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * Every rank asks hwloc for its affinity mask and for the NUMA nodes of these
- * CPUs. Rank 0 prints. Ranks with equal host names are on one host, as in comm.
+ * CPUs; rank 0 prints the results of all ranks. As in comm, ranks with the same
+ * host name are on one host.
  *
  * Why hwloc and not own code: own code had to parse /sys and stopped at 1024
- * CPUs and 64 NUMA nodes. hwloc has no such limits and PMIx loads it anyway. It
- * prints what own code printed, after 18 ms instead of 14 ms (2 CPUs).
+ * CPUs and 64 NUMA nodes. hwloc has no such limits, and PMIx loads it anyway.
+ * The output is the same, after 18 ms instead of 14 ms (2 CPUs).
  */
 #include "cmd/info_topology.h"
 
@@ -22,13 +23,13 @@
 
 typedef struct place {
     char host[ERR_HOST_MAX];
-    char cpus[LIST_MAX]; /* that this rank may use, such as "0-3,8" */
+    char cpus[LIST_MAX]; /* CPUs that this rank may use, such as "0-3,8" */
     char numa[LIST_MAX]; /* NUMA nodes of these CPUs; empty if not known */
     int32_t count;       /* number of CPUs */
 } place_t;
 
-/* Fill in the CPUs and the NUMA nodes of this process. A failure leaves them
- * empty: they are printed as unknown. */
+/* Fill in the CPUs and NUMA nodes of this process. After a failure they are
+ * empty and are printed as unknown. */
 static void place_find(place_t *place)
 {
     hwloc_bitmap_t cpus = hwloc_bitmap_alloc(), nodes = hwloc_bitmap_alloc();

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# libcmd: what the commands are made of and tests link; main() is in cddp-*.c.
-# No fused multiply-add behind our back: one seed gives the same files anywhere.
+# libcmd: all code of the commands except main() (in cddp-*.c), so that tests
+# can link it. Compiled without fused multiply-add, so that one seed gives the
+# same files on every machine.
 noinst_LTLIBRARIES += libcmd.la
 libcmd_la_SOURCES =
 libcmd_la_SOURCES += src/cmd/args.c src/cmd/args.h
@@ -68,8 +69,8 @@ cddp_info_CFLAGS = $(AM_CFLAGS) $(HDF5_CFLAGS) $(MPI_CFLAGS)
 cddp_info_LDADD = libcmd.la $(TRAIN_LIBS)
 dist_man_MANS += docs/man/cddp-info.1
 
-# docs/CONFIG.md is what the option tables say: `make docs` writes it, `make
-# check` fails when it is stale.
+# docs/CONFIG.md is made from the option tables: `make docs` writes it, `make
+# check` fails if it is out of date.
 docs: cddp-info
 	$(builddir)/cddp-info --config >$(srcdir)/docs/CONFIG.md
 .PHONY: docs

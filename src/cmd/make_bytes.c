@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Two passes over the files: the first finds the texts and hashes them, the
- * second reads those that are taken. Sorted by hash, texts of one folder are
- * spread over the whole stream, equal ones are neighbours, and a limit on the
- * bytes takes a fair sample.
+ * Makes two passes over the files: the first finds the texts and hashes them,
+ * the second reads the chosen texts. Texts are sorted by hash. This spreads the
+ * texts of one folder over the whole stream, makes equal texts neighbours, and
+ * lets a limit on the bytes choose a fair sample.
  */
 #include "cmd/make_bytes.h"
 
@@ -73,7 +73,8 @@ static void documents_free(documents_t *all)
     free(all->items);
 }
 
-/* A file that cannot be read is skipped: whole trees are searched. */
+/* Add the file at [path] if it is text. A file that cannot be read is skipped,
+ * since whole trees are searched. */
 static err_code_t file_look(documents_t *all, const char *path,
                             cmd_bytes_report_t *report, err_t *err)
 {
@@ -133,11 +134,12 @@ static int document_compare(const void *one, const void *two)
 
 static bool document_is_valid(const document_t *document, int percent)
 {
-    /* The high bits give the order. */
+    /* The high bits of the hash give the order, so this uses the low bits. */
     return (int)(document->hash % 100) < percent;
 }
 
-/* Sort; keep one of equal ones, and as many as may be. */
+/* Sort the documents. Keep one of equal ones, and as many as fit into
+ * [bytes_most] bytes. */
 static void documents_choose(documents_t *all, int64_t bytes_most,
                              cmd_bytes_report_t *report)
 {
@@ -195,7 +197,8 @@ static err_code_t stream_fill(const documents_t *all, bool valid, int percent,
                          document->path);
         else
             memcpy(out->bytes + out->count, text, bytes);
-        out->count += document->bytes + 1; /* the block is zeroed */
+        /* the block was zeroed, so a 0 byte follows the text */
+        out->count += document->bytes + 1;
         free(text);
     }
     return rc;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* One shard is in memory at a time: volumes are large. */
+/* Makes one shard after the other, as volumes are large: only one is in memory
+ * at a time. */
 #include "cmd/make_fields.h"
 
 #include <math.h>
@@ -13,7 +14,7 @@
 #include "cmd/data_shard.h"
 #include "cmd/make_team.h"
 
-/* Samples [first, first + rows) of a split. */
+/* Samples [first, first + rows) of a split: one shard. */
 typedef struct part {
     cmd_fields_spec_t spec;
     size_t cells;
@@ -90,7 +91,8 @@ static err_code_t part_write(const part_t *part, const char *directory,
                           bytes, err);
 }
 
-/* Draw and write one shard; its kinds of cells are added to [webs]. */
+/* Draw and write one shard. The number of its cells of each kind is added to
+ * [webs]. */
 static err_code_t part_make(part_t *part, const cmd_fields_config_t *config,
                             int shard, int64_t webs[CMD_FIELDS_WEBS],
                             int64_t *bytes, err_t *err)
@@ -109,7 +111,8 @@ static err_code_t part_make(part_t *part, const cmd_fields_config_t *config,
     return rc;
 }
 
-/* The shards of a split; [webs] counts its kinds of cells. */
+/* Make all shards of a split. The number of its cells of each kind is added to
+ * [webs]. */
 static err_code_t split_make(const cmd_fields_config_t *config, int split,
                              int shards, int64_t webs[CMD_FIELDS_WEBS],
                              int64_t *bytes, err_t *err)

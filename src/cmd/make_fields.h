@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * `cddp-data make fields`: densities in three dimensions (data_fields.h), as
- * shards DIR/train-NN.h5 and DIR/valid-NN.h5 with /density float32 and /web
- * uint8 [n, edge, edge, edge], /parameters float32 [n, 3] and the same scaled
- * to [-1, 1], /scaled.
+ * `cddp-data make fields`: draws densities in three dimensions (data_fields.h)
+ * and writes shards DIR/train-NN.h5 and DIR/valid-NN.h5 with /density float32
+ * [n, edge, edge, edge], /web uint8 [n, edge, edge, edge], /parameters float32
+ * [n, 3], and /scaled float32 [n, 3]: the parameters, scaled to [-1, 1].
  */
 #ifndef CDDP_CMD_MAKE_FIELDS_H
 #define CDDP_CMD_MAKE_FIELDS_H
@@ -17,20 +17,23 @@
 typedef struct cmd_fields_config {
     const char *directory;
     uint64_t seed;
-    int64_t train, valid; /* samples, > 0 */
-    int edge;             /* cells: a power of two, from 4 on */
-    int shards;           /* of train; valid has half as many, at least 1 */
-    int threads;          /* changes nothing but the speed */
-    bool force;           /* replace shards that are there */
+    int64_t train, valid; /* number of samples of each split, > 0 */
+    int edge;             /* cells along an edge: a power of two, 4 to 256 */
+    /* number of shards of train; valid has half as many, at least 1 */
+    int shards;
+    int threads; /* changes only the speed */
+    bool force;  /* replace existing shards */
 } cmd_fields_config_t;
 
 typedef struct cmd_fields_report {
-    double web_guess; /* accuracy on valid of always the most frequent kind */
+    /* accuracy on valid of always guessing the most frequent kind of cell */
+    double web_guess;
     int train_shards, valid_shards;
     int64_t bytes;
 } cmd_fields_report_t;
 
-/* Write the files. Shards that are there already are refused (ERR_USAGE). */
+/* Write the files. ERR_USAGE if shards exist already and config->force is not
+ * set. */
 err_code_t cmd_make_fields(const cmd_fields_config_t *config,
                            cmd_fields_report_t *report, err_t *err);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * A split (train or valid) is drawn as a whole, in memory, by a team of
- * threads; each sample is a function of (seed, split, number), so the number of
- * threads changes nothing. Then it is cut into shards and written.
+ * A split (train or valid) is drawn in memory as a whole by a team of threads,
+ * then written as shards. Each sample is a function of (seed, split, number),
+ * so the number of threads does not change the data.
  */
 #include "cmd/make_ising.h"
 
@@ -23,13 +23,13 @@
 
 typedef struct split {
     const char *name; /* "train", "valid" */
-    uint64_t number;  /* keys the random streams */
+    uint64_t number;  /* 0 or 1; part of the key of random streams */
     uint64_t seed;
     int64_t count;
     int shards;
     int8_t *spins;
     int8_t *phase;
-    float *temperature, *site; /* site: energy of one, on average */
+    float *temperature, *site; /* site: energy per site */
     cmd_bound_item_t *energy, *magnet;
 } split_t;
 
@@ -79,7 +79,7 @@ static err_code_t split_draw(void *context, int64_t i, err_t *err)
     return ERR_OK;
 }
 
-/* Write rows [first, end) of the split as shard [shard]. */
+/* Write shard [shard] of the split: its equal part of the rows. */
 static err_code_t shard_write(const split_t *split, const char *directory,
                               int shard, double bound, int64_t *bytes,
                               err_t *err)

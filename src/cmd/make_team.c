@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Threads take blocks of rows from a common counter. */
+/* The threads of a team take blocks of rows from a common counter. */
 #include "cmd/make_team.h"
 
 #include <pthread.h>
@@ -15,9 +15,9 @@ typedef struct team {
     int64_t rows;
     cmd_draw_t draw;
     void *context;
-    atomic_llong next; /* first row that nobody has taken */
+    atomic_llong next; /* first row that no thread has taken */
     atomic_bool failed;
-    err_code_t code; /* of the first failure, with its sentence */
+    err_code_t code; /* code of the first failure; its message is in err */
     err_t err;
 } team_t;
 

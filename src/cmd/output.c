@@ -9,7 +9,8 @@
 err_code_t cmd_output_finish(err_code_t rc, err_t *err)
 {
     errno = 0;
-    /* What failed earlier leaves nothing to flush, but the mark stays. */
+    /* After an earlier write failed, fflush may have nothing to write and
+     * succeed, but ferror still reports the failure. */
     if ((fflush(stdout) == 0 && !ferror(stdout)) || rc != ERR_OK)
         return rc;
     return err_set(err, ERR_IO, "cannot write to standard output%s%s",

@@ -6,9 +6,9 @@
 
 #include "base/err.h"
 
-/* At the end of a command whose outcome is [code]: has all that it printed been
- * taken, from the first line on? [code]; ERR_IO with a sentence if that was
- * ERR_OK and it has not. */
+/* Call this at the end of a command whose result is [code]. If [code] is ERR_OK
+ * and any of its output could not be written, sets and returns ERR_IO;
+ * otherwise returns [code]. */
 err_code_t cmd_output_finish(err_code_t code, err_t *err);
 
 #endif

@@ -12,15 +12,17 @@
 
 typedef struct train_args {
     bool help, version, check, print_rundir;
-    int local; /* ranks of --local N, 0: not given */
+    int local; /* N of --local N; 0: not given */
     train_resume_t resume;
-    bool fresh, resumes; /* were --fresh and --resume given? */
+    bool fresh, resumes; /* --fresh was given; --resume was given */
     const char *resume_path;
     cmd_sets_t sets;
-    const char *run_file; /* given, else $CDDP_RUN, else run.yaml */
+    /* from the command line, else $CDDP_RUN, else run.yaml */
+    const char *run_file;
 } train_args_t;
 
-/* Parse [argv]; texts point into it and the environment. ERR_USAGE. */
+/* Parse [argv]; texts in the result point into it and into the environment.
+ * ERR_USAGE. */
 err_code_t train_args_parse(int argc, char **argv, train_args_t *out,
                             err_t *err);
 

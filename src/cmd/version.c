@@ -54,7 +54,7 @@ void cmd_version_print(const char *command)
            hwloc_get_api_version() >> 8 & 0xff);
 }
 
-/* "model name" of /proc/cpuinfo, into [out] of [room] bytes. */
+/* Copy the CPU's "model name" in /proc/cpuinfo to [out] of [room] bytes. */
 static void cpu_model(char *out, size_t room)
 {
     FILE *file = fopen("/proc/cpuinfo", "r");
@@ -74,7 +74,8 @@ static void cpu_model(char *out, size_t room)
         fclose(file);
 }
 
-/* What oneDNN may use here; ONEDNN_MAX_CPU_ISA can lower it. */
+/* Name of the instruction set that oneDNN uses on this CPU; ONEDNN_MAX_CPU_ISA
+ * can restrict it. */
 static const char *instruction_set(char *text, size_t room)
 {
     static const struct {

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* What `--version` of every command prints. */
+/* Prints the output of `--version` of every command. */
 #ifndef CDDP_CMD_VERSION_H
 #define CDDP_CMD_VERSION_H
 
-/* Print to standard output: version and build id of [command], features, and
- * the versions of the libraries as they are loaded now. */
+/* Print version and build id of [command], the features, and the versions of
+ * the libraries as loaded to standard output. */
 void cmd_version_print(const char *command);
 
-/* Libraries and CPU model on one line, for the manifest of checkpoints; the
- * caller frees with free(). */
+/* One line with the versions of oneDNN and UCX, the CPU model and the
+ * instruction set, for the manifest of checkpoints. The caller frees it with
+ * free(). */
 char *cmd_version_line(void);
 
 #endif

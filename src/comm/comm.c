@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * The public face of comm: opens a group (hello, backend), checks arguments,
- * hands each collective to the backend's table, and offers the blocking forms.
+ * The public interface of comm: opens a group (hello, backend), checks
+ * arguments, passes each collective to the backend's table, and offers the
+ * blocking forms.
  */
 #include "comm/comm.h"
 
@@ -32,7 +33,7 @@ static void hello_fill(comm_hello_t *hello, const comm_oob_t *oob,
     hello->name = oob->name != NULL ? *oob->name : oob->rank;
 }
 
-/* Cannot one of them join? */
+/* Fail if one of the ranks cannot join. */
 static err_code_t hello_refused(const comm_hello_t *hellos, int size,
                                 err_t *err)
 {
@@ -95,7 +96,9 @@ static err_code_t hello_exchange(const comm_oob_t *oob, const comm_ops_t *ops,
     return code;
 }
 
-/* The others wait in their first exchange: a *refusal is told there. */
+/* Make the table of algorithms. If the file cannot be read, the reason goes to
+ * *refusal and is exchanged with the hellos, as the other ranks already wait
+ * for this exchange. */
 static const comm_table_t *table_prepare(const comm_config_t *config,
                                          comm_table_t *table, err_t *refusal)
 {
@@ -424,8 +427,9 @@ err_code_t comm_work_wait(comm_work_t *work, err_t *err)
 
 /* ---- blocking forms ------------------------------------------------------ */
 
-/* A failed start has filled *err, if there is one; the code must survive a
- * caller who passes NULL. */
+/* Return the code of a collective that was started with result [state]; wait
+ * for it if it is pending. A start that failed has filled *err, if err is not
+ * NULL; callers who pass NULL still get the code. */
 static err_code_t finish(comm_group_t *group, comm_state_t state,
                          comm_work_t **work, err_t *local, err_t *err)
 {

@@ -3,9 +3,9 @@
 /*
  * comm: a group of ranks, and collective operations on it (comm_collective.h).
  *
- * Every wait has a deadline: no beat or no progress of a peer for
- * config.timeout seconds, or its death, ends every pending and future work with
- * ERR_PEER naming the culprit.
+ * Every wait has a deadline: if a peer dies, or sends no beat or makes no
+ * progress for config.timeout seconds, all pending and future works end with
+ * ERR_PEER, which names the culprit.
  *
  * Thread rule: one thread (the owner) calls start, wait and close; poll may be
  * called from any thread. Nothing is allocated between open and close, except
@@ -25,44 +25,45 @@
 
 typedef struct comm_arena comm_arena_t;
 
-/* Out-of-band all-gather used while opening: see boot_exchange. comm never
- * knows who provides it. */
+/* Out-of-band all-gather, used while a group is opened: see boot_exchange. comm
+ * does not know who provides it. */
 typedef struct comm_oob {
     void *context;
     int rank, size;
     err_code_t (*exchange)(void *context, const void *mine, size_t bytes,
                            void *all, err_t *err);
-    /* (optional) Name of this rank's node; default: its host name. Ranks of
-     * different names never count as ranks of one node; those of one name only
-     * if they prove it. */
+    /* (optional) Name of this rank's node; default: its host name. Ranks with
+     * different names are never on one node. Ranks with equal names are on one
+     * node only if they can prove it. */
     const char *host;
-    /* (optional) What faults call this rank; default: its number. */
+    /* (optional) The name of this rank in faults; default: its number. */
     const int *name;
 } comm_oob_t;
 
 typedef struct comm_config {
     const char *backend; /* "auto", "self", "threads", "ucx" */
     double timeout;      /* seconds: fault.timeout */
-    /* (optional) Which algorithms carry out collectives; copied; the same on
-     * all ranks, or the group does not open. Default: the built-in table. */
+    /* (optional) Which algorithms carry out collectives. Copied. Must be equal
+     * on all ranks, or the group does not open. Default: the built-in table. */
     const struct comm_table *table;
-    /* (optional) A file with that table, in place of it. A rank that cannot
-     * read it ends all of them, and all say why. */
+    /* (optional) A file with such a table, to be used instead. If a rank cannot
+     * read it, all ranks fail with that reason. */
     const char *table_path;
 } comm_config_t;
 
-/* For handlers of signals: is the calling thread inside of the library that
- * moves data (UCX)? What it dies of there may have come from the network.
- * Async-signal-safe. */
+/* For signal handlers: return whether the calling thread is inside the library
+ * that moves data (UCX). If it dies there, bytes from the network may be the
+ * reason. Async-signal-safe. */
 bool comm_in_transport(void);
 
 /* ---- group ------------------------------------------------------------- */
 
 /*
- * Open a group over the ranks of [oob]. "auto": self for one rank, else ucx.
- * "threads" needs all ranks to be threads of this process: the first exchange
- * hands the shared team's address around (verified by a nonce and the pid).
- * Collective; blocks, bounded by the exchange's own timeout and config.timeout.
+ * Open a group over the ranks of [oob]. "auto" means self for one rank, else
+ * ucx. "threads" requires that all ranks are threads of this process: the first
+ * exchange distributes the address of the shared team (verified by a nonce and
+ * the process id). Collective; blocks, bounded by the timeout of the exchange
+ * and by config.timeout.
  */
 err_code_t comm_group_open(const comm_config_t *config, const comm_oob_t *oob,
                            comm_group_t **out, err_t *err);
@@ -73,26 +74,28 @@ double comm_group_timeout(const comm_group_t *group); /* seconds */
 const char *comm_group_backend(const comm_group_t *group);
 const char *comm_group_host(const comm_group_t *group, int rank);
 
-/* Report where this rank is (beats carry it; faults print it): training step
- * and a static phase name ("forward", "checkpoint"). A call is progress, too.
- * Any thread; never blocks. */
+/* Report the progress of this rank: the training step and a static name of the
+ * phase ("forward", "checkpoint"). Beats carry both, faults print them. Each
+ * call counts as progress. Any thread; never blocks. */
 void comm_group_report(comm_group_t *group, int64_t step, const char *phase);
 
-/* ERR_OK while every peer is well, else the fault (ERR_PEER). Never blocks. */
+/* ERR_OK while every peer is well, otherwise the fault (ERR_PEER). Never
+ * blocks. */
 err_code_t comm_group_check(comm_group_t *group, err_t *err);
 
-/* Leave: tells the peers so that nobody takes it for a death. With pending or
- * failed work it still returns within the timeout. After a fault, a culprit on
- * this node that only stalls is killed, so that the job step can end. NULL
- * allowed. */
+/* Leave the group, and tell the peers, so that they do not take it for a death.
+ * Returns within the timeout even if works are pending or have failed. After a
+ * fault, a culprit on this node that does not end by itself is killed, so that
+ * the job step can end. NULL allowed. */
 void comm_group_close(comm_group_t *group);
 
 /* ---- arena -------------------------------------------------------------- */
 
 /*
- * Memory that the backend reduces fastest (plain here; node-shared or
- * registered in other backends). Collective: the same [bytes] on all ranks.
- * Zeroed, aligned to MEM_ALIGN. Closed before the group.
+ * Open memory for which the backend's reductions are fastest (shared within the
+ * node, registered, or plain memory, depending on the backend). Collective:
+ * [bytes] is equal on all ranks. Zeroed, aligned to MEM_ALIGN. Close it before
+ * the group.
  */
 err_code_t comm_arena_open(comm_group_t *group, size_t bytes,
                            comm_arena_t **out, err_t *err);

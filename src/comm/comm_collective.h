@@ -3,10 +3,10 @@
 /*
  * Collective operations of a comm group (comm.h, which includes this).
  *
- * Every collective is started by all ranks of the group in the same order with
- * the same arguments (buffers aside), and completes later: start returns a work
- * handle, which is polled or waited for. All ranks get the same bits, for one
- * owner sums each element in a fixed order.
+ * All ranks of the group start every collective in the same order with equal
+ * arguments (except the buffers). It completes later: start returns a work
+ * handle, which is polled or waited for. All ranks get the same bits, because
+ * each element is summed by one rank in a fixed order.
  *
  * Thread rule: one thread (the owner) calls start and wait; poll may be called
  * from any thread. Nothing is allocated.
@@ -23,8 +23,8 @@
 typedef struct comm_group comm_group_t;
 typedef struct comm_work comm_work_t;
 
-/* Sums of the 16-bit floats (base/half.h) are formed in 32-bit floats and
- * rounded once, except where docs/COMM.md says otherwise. */
+/* 16-bit floats (base/half.h) are summed in 32-bit floats and rounded once,
+ * except where docs/COMM.md says otherwise. */
 typedef enum comm_type {
     COMM_FLOAT32,
     COMM_FLOAT64,
@@ -33,10 +33,10 @@ typedef enum comm_type {
     COMM_BFLOAT16,
     COMM_FLOAT16
 } comm_type_t;
-/* NaN wins a maximum and a minimum; integer sums wrap. */
+/* A NaN makes a maximum or minimum NaN. Integer sums wrap around. */
 typedef enum comm_op { COMM_SUM, COMM_MAX, COMM_MIN } comm_op_t;
 
-/* What start and poll answer. */
+/* Results of start and poll. */
 typedef enum comm_state { COMM_DONE, COMM_PENDING, COMM_FAILED } comm_state_t;
 
 /* In-place all-reduce of [count] elements at [data]. */
@@ -46,8 +46,8 @@ comm_state_t comm_allreduce_start(comm_group_t *group, void *data, size_t count,
 
 struct comm_plan; /* comm_plan.h */
 
-/* How comm_allreduce would carry out such a sum: a static name ("ring"). The
- * same on all ranks. */
+/* Static name of the algorithm that comm_allreduce would use for such a sum
+ * ("ring"). Equal on all ranks. */
 const char *comm_allreduce_name(const comm_group_t *group, const void *data,
                                 size_t count, comm_type_t type);
 /* The whole plan of it (comm_plan.h). False: the backend has one way only, and
@@ -56,17 +56,18 @@ bool comm_allreduce_plan(const comm_group_t *group, const void *data,
                          size_t count, comm_type_t type, struct comm_plan *out);
 
 /*
- * Sum along one fixed binary tree over leaves 0 .. leaves-1 that does not
- * depend on who holds them: the tree over [a, b) is the sum of the tree over
- * [a, a + p) and the tree over [a + p, b), in this order, p being the largest
- * power of two below b - a. Its nodes are the blocks [a 2^k, (a + 1) 2^k) cut
- * off at [leaves]. Ranks own contiguous leaf ranges in rank order that together
- * are all leaves; one may own none (held 0). This rank holds [first, first +
- * held), folded to its maximal subtrees (see comm_tree_view_end): [views] has
- * comm_tree_views(first, held, leaves) arrays of [count] elements, in order.
- * The total is left in [data] on every rank; [data] may be one of [views]. The
- * contents of [views] are spent (scratch); the array of pointers is copied, the
- * memory must stay until the work is done. The same bits for any distribution.
+ * Sum along one fixed binary tree over leaves 0 .. leaves-1. The tree does not
+ * depend on which rank has which leaves. The tree over [a, b) is the sum of the
+ * tree over [a, a + p) and the tree over [a + p, b), in this order, where p is
+ * the largest power of two below b - a. Its nodes are the blocks [a 2^k, (a +
+ * 1) 2^k), cut off at [leaves]. Each rank has a contiguous range of leaves;
+ * together these ranges, in rank order, are all leaves. A rank may have none
+ * (held 0). This rank has [first, first + held), already folded to maximal
+ * subtrees (see comm_tree_view_end): [views] has comm_tree_views(first, held,
+ * leaves) arrays of [count] elements, in order. [data] gets the total on every
+ * rank; it may be one of [views]. The arrays of [views] are used as scratch and
+ * must stay until the work is done; the array of pointers is copied. Any
+ * distribution of leaves gives the same bits.
  */
 comm_state_t comm_allreduce_tree_start(comm_group_t *group, void *const *views,
                                        int64_t first, int64_t held,
@@ -78,33 +79,33 @@ comm_state_t comm_allreduce_tree_start(comm_group_t *group, void *const *views,
  * of a tree over [leaves] leaves. Pure. */
 int comm_tree_views(int64_t first, int64_t held, int64_t leaves);
 
-/* End of the maximal subtree that begins at leaf [begin] and does not pass
- * [end], in a tree over [leaves] leaves; begin < end. The views of a range are
- * found by going from end to end. Pure. */
+/* End of the maximal subtree that begins at leaf [begin] and does not extend
+ * beyond [end], in a tree over [leaves] leaves; begin < end. To find the views
+ * of a range, begin each subtree at the end of the previous one. Pure. */
 int64_t comm_tree_view_end(int64_t begin, int64_t end, int64_t leaves);
 
-/* [bytes] bytes at [data] from rank [root] to all. */
+/* Copy [bytes] bytes at [data] from rank [root] to all ranks. */
 comm_state_t comm_broadcast_start(comm_group_t *group, void *data, size_t bytes,
                                   int root, comm_work_t **work, err_t *err);
 
-/* [bytes] bytes at [mine] of each rank to [all] (size * bytes) on every rank.
- */
+/* Gather [bytes] bytes at [mine] of each rank in [all] (size * bytes) on every
+ * rank. */
 comm_state_t comm_allgather_start(comm_group_t *group, const void *mine,
                                   size_t bytes, void *all, comm_work_t **work,
                                   err_t *err);
 
 /*
- * The two halves of an all-reduce. The elements at [data] are cut into one
- * range per rank: rank r owns elements cuts[r] .. cuts[r + 1] - 1, so [cuts]
- * has size
- * + 1 entries, the first 0, none below the one before; a range may be empty.
- * All ranks pass equal cuts; the array must stay as it is until the work is
- * done. The time is that of the longest range: cut evenly.
+ * The two halves of an all-reduce. The elements at [data] are divided into one
+ * range per rank: rank r owns elements cuts[r] .. cuts[r + 1] - 1. So [cuts]
+ * has size + 1 entries in ascending order, the first of which is 0; a range may
+ * be empty. All ranks pass equal cuts, and the array must not change until the
+ * work is done. The longest range determines the time: make ranges equally
+ * long.
  *
- * Reduce-scatter leaves in this rank's range the reduced elements; all others
- * at [data] are scratch. All-gather of ranges takes this rank's range and fills
- * the others. See docs/COMM.md for when the two give the bits of
- * comm_allreduce.
+ * Reduce-scatter leaves the reduced elements in this rank's range; all other
+ * elements of [data] are undefined afterwards. All-gather of ranges sends this
+ * rank's range and fills the others. See docs/COMM.md for when the two give the
+ * bits of comm_allreduce.
  */
 comm_state_t comm_reduce_scatter_start(comm_group_t *group, void *data,
                                        const size_t *cuts, comm_type_t type,
@@ -119,11 +120,12 @@ comm_state_t comm_barrier_start(comm_group_t *group, comm_work_t **work,
 
 /* ---- works --------------------------------------------------------------- */
 
-/* Where [work] stands; never blocks; does not release it. */
+/* The state of [work]. Never blocks; does not release [work]. */
 comm_state_t comm_work_poll(comm_work_t *work);
 
-/* Wait for [work] and release it (NULL: ERR_OK at once; start gives NULL when
- * it answers COMM_DONE). Blocks, at most until a fault is found. */
+/* Wait for [work] and release it. If it is NULL, return ERR_OK at once (start
+ * sets it to NULL when it returns COMM_DONE). Blocks until the work is done or
+ * a fault is found. */
 err_code_t comm_work_wait(comm_work_t *work, err_t *err);
 
 /* ---- start and wait in one ------------------------------------------------

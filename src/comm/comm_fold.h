@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * comm_fold: sums local leaves along the tree of comm_allreduce_tree_start, so
- * that a rank hands its maximal subtrees to it. A leaf that is pushed when the
- * fold has [depth] entries becomes entry [depth]: memory for the next leaf is
- * that of entry [depth]. Pure arithmetic, no communication.
+ * comm_fold: sums the leaves of a rank along the tree of
+ * comm_allreduce_tree_start, down to the maximal subtrees that the rank passes
+ * to it. A leaf pushed when the fold has [depth] entries becomes entry [depth],
+ * so its data may be put into the memory of that entry. Pure arithmetic, no
+ * communication.
  */
 #ifndef CDDP_COMM_COMM_FOLD_H
 #define CDDP_COMM_COMM_FOLD_H
 
 #include "comm/comm.h"
 
-/* More subtree views than any range of int64_t leaves can need (2 * 63). */
+/* More subtree views than any int64_t range of leaves can need (2 * 63). */
 #define COMM_VIEWS_MAX 128
 
-/* Folds subtrees that are pushed in leaf order along the tree of comm.h; the
- * right sibling is added into the memory of the left one. */
+/* Folds subtrees that are pushed in the order of their leaves, along the tree
+ * of comm_allreduce_tree_start. The right sibling is added into the memory of
+ * the left one. */
 typedef struct comm_fold {
     int64_t leaves;
     size_t count;
@@ -29,9 +31,11 @@ typedef struct comm_fold {
 
 void comm_fold_begin(comm_fold_t *fold, int64_t leaves, size_t count,
                      comm_type_t type);
-/* [data] holds the subtree that comm_tree_view_end finds at [begin]. */
+/* Push a subtree: [data] has the sum of leaves [begin, end), as found by
+ * comm_tree_view_end. */
 void comm_fold_push(comm_fold_t *fold, int64_t begin, int64_t end, void *data);
-/* The total, in the memory of the first subtree; all leaves were pushed. */
+/* The total, in the memory of the first subtree. All leaves must have been
+ * pushed. */
 void *comm_fold_total(const comm_fold_t *fold);
 
 #endif

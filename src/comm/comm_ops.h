@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * What a backend of comm implements (internal to src/comm). A backend embeds
- * comm_group_t and comm_work_t as the first member of its own structs. comm.c
- * checks the arguments, so that a backend sees only requests that make sense
- * and move at least one byte (barriers aside).
+ * The interface of comm's backends (internal to src/comm). The structs of a
+ * backend have comm_group_t and comm_work_t as their first members. comm.c
+ * checks the arguments, so a backend gets only valid requests that move at
+ * least one byte (except barriers).
  */
 #ifndef CDDP_COMM_COMM_OPS_H
 #define CDDP_COMM_COMM_OPS_H
@@ -16,7 +16,8 @@
 #include "comm/comm_fold.h"
 #include "comm/comm_table.h"
 
-/* Most collectives that one rank may have started and not yet waited for. */
+/* Maximum number of collectives that a rank has started and not yet waited
+ * for. */
 #define COMM_WORKS_MAX 256
 
 typedef enum comm_kind {
@@ -31,35 +32,39 @@ typedef enum comm_kind {
 
 const char *comm_kind_name(comm_kind_t kind); /* "all-reduce" */
 
-/* One collective as this rank asked for it. */
+/* One collective as this rank requested it. */
 typedef struct comm_request {
     comm_kind_t kind;
-    void *data;   /* allgather: all */
-    size_t count; /* elements; broadcast, allgather: bytes (of one rank) */
+    void *data; /* for allgather: the destination [all] */
+    /* Elements; for broadcast and allgather: bytes (of one rank). */
+    size_t count;
     comm_type_t type;
     comm_op_t op;
-    int root;           /* broadcast */
-    const void *mine;   /* allgather */
-    const size_t *cuts; /* reduce-scatter, ranges: [size + 1] */
+    int root;         /* for broadcast */
+    const void *mine; /* for allgather */
+    /* For reduce-scatter and gather of ranges: [size + 1]. */
+    const size_t *cuts;
     void *const *views;
-    int64_t first, held, leaves; /* tree */
+    /* For tree: leaves of this rank; leaves of all ranks. */
+    int64_t first, held, leaves;
 } comm_request_t;
 
-/* What [request] asks for, for people: "an all-reduce of 10 float32, sum". */
+/* Describe [request] for people: "an all-reduce of 10 float32, sum". */
 void comm_request_print(const comm_request_t *request, char *text, size_t room);
 
 struct comm_plan; /* comm_plan.h */
 typedef struct comm_ops comm_ops_t;
 
-/* The first thing that ranks tell each other, whatever the backend. */
+/* The first message between ranks, whatever the backend. */
 typedef struct comm_hello {
     char backend[16];
     char host[ERR_HOST_MAX];
     int64_t pid;
-    uint64_t table;  /* hash of its table of algorithms */
-    int64_t name;    /* what faults call this rank; differs between ranks */
-    int64_t own_net; /* its environment chooses the backend's network */
-    int64_t refusal; /* err_code_t: it cannot join, and */
+    uint64_t table; /* hash of the rank's table of algorithms */
+    int64_t name;   /* name of the rank in faults; differs between ranks */
+    /* True if the rank's environment chooses the backend's network. */
+    int64_t own_net;
+    int64_t refusal; /* err_code_t with which the rank refuses to join, and */
     char why[256];
 } comm_hello_t;
 
@@ -67,9 +72,10 @@ struct comm_group {
     const comm_ops_t *ops;
     int rank, size;
     double timeout;
-    bool waits;                /* what is being started is waited for at once */
-    comm_hello_t *hellos;      /* [size]; freed by comm_group_close, */
-    const comm_table_t *table; /* and so is this */
+    /* The collective that is being started will be waited for at once. */
+    bool waits;
+    comm_hello_t *hellos;      /* [size]; comm_group_close frees it */
+    const comm_table_t *table; /* freed by comm_group_close, too */
 };
 
 struct comm_work {
@@ -84,11 +90,11 @@ struct comm_arena {
 struct comm_ops {
     const char *name;
 
-    /* (optional) What hello.own_net says of this rank. */
+    /* (optional) The value for hello.own_net. */
     bool (*own_net)(void);
 
-    /* Join the ranks of [oob]; the [hellos] of all ranks have been compared and
-     * outlive the group. Fills every field of comm_group_t. */
+    /* Join the ranks of [oob]. The [hellos] of all ranks have been compared and
+     * outlive the group. Must fill every field of comm_group_t. */
     err_code_t (*open)(const comm_config_t *config, const comm_oob_t *oob,
                        comm_hello_t *hellos, comm_group_t **out, err_t *err);
     void (*close)(comm_group_t *group);
@@ -96,7 +102,8 @@ struct comm_ops {
     void (*report)(comm_group_t *group, int64_t step, const char *phase);
     err_code_t (*check)(comm_group_t *group, err_t *err);
 
-    /* As comm_allreduce_start and so on; [request] lives only for the call. */
+    /* Start a collective, like comm_allreduce_start and its siblings. [request]
+     * is valid during the call only. */
     comm_state_t (*start)(comm_group_t *group, const comm_request_t *request,
                           comm_work_t **work, err_t *err);
     comm_state_t (*poll)(comm_work_t *work);
@@ -107,7 +114,7 @@ struct comm_ops {
                            size_t count, comm_type_t type,
                            struct comm_plan *out);
 
-    /* (optional) default: plain memory. */
+    /* (optional) See comm_arena_open; default: plain memory. */
     err_code_t (*arena_open)(comm_group_t *group, size_t bytes,
                              comm_arena_t **out, err_t *err);
     void (*arena_close)(comm_arena_t *arena);
@@ -117,11 +124,12 @@ extern const comm_ops_t comm_self_ops;
 extern const comm_ops_t comm_threads_ops;
 extern const comm_ops_t comm_ucx_ops;
 
-/* The backend called [name] for [size] ranks ("auto" chooses), or NULL with
- * ERR_CONFIG naming those that were built in. */
+/* The backend [name] for [size] ranks ("auto" chooses). NULL with ERR_CONFIG,
+ * which lists the backends that were built. */
 const comm_ops_t *comm_registry_find(const char *name, int size, err_t *err);
 
-/* What faults (sentences and err_t.culprit) call [rank], and back; -1: none. */
+/* The name of [rank] in faults (messages and err_t.culprit), and the rank with
+ * a given name; -1: none. */
 int comm_rank_name(const comm_group_t *group, int rank);
 int comm_rank_find(const comm_group_t *group, int name);
 
@@ -132,24 +140,24 @@ int comm_rank_find(const comm_group_t *group, int name);
 
 size_t comm_type_bytes(comm_type_t type);
 const char *comm_type_name(comm_type_t type); /* "float32" */
-/* Is it a type whose sums are formed in a wider one? */
+/* Return whether sums of this type are computed in a wider type. */
 bool comm_type_rounds(comm_type_t type);
 
-/* Of a request that counts elements. */
+/* Bytes of a request that counts elements. */
 static inline size_t comm_request_bytes(const comm_request_t *request)
 {
     return request->count * comm_type_bytes(request->type);
 }
 
-/* into = a op b, element by element. [into] may be [a] or [b]. The operands
- * keep their order and NaN wins a maximum, so that the same inputs give the
- * same bits wherever they are computed. */
+/* into = a op b, element by element. [into] may be [a] or [b]. Operands keep
+ * their order, and a NaN makes a maximum NaN, so equal inputs give equal bits
+ * wherever they are computed. */
 void comm_reduce(void *into, const void *a, const void *b, size_t count,
                  comm_type_t type, comm_op_t op);
 
-/* The same for many parts, rounding once in the end: begin with the first, add
- * the others in order, end. Up to COMM_BLOCK_ELEMENTS at a time, which stay in
- * the first-level cache. */
+/* Reduce many parts and round once at the end: begin with the first part, add
+ * the others in order, end. Up to COMM_BLOCK_ELEMENTS elements at a time, which
+ * stay in the first-level cache. */
 #define COMM_BLOCK_ELEMENTS 1024
 typedef struct comm_block {
     _Alignas(64) unsigned char elements[COMM_BLOCK_ELEMENTS * sizeof(double)];

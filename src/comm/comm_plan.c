@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* How a collective is carried out: see comm_plan.h. */
+/* Decides how a collective is carried out: see comm_plan.h. */
 #include "comm/comm_plan.h"
 
 #include "base/check.h"
 
-/* A slice of fewer bytes is not worth a message of its own. */
+/* Minimum bytes of a slice; a smaller one is not worth a message of its own. */
 #define SLICE_LEAST ((size_t)4 << 10)
 
-/* Slices begin at a cache line, whatever the type. */
+/* A slice has a multiple of this number of elements, so that it begins at a
+ * cache line, whatever the type. */
 #define SLICE_ELEMENTS ((size_t)16)
 
-/* A direct exchange of more bytes goes in two lanes. */
+/* A direct exchange of more bytes uses two lanes. */
 #define DIRECT_BYTES ((size_t)64 << 10)
 
 /* ---- what the table says ------------------------------------------------- */
@@ -47,9 +48,9 @@ static comm_algorithm_t asked(const comm_place_t *place,
 
 /* ---- memory of the node -------------------------------------------------- */
 
-/* Does the table have [request] go through memory of the node, as far as its
- * arena row decides? Over several nodes a sum of 16-bit floats does not, as it
- * is to be rounded once and not on each of two levels. */
+/* Return whether the table's row for arenas sends [request] through memory of
+ * the node. Over several nodes sums of 16-bit floats never go that way: they
+ * must be rounded once, and not on each of two levels. */
 static bool by_node(const comm_place_t *place, const comm_table_t *table,
                     const comm_request_t *request)
 {
@@ -63,8 +64,8 @@ static bool by_node(const comm_place_t *place, const comm_table_t *table,
     return asked(place, table, request, COMM_WHERE_ARENA) == COMM_BY_NODE;
 }
 
-/* Which way on one node; [local] is what the table says of other memory than an
- * arena's. */
+/* The way on one node. [local] is the table's algorithm for memory outside
+ * arenas. */
 static comm_way_t way_on_node(const comm_place_t *place,
                               const comm_table_t *table,
                               const comm_request_t *request,
@@ -77,7 +78,7 @@ static comm_way_t way_on_node(const comm_place_t *place,
         return COMM_WAY_ONESHOT;
     if (arena && by_node(place, table, request))
         return COMM_WAY_ZCOPY;
-    /* What is too large for one shot is staged, too. */
+    /* Requests that are too large for one-shot slots are staged, too. */
     return reduces && place->staged > 0 && request->count > 0 &&
                    (local == COMM_BY_STAGE || local == COMM_BY_SHOT)
                ? COMM_WAY_STAGED
@@ -98,7 +99,8 @@ static comm_way_t way_over_nodes(const comm_place_t *place,
 
 /* ---- over several nodes -------------------------------------------------- */
 
-/* Recursive doubling, halving or a ring, of a slice of [bytes]. */
+/* The algorithm between nodes for a slice of [bytes] bytes: recursive doubling,
+ * halving or a ring. */
 static comm_algorithm_t between_nodes(const comm_place_t *place,
                                       const comm_table_t *table, size_t bytes,
                                       bool half)
@@ -114,8 +116,8 @@ static comm_algorithm_t between_nodes(const comm_place_t *place,
                                                                  : COMM_BY_RING;
 }
 
-/* A staged segment is a part of a slice. Two lanes are worth it if a rank owns
- * more than one. */
+/* Number of lanes for staging; a staged segment is a part of a slice. Two lanes
+ * are worth it if a rank owns more than one segment. */
 static int staged_lanes(const comm_place_t *place, const comm_plan_t *plan,
                         const comm_request_t *request)
 {
@@ -142,7 +144,8 @@ static void plan_slices(const comm_place_t *place, const comm_table_t *table,
     plan->algorithm = between_nodes(place, table, plan->slice * width,
                                     comm_type_rounds(request->type));
     if (plan->algorithm == COMM_BY_RING)
-        segment = segment / 2 * (size_t)place->nodes; /* half a chunk each */
+        /* Half a chunk for each node. */
+        segment = segment / 2 * (size_t)place->nodes;
     plan->segment = segment / width;
     plan->lanes = plan->way == COMM_WAY_STAGED
                       ? staged_lanes(place, plan, request)
@@ -156,8 +159,8 @@ static void plan_slices(const comm_place_t *place, const comm_table_t *table,
 
 /* ---- messages between all ranks ------------------------------------------ */
 
-/* What the table says, unless it needs more than there is: memory of the node,
- * or scratch. */
+/* The algorithm [found] in the table, unless it needs memory of the node, or
+ * more scratch than there is. */
 static comm_algorithm_t by_messages(const comm_place_t *place,
                                     const comm_request_t *request,
                                     comm_algorithm_t found)

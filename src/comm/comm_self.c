@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * The group of one rank: every collective is done when start returns. It is
- * also the shortest description of what a backend must do.
+ * also the shortest example of what a backend must do.
  */
 #include <string.h>
 
@@ -86,7 +86,7 @@ static comm_state_t self_start(comm_group_t *group,
     return COMM_DONE;
 }
 
-/* start never gives out a work, so nobody can poll or wait for one. */
+/* start never returns a work, so this is never called. */
 static comm_state_t self_poll(comm_work_t *work)
 {
     (void)work;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * The exchange of a sub-group goes over the parent. All its ranks take part in
- * all rounds, as a collective wants it, though each sub-group has a number of
- * exchanges of its own and sizes of its own: a round begins with what everybody
- * wants to exchange, and rounds go on until nobody wants anything. Then all
- * have told how their opening went, so that the members of a group agree.
+ * The exchanges of a sub-group use all-gathers of the parent, in which all
+ * ranks of the parent must take part. But each sub-group has its own number of
+ * exchanges, with its own sizes. So exchanges happen in rounds: in each round
+ * all ranks first tell how many bytes they want to exchange, and rounds go on
+ * until no rank wants any. At the end all ranks have told whether they opened
+ * their sub-group, so the members of a sub-group agree.
  */
 #include "comm/comm_split.h"
 
@@ -17,7 +18,7 @@
 #include "comm/comm_ops.h"
 
 typedef struct split_head {
-    int64_t bytes; /* to be exchanged; 0: no more, WELL or FAILED */
+    int64_t bytes; /* bytes to be exchanged; 0: no more */
     int64_t well;
     uint64_t list; /* hash of the list of members */
 } split_head_t;
@@ -79,8 +80,9 @@ static err_code_t list_check(const split_t *split, err_t *err)
 
 /* ---- rounds -------------------------------------------------------------- */
 
-/* One round of all ranks of the parent. *all: what they gave, [*longest] bytes
- * each, to be freed; NULL when nobody wanted anything. */
+/* One round among all ranks of the parent. *all is set to what the ranks gave,
+ * [*longest] bytes for each, to be freed by the caller; NULL if no rank gave
+ * anything. */
 static err_code_t split_round(split_t *split, const void *mine, size_t bytes,
                               size_t *longest, void **all, err_t *err)
 {
@@ -113,7 +115,7 @@ static err_code_t split_round(split_t *split, const void *mine, size_t bytes,
     return code;
 }
 
-/* The exchange of comm_oob_t, among the members. */
+/* The exchange of comm_oob_t among the members of the sub-group. */
 static err_code_t split_exchange(void *context, const void *mine, size_t bytes,
                                  void *all, err_t *err)
 {
@@ -138,8 +140,9 @@ static err_code_t split_exchange(void *context, const void *mine, size_t bytes,
     return code;
 }
 
-/* Take part until all are done. *odd: if all is [well] here, the first member
- * that failed, else -1; a wrong list is not looked at. */
+/* Take part in rounds until all ranks are done. If this rank is [well], *odd is
+ * set to the first member that failed, or to -1. If it is not, *odd is -1, as
+ * its list may be wrong. */
 static err_code_t split_finish(split_t *split, bool well, int *odd, err_t *err)
 {
     void *given = NULL;
@@ -160,7 +163,8 @@ static err_code_t split_finish(split_t *split, bool well, int *odd, err_t *err)
 
 /* ---- open ---------------------------------------------------------------- */
 
-/* Do all members have the same list? Every rank of the parent tells its. */
+/* Check that all members have equal lists. All ranks of the parent exchange the
+ * hashes of their lists. */
 static err_code_t lists_compare(split_t *split, bool well, err_t *err)
 {
     comm_group_t *parent = split->parent;
@@ -203,7 +207,8 @@ static err_code_t members_open(split_t *split, comm_group_t **group, err_t *err)
     return comm_group_open(&config, &oob, group, err);
 }
 
-/* [code] is how far it went here; the others are told and heard. */
+/* Tell the other ranks whether this rank succeeded ([code]), and find out
+ * whether the members did. */
 static err_code_t split_agree(split_t *split, err_code_t code, err_t *reason,
                               err_t *err)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Reading, writing and asking the table of algorithms. */
+/* Reads, writes and searches the table of algorithms. */
 #include "comm/comm_table.h"
 
 #include <inttypes.h>
@@ -12,12 +12,13 @@
 #include "base/hash.h"
 
 #define HEADER "cddp comm table 1"
-#define WORD 24 /* longest word of a row, and its end */
+/* Bytes of the longest word of a row, with its terminating zero. */
+#define WORD 24
 #define WORD_FORMAT "%23s"
 
 enum { TYPES_WIDE = 1, TYPES_HALF = 2, RANKS_POWER = -1 };
 
-/* To be tuned by measurement: cddp-bench allreduce --tune. */
+/* Found by measurement; to be tuned with cddp-bench allreduce --tune. */
 static const char builtin[] = HEADER "\n"
                                      "allreduce arena any any any node\n"
                                      "allreduce slice any any 32K doubling\n"
@@ -59,7 +60,7 @@ static const char *const wheres[COMM_WHERES + 1] = {
     [COMM_WHERE_SLICE] = "slice",
     [COMM_WHERE_LOCAL] = "local",
     [COMM_WHERE_NET] = "net"};
-/* By the bits of comm_row_t.types. */
+/* Indexed by the bits of comm_row_t.types. */
 static const char *const types[] = {"none", "wide", "half", "any", NULL};
 
 const char *comm_algorithm_name(comm_algorithm_t algorithm)
@@ -130,7 +131,8 @@ comm_algorithm_t comm_table_find(const comm_table_t *table,
     for (int i = 0; i < table->count; i++)
         if (row_fits(&table->rows[i], query))
             return table->rows[i].algorithm;
-    return COMM_BY_RING; /* of what rows may be left out: not by node */
+    /* Only where rows may be left out; means: not by node. */
+    return COMM_BY_RING;
 }
 
 uint64_t comm_table_hash(const comm_table_t *table)
@@ -208,7 +210,7 @@ static err_code_t word_find(const place_t *at, const char *what,
     return ERR_CONFIG;
 }
 
-/* "any", a number, with K, M or G for bytes. */
+/* Read "any", or a number, which may end with K, M or G. */
 static bool number_read(const char *word, int64_t any, int64_t *out)
 {
     char digits[WORD];
@@ -251,7 +253,7 @@ static err_code_t limits_read(const place_t *at, const char *ranks,
                        "%s, line %d: expected bytes as any or a number with "
                        "or without K, M or G, found \"%s\"",
                        at->name, at->line, bytes);
-    row->bytes = (size_t)number; /* -1: SIZE_MAX */
+    row->bytes = (size_t)number; /* -1 becomes SIZE_MAX */
     return ERR_OK;
 }
 
@@ -298,7 +300,8 @@ static err_code_t row_read(const place_t *at, const char *line, comm_row_t *out,
     return ERR_OK;
 }
 
-/* Has every query an answer? One that only rows without bounds fit. */
+/* Check that every query has an answer. It is enough to try those queries that
+ * only rows without bounds match. */
 static err_code_t table_complete(const comm_table_t *table, const char *name,
                                  err_t *err)
 {
@@ -324,7 +327,8 @@ static err_code_t table_complete(const comm_table_t *table, const char *name,
     return ERR_OK;
 }
 
-/* The line at *text into [line], without comment; false at the end. */
+/* Copy the line at *text to [line], without its comment; false at the end of
+ * the text. */
 static bool line_next(const char **text, char *line, size_t room)
 {
     size_t length = strcspn(*text, "\n");

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * The ranks are threads of this process and share a team (threads_team.h). A
- * start only leaves the request; the arithmetic (threads_piece.c) is done by
- * ranks that wait or poll. A rank that does not come is found by those who
- * wait for it: when it has shown no progress for the timeout, or at once when
- * it has left the group.
+ * The ranks are threads of this process and share a team (threads_team.h).
+ * start only stores the request; the ranks that wait or poll do the arithmetic
+ * (threads_piece.c). If a rank does not join a collective, the waiting ranks
+ * find it: at once if it has left the group, otherwise when it has shown no
+ * progress for the timeout.
  */
 #include <inttypes.h>
 #include <sched.h>
@@ -19,14 +19,15 @@
 #include "base/thread.h"
 #include "comm/threads_team.h"
 
-/* Looks at the team before blocking, when there is a core for every rank: about
- * the time of a wake-up. */
+/* How often to check the team before blocking, if there is a core for every
+ * rank: about the time of a wake-up. */
 #define SPINS 2000
 
 typedef struct threads_work {
     comm_work_t base;
     uint64_t number;
-    bool busy; /* given out, not yet waited for; owner's thread only */
+    /* Returned by start and not yet waited for; for the owner's thread only. */
+    bool busy;
 } threads_work_t;
 
 typedef struct threads_group {
@@ -50,15 +51,16 @@ static bool work_completed(threads_team_t *team, uint64_t number)
 
 /* ---- faults -------------------------------------------------------------- */
 
-/* Wait until no thread touches a buffer any more. Called once failed is set:
- * whoever enters a piece later sees it and leaves at once, so this is short. */
+/* Wait until no thread touches a buffer any more. It is called after `failed`
+ * is set: a thread that enters a piece later sees it and leaves at once, so the
+ * wait is short. */
 static void team_quiet(threads_team_t *team)
 {
     while (atomic_load(&team->working) > 0)
         sched_yield();
 }
 
-/* Under lock: the first fault counts. */
+/* Store the fault, unless there is one already. Under lock. */
 static void team_fail(threads_team_t *team, const err_t *fault)
 {
     if (!atomic_load(&team->failed)) {
@@ -95,7 +97,7 @@ static void fault_describe(threads_group_t *group, int culprit, uint64_t number,
                  phase != NULL ? phase : "no phase yet");
 }
 
-/* Under lock: look for the rank that [number] waits for in vain. */
+/* Look for a rank that does not join collective [number]. Under lock. */
 static void team_suspect(threads_group_t *group, uint64_t number, double since)
 {
     threads_team_t *team = group->team;
@@ -126,7 +128,8 @@ static void team_suspect(threads_group_t *group, uint64_t number, double since)
 
 /* ---- start --------------------------------------------------------------- */
 
-/* Do all ranks ask for the same thing? */
+/* Check that all ranks request the same collective. If not, *odd is a rank
+ * whose request differs. */
 static bool requests_agree(const comm_request_t *requests, int size, int *odd)
 {
     int64_t next = 0;
@@ -152,7 +155,7 @@ static bool requests_agree(const comm_request_t *requests, int size, int *odd)
     return requests->kind != COMM_TREE || next == requests->leaves;
 }
 
-/* Rank [odd] asks for something else than rank 0. */
+/* Fail because rank [odd] requests another collective than rank 0. */
 static void requests_differ(threads_group_t *group, uint64_t number,
                             const comm_request_t *requests, int odd)
 {
@@ -170,7 +173,7 @@ static void requests_differ(threads_group_t *group, uint64_t number,
     team_fail(group->team, &fault);
 }
 
-/* Under lock: all have come. */
+/* Open the slot, as all ranks have entered it. Under lock. */
 static void slot_open(threads_group_t *group, threads_slot_t *slot)
 {
     const comm_request_t *requests = slot->requests;
@@ -195,7 +198,7 @@ static void slot_open(threads_group_t *group, threads_slot_t *slot)
     pthread_cond_broadcast(&team->changed);
 }
 
-/* Under lock. */
+/* Enter the slot of the next collective. Under lock. */
 static void slot_enter(threads_group_t *group, const comm_request_t *request)
 {
     uint64_t number = group->started;
@@ -292,9 +295,10 @@ static bool wait_over(threads_team_t *team, uint64_t number)
            atomic_load(&team->failed);
 }
 
-/* Block until there is something to do. [*since] is when the wait began, or
- * when this process last awoke from a stop: a tick that took far too long says
- * that all clocks stood still, so nobody may be blamed for it. */
+/* Block until there is something to do. [*since] is the instant when the wait
+ * began, or when this process continued after a stop. A stop is noticed by a
+ * tick that took far too long: all clocks stood still, so no rank may be blamed
+ * for that time. */
 static void wait_block(threads_group_t *group, uint64_t number, double *since)
 {
     threads_team_t *team = group->team;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * The fixed binary tree of comm_allreduce_tree, see comm.h. In other words: at
- * level k the nodes are the blocks [a 2^k, (a + 1) 2^k) cut off at [leaves];
- * a node is the sum of its left and right child, or its left child where the
- * right one is empty. Nothing here knows ranks.
+ * The fixed binary tree of comm_allreduce_tree_start (see there), described by
+ * levels: at level k the nodes are the blocks [a 2^k, (a + 1) 2^k) cut off at
+ * [leaves]. A node is the sum of its left and right child, or its left child if
+ * the right one is empty. This file knows nothing of ranks.
  */
 #include "comm/comm_ops.h"
 
@@ -18,7 +18,7 @@ int64_t comm_tree_view_end(int64_t begin, int64_t end, int64_t leaves)
         if (cut > end)
             break;
         best = cut;
-        if (cut == leaves) /* larger blocks hold the same leaves */
+        if (cut == leaves) /* larger blocks have the same leaves */
             break;
     }
     return best;
@@ -36,8 +36,9 @@ int comm_tree_views(int64_t first, int64_t held, int64_t leaves)
     return views;
 }
 
-/* Does [left, middle) + [middle, right) make a node? It does exactly when the
- * largest subtree at [left] that ends by [right] is the whole of it. */
+/* Return whether the two top entries, [left, middle) and [middle, right), are
+ * the halves of a node. They are if the largest subtree that begins at [left]
+ * and does not extend beyond [right] ends at [right]. */
 static bool fold_siblings(const comm_fold_t *fold)
 {
     int top = fold->depth - 1;

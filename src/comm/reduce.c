@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * Element-wise sums, maxima and minima. No function here may depend on where a
- * range begins or who calls it: equal inputs give equal bits. `omp simd` only
- * allows the compiler to vectorise although into may be a or b (exact overlap).
+ * range begins or on its caller: equal inputs give equal bits. `omp simd`
+ * allows the compiler to vectorise even though [into] may be [a] or [b] (exact
+ * overlap).
  */
 #include <string.h>
 
@@ -25,7 +26,8 @@ typedef void (*reduce_t)(void *into, const void *a, const void *b,
             (real)(result);                                                \
     }
 
-/* x != x is true of NaN only, which wins; integers wrap, defined. */
+/* x != x is true for NaN only, so that a NaN becomes the result. Integers wrap
+ * around, which is defined for the unsigned type. */
 #define SUM(wrapping) (wrapping) x[i] + (wrapping)y[i]
 #define MAX x[i] >= y[i] || x[i] != x[i] ? x[i] : y[i]
 #define MIN x[i] <= y[i] || x[i] != x[i] ? x[i] : y[i]
@@ -48,7 +50,8 @@ DEFINE(min_int32, int32_t, MIN_INT)
 typedef struct type_row {
     const char *name;
     size_t bytes;
-    reduce_t reduce[COMM_OPS]; /* of 16-bit floats: those of what they become */
+    /* For 16-bit floats: the functions of the wider type. */
+    reduce_t reduce[COMM_OPS];
     void (*widen)(float *to, const uint16_t *from, size_t count);
     void (*round)(uint16_t *to, const float *from, size_t count);
 } type_row_t;

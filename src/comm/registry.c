@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Which backends were built in: one row each. */
+/* The backends that were built, one row each. */
 #include <string.h>
 
 #include "comm/comm_ops.h"

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* The arithmetic of a threads group: one piece of one collective. */
+/* The arithmetic of a threads group: computes one piece of a collective. */
 #include <string.h>
 
 #include "base/check.h"
 #include "comm/threads_team.h"
 
-/* A piece is large enough that claiming it costs nothing, small enough that
- * poll, which does one, does not block. */
+/* Bytes of a piece: large enough that the time of a claim does not matter,
+ * small enough that poll, which computes one piece, does not block. */
 #define PIECE_BYTES 65536
 
 static size_t piece_elements(const comm_request_t *request)
 {
     size_t bytes = PIECE_BYTES;
 
-    /* No more than fits the claim word, whatever the size. */
+    /* The number of pieces must fit into the claim word, whatever the size of
+     * the data. */
     while (request->count / bytes >> (THREADS_CLAIM_BITS - 4))
         bytes *= 2;
     if (request->kind == COMM_BROADCAST || request->kind == COMM_ALLGATHER)
@@ -34,7 +35,8 @@ uint32_t threads_piece_count(const comm_request_t *request, int size)
     return (uint32_t)((request->count + piece - 1) / piece);
 }
 
-/* What [begin, end) has in common with the range that [cuts] give [rank]. */
+/* Number of elements of [begin, end) within the range of [rank] in [cuts]. Sets
+ * *begin to the first of them. */
 static size_t range_within(const size_t *cuts, int rank, size_t *begin,
                            size_t end)
 {
@@ -45,7 +47,8 @@ static size_t range_within(const size_t *cuts, int rank, size_t *begin,
     return first < last ? last - first : 0;
 }
 
-/* Elements [at, at + count) are reduced: to all, or to their owners. */
+/* Store the reduced elements [at, at + count) to all ranks, or to their
+ * owners. */
 static void block_store(const comm_request_t *requests, int size, size_t at,
                         size_t count, const comm_block_t *block)
 {
@@ -192,8 +195,8 @@ static bool piece_claim(threads_slot_t *slot, uint64_t number, uint32_t *piece)
     for (;;) {
         uint64_t next = claim & ((UINT64_C(1) << THREADS_CLAIM_BITS) - 1);
 
-        /* A claim word of another number is smaller or larger: not ours. The
-         * word holds as many pieces as are left; zero: none. */
+        /* A claim word with another number belongs to another collective. The
+         * word contains the number of pieces left to claim. */
         if (claim >> THREADS_CLAIM_BITS != number + 1 || next == 0)
             return false;
         if (atomic_compare_exchange_weak_explicit(
@@ -211,7 +214,8 @@ bool threads_piece_do(threads_team_t *team, uint64_t number)
     bool did = false;
     uint32_t piece;
 
-    /* Entering before the look at failed: see team_quiet. */
+    /* Register before reading `failed`: team_quiet waits for registered
+     * threads. */
     atomic_fetch_add(&team->working, 1);
     if (!atomic_load(&team->failed) && piece_claim(slot, number, &piece)) {
         uint32_t pieces = slot->pieces, done;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * How the ranks of a threads group find their common team: rank 0 makes it and
- * hands its address around; the others believe the address only if the memory
- * there can be read and holds the nonce that came with it.
+ * How the ranks of a threads group find their common team. Rank 0 makes the
+ * team and distributes its address. The other ranks accept the address only if
+ * the memory there can be read and contains the nonce that came with the
+ * address.
  */
 #include "comm/threads_team.h"
 
@@ -79,8 +80,9 @@ static err_code_t team_new(int size, double timeout, threads_team_t **out,
     return code;
 }
 
-/* Is there a team with that nonce at the address? The kernel reads it for us,
- * so that a wrong address is an error and not a crash. */
+/* Return whether there is a team with the given nonce at the address. The
+ * kernel reads the memory for us, so that a wrong address gives an error and
+ * not a crash. */
 static bool ticket_valid(const team_ticket_t *region)
 {
     uint64_t nonce = 0;
@@ -98,7 +100,8 @@ static bool ticket_valid(const team_ticket_t *region)
     return valid;
 }
 
-/* All ranks tell whether they [joined]; the first that did not, or -1. */
+/* All ranks exchange whether they [joined]. *absent is set to the first rank
+ * that did not, or to -1. */
 static err_code_t team_vote(const comm_oob_t *oob, char joined, int *absent,
                             err_t *err)
 {
@@ -153,7 +156,8 @@ err_code_t threads_team_join(const comm_oob_t *oob, double timeout,
         mine.team = team;
         mine.nonce = team->nonce;
     }
-    code = team_meet(oob, &mine, out, err); /* also if it was not made */
+    /* Also if the team could not be made, as the others wait. */
+    code = team_meet(oob, &mine, out, err);
     if (code != ERR_OK)
         threads_team_free(team);
     if (made == ERR_OK)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* A run file is read completely and parsed to a tree by yaml.c, as is the value
- * of --set. */
+/* A run file is read as a whole and parsed to a tree by yaml.c. The value of
+ * --set is parsed in the same way. */
 #include "conf/conf.h"
 
 #include <stdlib.h>
@@ -11,7 +11,8 @@
 #include "base/file.h"
 #include "conf/yaml.h"
 
-/* Maximum bytes of a run file, 20 times that of a model with 10,000 layers. */
+/* Maximum size of a run file in bytes: 20 times the size of a file that
+ * describes a model with 10,000 layers. */
 #define CONF_BYTES_MAX (16 << 20)
 
 static err_code_t conf_parse_bytes(const char *name, const char *text,
@@ -82,8 +83,9 @@ err_code_t conf_read(const char *path, tree_t **out, err_t *err)
     return rc;
 }
 
-/* Describe the first step of the dotted [path] that prevents setting a value
- * below [root]: it is empty, or not a map. The caller frees the text. */
+/* Describe why no value can be set at the dotted [path] below [root]: the first
+ * step of the path that is empty, or is not a map. The caller frees the text.
+ */
 static char *conf_obstacle(const tree_t *root, const char *path)
 {
     const tree_t *at = root;

@@ -2,7 +2,8 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * conf: parses a run file to a tree; base/opt.h then reads the tree with the
- * caller's option tables. conf knows YAML, but no options.
+ * caller's option tables. conf handles YAML; it does not know which options
+ * exist.
  */
 #ifndef CDDP_CONF_CONF_H
 #define CDDP_CONF_CONF_H
@@ -11,14 +12,14 @@
 #include "base/opt.h"
 #include "base/tree.h"
 
-/* Parse the YAML file [path] (one document, a map). ERR_CONFIG: the file does
- * not exist, or, with file:line:column, a syntax error, a duplicate key, or not
- * a map. Anchors, aliases and tags are refused. Scalars keep their text; a
- * plain `null`, `~` or an empty value is TREE_NULL. The caller frees with
- * tree_free. */
+/* Parse the YAML file [path] (one document, a map). ERR_CONFIG if the file does
+ * not exist or, with file:line:column, for a syntax error, a duplicate key, or
+ * a document that is not a map. Anchors, aliases and tags are refused. Scalars
+ * keep their text; a plain `null` or `~`, or an empty value, becomes TREE_NULL.
+ * The caller frees the tree with tree_free. */
 err_code_t conf_read(const char *path, tree_t **out, err_t *err);
 
-/* conf_read for a text in memory, called [name] in errors. */
+/* Like conf_read, for a text in memory; errors call it [name]. */
 err_code_t conf_parse(const char *name, const char *text, tree_t **out,
                       err_t *err);
 

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * Converts libyaml's events to a tree by recursive descent. Only the subset of
- * YAML that a run file needs is accepted: no anchors, aliases or tags, so
- * documents cannot grow while they are read. The depth is limited.
+ * YAML that a run file needs is accepted: no anchors, aliases or tags, so a
+ * small document cannot expand to a large tree. The depth is limited, too.
  */
 #include "conf/yaml.h"
 
@@ -22,7 +22,7 @@
 typedef struct yaml_reader {
     const yaml_source_t *source;
     yaml_parser_t parser;
-    yaml_event_t event; /* current event; owned */
+    yaml_event_t event; /* current event, owned by the reader */
     int depth;
     err_t *err;
 } yaml_reader_t;
@@ -114,8 +114,8 @@ static bool yaml_is_null(const yaml_event_t *event)
     return false;
 }
 
-/* Refuse anchors and tags of the current event. Aliases are refused
- * elsewhere. */
+/* Refuse anchors and tags of the current event. Aliases are refused in
+ * yaml_node and yaml_check_key. */
 static err_code_t yaml_check_plain(const yaml_reader_t *reader)
 {
     const yaml_event_t *event = &reader->event;
@@ -170,7 +170,7 @@ static err_code_t yaml_list(yaml_reader_t *reader, tree_t *list)
     }
 }
 
-/* Check that the current event is a new key of [map]. */
+/* Check that the current event is a key that [map] does not have yet. */
 static err_code_t yaml_check_key(const yaml_reader_t *reader, const tree_t *map)
 {
     const yaml_event_t *event = &reader->event;
@@ -264,7 +264,7 @@ static err_code_t yaml_node(yaml_reader_t *reader, tree_t **out)
     return yaml_collection(reader, out);
 }
 
-/* Parse stream start, at most one document, and stream end. */
+/* Parse the whole stream: its start, at most one document, and its end. */
 static err_code_t yaml_document(yaml_reader_t *reader, tree_t **out)
 {
     tree_place_t start = {reader->source->name, 0, 0};
@@ -296,7 +296,7 @@ static err_code_t yaml_document(yaml_reader_t *reader, tree_t **out)
     return rc;
 }
 
-/* Length of a byte-order mark at the start of the text: 0 or 3. */
+/* Length in bytes of a byte-order mark at the start of the text: 0 or 3. */
 static size_t yaml_mark_length(const yaml_source_t *source)
 {
     return source->bytes >= YAML_MARK_BYTES &&

@@ -11,10 +11,11 @@
 #include "base/tree.h"
 
 typedef struct yaml_source {
-    const char *name; /* used in places and errors */
+    const char *name; /* file name in places and errors */
     const char *text;
     size_t bytes;
-    bool bare;       /* omit lines and columns, since the text is a few words */
+    /* true: places have no line and column, as the text is only a few words */
+    bool bare;
     err_code_t code; /* code of all errors */
 } yaml_source_t;
 

@@ -11,14 +11,14 @@ static size_t mib_elems(double mib)
     return (size_t)(mib * 1048576.0 / sizeof(float));
 }
 
-/* Are views [v - 1] and [v] final at the same time? */
+/* Return whether views [v - 1] and [v] are final at the same time. */
 static bool together(const ddp_layout_t *layout, int v)
 {
     return layout->views[v].unit != 0 &&
            layout->views[v].unit == layout->views[v - 1].unit;
 }
 
-/* End of the unit that begins with view [v], at most [to]. */
+/* The view after the unit that begins with view [v]; at most [to]. */
 static int unit_end(const ddp_layout_t *layout, int v, int to)
 {
     for (v++; v < to && together(layout, v); v++)
@@ -26,7 +26,7 @@ static int unit_end(const ddp_layout_t *layout, int v, int to)
     return v;
 }
 
-/* First view of the unit that ends before [v], at least [from]. */
+/* The first view of the unit that ends before view [v]; at least [from]. */
 static int unit_begin(const ddp_layout_t *layout, int v, int from)
 {
     for (v--; v > from && together(layout, v); v--)
@@ -34,7 +34,7 @@ static int unit_begin(const ddp_layout_t *layout, int v, int from)
     return v;
 }
 
-/* Elements from view [from] to the end of view [to - 1]. */
+/* Number of elements from view [from] to the end of view [to - 1]. */
 static size_t run_elems(const ddp_layout_t *layout, int from, int to)
 {
     const ddp_view_t *last = &layout->views[to - 1];
@@ -42,8 +42,9 @@ static size_t run_elems(const ddp_layout_t *layout, int from, int to)
     return last->offset + last->count - layout->views[from].offset;
 }
 
-/* End of the run of units from [from] (exclusive bound [to]) that fits in
- * [limit] elements; at least one unit. */
+/* The view after the longest run of units that begins with view [from], ends
+ * before view [to] and has at most [limit] elements. The run has at least one
+ * unit. */
 static int run_end(const ddp_layout_t *layout, int from, int to, size_t limit)
 {
     int v = unit_end(layout, from, to);
@@ -53,8 +54,9 @@ static int run_end(const ddp_layout_t *layout, int from, int to, size_t limit)
     return v;
 }
 
-/* First view of the run that ends before [to] and fits in [limit] elements, not
- * before [from]; at least one unit. */
+/* The first view of the longest run of units that ends before view [to], does
+ * not begin before view [from] and has at most [limit] elements. The run has at
+ * least one unit. */
 static int run_begin(const ddp_layout_t *layout, int from, int to, size_t limit)
 {
     int v = unit_begin(layout, to, from);
@@ -65,7 +67,8 @@ static int run_begin(const ddp_layout_t *layout, int from, int to, size_t limit)
     return v;
 }
 
-/* A bucket ends where the next one begins, the last at the end of the arena. */
+/* Fill in the bucket of views [from, to). A bucket ends where the next one
+ * begins; the last bucket ends at the end of the arena. */
 static void bucket_fill(ddp_bucket_t *bucket, const ddp_layout_t *layout,
                         int from, int to)
 {
@@ -78,9 +81,9 @@ static void bucket_fill(ddp_bucket_t *bucket, const ddp_layout_t *layout,
     bucket->count = end - bucket->offset;
 }
 
-/* Buckets that end the arena, none before view [from], into the end of
- * [buckets]; *first gets the first one's place there. Returns its first view.
- */
+/* Make the small buckets at the end of the arena, from its end back to view
+ * [from] at most. They are stored at the end of [buckets]; *first is set to the
+ * index of the first of them. Returns its first view. */
 static int ends_cut(const ddp_config_t *config, const ddp_layout_t *layout,
                     int from, ddp_bucket_t *buckets, int *first)
 {
@@ -98,7 +101,8 @@ static int ends_cut(const ddp_config_t *config, const ddp_layout_t *layout,
     return v;
 }
 
-/* Every view and every element of the arena is in one bucket. */
+/* Check that every view and every element of the arena is in exactly one
+ * bucket. */
 static void buckets_check(const ddp_layout_t *layout,
                           const ddp_bucket_t *buckets, int count)
 {

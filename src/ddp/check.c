@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Checks that replicas are equal: the parameter table at the start, the
- * parameters later. Both compare hashes. */
+/* Checks that replicas are equal: the parameter tables at the start, the
+ * parameters later. Both checks compare hashes. */
 #include <string.h>
 
 #include "base/hash.h"
@@ -64,8 +64,8 @@ static int hash_votes(const uint64_t *hashes, int size, uint64_t hash)
     return votes;
 }
 
-/* The first rank that has not the most frequent hash; -1: all are equal. In a
- * tie rank 0 counts as right, as checkpoints begin with its state. */
+/* The lowest rank whose hash is not the most frequent one; -1 if all are equal.
+ * In a tie rank 0 counts as right, as checkpoints begin with its state. */
 static int drifted_rank(const uint64_t *hashes, int size)
 {
     uint64_t most = hashes[0];

@@ -3,10 +3,10 @@
 /*
  * The reducer. Buckets are contiguous runs of views, formed once (bucket.c).
  * The all-reduce of a bucket starts when its last gradient is ready and all
- * buckets before it have started: so all ranks start the buckets in one order,
+ * earlier buckets have started: so all ranks start the buckets in one order,
  * whatever the order of their gradients. The all-reduce of the tail (float64
- * sums) starts after that of the last bucket. Nothing is copied: all of them
- * work in place.
+ * sums) starts after the one of the last bucket. All of them work in place;
+ * nothing is copied.
  */
 #include "ddp/ddp.h"
 
@@ -78,7 +78,7 @@ static err_code_t hook_open(ddp_t *ddp, const ddp_config_t *config,
     return ddp_hooked_open(config, &plan, &ddp->hooked, err);
 }
 
-/* Views are in order, without overlap, within the arena. */
+/* Check that views are in order, do not overlap, and are within the arena. */
 static void views_check(const ddp_layout_t *layout)
 {
     size_t end = 0;
@@ -208,7 +208,7 @@ void ddp_step_local(ddp_t *ddp)
     ddp->local = true;
 }
 
-/* Flight [flight] is complete at [now]. */
+/* Note that [flight] was complete at the clock instant [now]. */
 static void flight_end(ddp_t *ddp, ddp_flight_t *flight, double now)
 {
     if (flight->done)
@@ -218,7 +218,8 @@ static void flight_end(ddp_t *ddp, ddp_flight_t *flight, double now)
     ddp->stats.comm_s += now - flight->started;
 }
 
-/* Start the collective of bucket [index], or of the tail. */
+/* Start the collective of bucket [index], or the one of the tail if [index] is
+ * the number of buckets. */
 static comm_state_t flight_launch(ddp_t *ddp, int index, size_t *bytes,
                                   err_t *err)
 {
@@ -265,15 +266,16 @@ static err_code_t flight_start(ddp_t *ddp, int index, err_t *err)
     return ERR_OK;
 }
 
-/* A hooked bucket's flight has no work of its own: the hook keeps its account.
- */
+/* Start bucket [index] with the hook. The flight has no work handle, as the
+ * hook waits for its collectives and measures them. */
 static err_code_t hook_start(ddp_t *ddp, int index, err_t *err)
 {
     ddp->flights[index].done = true;
     return ddp_hooked_start(ddp->hooked, index, err);
 }
 
-/* Start every bucket whose turn has come; behind the last one, the tail. */
+/* Start every bucket that is ready and whose predecessors have started; after
+ * the last bucket start the tail. */
 static err_code_t buckets_start(ddp_t *ddp, err_t *err)
 {
     err_code_t rc = ERR_OK;
@@ -289,7 +291,7 @@ static err_code_t buckets_start(ddp_t *ddp, err_t *err)
     return rc;
 }
 
-/* Note the time of the flights that are complete. */
+/* Note the time at which flights became complete. */
 static void flights_poll(ddp_t *ddp)
 {
     if (ddp->hooked != NULL)
@@ -320,7 +322,8 @@ err_code_t ddp_grad_ready(ddp_t *ddp, int view, err_t *err)
     return buckets_start(ddp, err);
 }
 
-/* A local step: no bucket starts, each counts as complete. */
+/* End the buckets of a local step: none is started, and each counts as
+ * complete. */
 static void buckets_stay(ddp_t *ddp)
 {
     for (int b = 0; b < ddp->bucket_count; b++)
@@ -344,8 +347,8 @@ err_code_t ddp_step_skip(ddp_t *ddp, err_t *err)
     return buckets_start(ddp, err);
 }
 
-/* Wait for every flight even after a failure, as each holds a work handle. The
- * first error is returned. */
+/* Wait for every flight even after a failure, as each has a work handle to be
+ * freed. Returns the first error. */
 err_code_t ddp_step_wait(ddp_t *ddp, err_t *err)
 {
     double begin = clock_now();

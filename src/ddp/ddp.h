@@ -2,13 +2,13 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * ddp: the reducer, which keeps the replicas of a model equal. It works on an
- * arena of gradients, cut into one view per parameter, and on a group; it knows
- * no layers. Gradients are summed over ranks in buckets (contiguous views, in
- * arena order). The all-reduce of a bucket starts when its last gradient is
- * ready and is overlapped with backward (the idea is from Li et al., "PyTorch
- * Distributed", VLDB 2020). Gradients are already divided by the global
- * denominator, so their sum over ranks is the gradient of the global mean. A
- * rank without samples adds zeros.
+ * arena of gradients, divided into one view per parameter, and on a group; it
+ * knows no layers. Gradients are summed over ranks in buckets (contiguous
+ * views, in the order of the arena). The all-reduce of a bucket starts when its
+ * last gradient is ready and is overlapped with backward (the idea is from Li
+ * et al., "PyTorch Distributed", VLDB 2020). Gradients are already divided by
+ * the global denominator, so their sum over ranks is the gradient of the global
+ * mean. A rank without samples adds zeros.
  *
  * Thread rule: one thread. Every rank makes the same calls in the same order.
  */
@@ -28,45 +28,45 @@
 
 typedef struct ddp ddp_t;
 
-/* Local SGD: the caller averages, see ddp_step_local. */
+/* Local SGD: the caller averages; see ddp_step_local. */
 typedef struct ddp_local_sgd {
-    int64_t period; /* updates from average to average; 0: none */
+    int64_t period; /* updates between two averages; 0: no local SGD */
     int64_t start;  /* updates before the first local one */
 } ddp_local_sgd_t;
 
-struct ddp_config {   /* the run file's `ddp` section */
-    int backend;      /* choice: auto, self, threads, ucx */
-    char *comm_table; /* path, used by the caller; empty: built-in table */
+struct ddp_config { /* the run file's `ddp` section */
+    int backend;    /* choice: auto, self, threads, ucx */
+    /* Path of the table, for the caller; empty: built-in table. */
+    char *comm_table;
     double bucket_cap_mb, first_bucket_mb, last_bucket_mb; /* MiB */
-    opt_every_t check_every; /* OPT_STEPS or OPT_NEVER; used by the caller */
+    opt_every_t check_every; /* OPT_STEPS or OPT_NEVER; for the caller */
     ddp_local_sgd_t local_sgd;
     int zero;           /* choice: 0, 1 (ZeRO-1): needs shards */
-    const tree_t *hook; /* as the run file's `ddp.hook`; NULL: none */
-    /* Hooks besides the built-in ones, which [hook] may name, too. Ends with
-     * NULL; NULL: none. Must outlive the reducer. */
+    const tree_t *hook; /* subtree ddp.hook of the run file; NULL: no hook */
+    /* Hooks that [hook] may name besides the built-in ones, ending with NULL.
+     * NULL: no such hooks. Must outlive the reducer. */
     const ddp_hook_ops_t *const *hooks;
 };
 
 extern const opt_row_t ddp_options[];
 
-/* The name of the configured backend ("auto"), for comm_config_t. */
+/* The name of the configured backend (such as "auto"), for comm_config_t. */
 const char *ddp_backend_name(const ddp_config_t *config);
 
 /* ---- comm hooks: see hook.h ---------------------------------------------- */
 
-/* Does [config] name a hook other than none? */
+/* Return whether [config] names a hook other than "none". */
 bool ddp_hook_wanted(const ddp_config_t *config);
 
-/* Check the name and the options of the hook. ERR_CONFIG with file:line:column.
- */
+/* Check the name and the options of the hook. ERR_CONFIG with
+ * file:line:column. */
 err_code_t ddp_hook_check(const ddp_config_t *config, err_t *err);
 
 void ddp_hook_document(str_buf_t *out);
 
 /* Bytes of memory that the hook of [config] needs on each of [ranks] ranks for
- * the gradients of [layout]; 0 if the hook does not tell. Opens the hook.
- * Local.
- */
+ * the gradients of [layout]; 0 if the hook cannot tell. Opens and closes the
+ * hook. Local. */
 err_code_t ddp_hook_bytes(const ddp_config_t *config,
                           const ddp_layout_t *layout, int ranks, size_t *bytes,
                           err_t *err);
@@ -77,25 +77,28 @@ err_code_t ddp_hook_bytes(const ddp_config_t *config,
 typedef view_t ddp_view_t;
 
 struct ddp_layout {
-    const ddp_view_t *views; /* in arena order, not overlapping */
+    const ddp_view_t *views; /* in the order of the arena, not overlapping */
     int view_count;
-    size_t grad_elems;   /* float32 elements of the arena */
-    size_t tail_doubles; /* float64 sums, reduced after the last bucket */
-    /* ZeRO-1: after a step this rank has the sums of its own ranges only, and
+    size_t grad_elems; /* size of the arena in float32 elements */
+    /* Number of float64 sums that are reduced after the last bucket. */
+    size_t tail_doubles;
+    /* ZeRO-1: after a step this rank has only the sums of its own ranges, and
      * ddp_share all-gathers parameters. Must outlive the reducer. NULL: every
      * rank has all sums. */
     const ddp_shards_t *shards;
 };
 
 typedef struct ddp_stats { /* since the last ddp_stats_take */
-    double comm_s;         /* seconds from start to completion, summed over
-                              buckets */
-    double exposed_s;      /* seconds in ddp_step_wait: not overlapped */
+    /* Seconds from start to completion of the collectives, summed over
+     * buckets. */
+    double comm_s;
+    /* Seconds in ddp_step_wait: communication that was not overlapped. */
+    double exposed_s;
     int64_t bytes;
 } ddp_stats_t;
 
-/* Open over [group]; checks that every rank has the same layout (names, sizes,
- * order: ERR_CONFIG names the ranks that differ); opens the gradient arena
+/* Open over [group]. Checks that every rank has an equal layout (names, sizes,
+ * order; ERR_CONFIG names the ranks that differ), and opens the gradient arena
  * through comm. Copies [layout]. Collective. */
 err_code_t ddp_open(const ddp_config_t *config, comm_group_t *group,
                     const ddp_layout_t *layout, ddp_t **out, err_t *err);
@@ -107,49 +110,54 @@ size_t ddp_grad_elems(const ddp_t *ddp);
 size_t ddp_tail_doubles(const ddp_t *ddp);
 int ddp_buckets(const ddp_t *ddp);
 
-/* Copy [bytes] at [data] from rank 0 to all (initial parameters, buffers). */
+/* Copy [bytes] bytes at [data] from rank 0 to all ranks (initial parameters,
+ * buffers). */
 err_code_t ddp_broadcast(ddp_t *ddp, void *data, size_t bytes, err_t *err);
 
-/* Do all ranks hold the same [bytes] at [data] (their parameters)? Compares
- * hashes. ERR_DIVERGED on every rank names the rank (also as err->culprit) that
- * differs from the majority: as all ranks make the same updates, its memory or
- * CPU has made an error. Collective; blocks; allocates nothing. */
+/* Check that [bytes] bytes at [data], the parameters, are equal on all ranks,
+ * by comparing hashes. ERR_DIVERGED on every rank names the rank (also as
+ * err->culprit) that differs from the majority: all ranks make the same
+ * updates, so the memory or CPU of that rank has made an error. Collective;
+ * blocks; allocates nothing. */
 err_code_t ddp_replica_check(ddp_t *ddp, const void *data, size_t bytes,
                              err_t *err);
 
-/* Set the number of updates so far, which the hook is told (after a resume).
- * ERR_CONFIG, and no change, if [step] is not from 0 to DDP_STEP_MAX. */
+/* Set the number of updates so far, of which the hook is told (after a resume).
+ * ERR_CONFIG, without a change, if [step] is not between 0 and DDP_STEP_MAX. */
 #define DDP_STEP_MAX (INT64_MAX / 4)
 err_code_t ddp_step_set(ddp_t *ddp, int64_t step, err_t *err);
 
-/* List the hook state for checkpoints in [parts], of DDP_HOOK_PARTS elements;
- * returns their number. */
+/* List the hook state for checkpoints in [parts], which has DDP_HOOK_PARTS
+ * elements. Returns the number of parts. */
 int ddp_hook_parts(ddp_t *ddp, ddp_hook_part_t *parts);
 
 /*
- * One step: begin; then grad_ready once per view, in any order, during backward
- * of the last micro-batch (earlier micro-batches call nothing); then wait. A
- * rank without samples, or with an error, calls ddp_step_skip instead of the
- * rest of backward: gradients of buckets that have not started are zeroed and
- * count as ready; the tail is reduced as it is. After wait, grads and tail hold
- * the sums over ranks, with the same bits on all ranks. (With shards, grads are
- * undefined in the ranges of other ranks.) */
+ * The calls of a step, in this order:
+ * - begin.
+ * - grad_ready once per view, in any order, during backward of the last
+ *   micro-batch (none for earlier micro-batches). A rank without samples, or
+ *   with an error, calls ddp_step_skip instead of the rest of backward:
+ *   gradients of buckets that have not started are zeroed and count as ready;
+ *   the tail is reduced as it is.
+ * - wait. Then grads and tail have the sums over ranks, with the same bits on
+ *   all ranks. (With shards, grads are undefined in the ranges of other ranks.)
+ */
 void ddp_step_begin(ddp_t *ddp);
 err_code_t ddp_grad_ready(ddp_t *ddp, int view, err_t *err);
 err_code_t ddp_step_skip(ddp_t *ddp, err_t *err);
 err_code_t ddp_step_wait(ddp_t *ddp, err_t *err);
 
-/* Call after ddp_step_begin for a local step: gradients are not reduced, only
- * the tail is. All ranks call ddp_step_skip, which starts that; gradients that
- * were not reported ready become zeros. */
+/* Call after ddp_step_begin for a local step: the tail is reduced, gradients
+ * are not. All ranks call ddp_step_skip, which starts the reduction of the
+ * tail. Buckets that lack a gradient are zeroed. */
 void ddp_step_local(ddp_t *ddp);
 
 /*
  * ZeRO-1, after wait: this rank has updated its range of [bucket] in the arena
- * [params], which is laid out as the gradients. Start the all-gather of the
+ * [params], which has the layout of the gradients. Start the all-gather of the
  * bucket. All ranks call this for every bucket, in the same order, then
- * share_wait, which blocks: then all ranks have all parameters, with the same
- * bits. [params] may be the gradients' own arena.
+ * share_wait, which blocks. Then all ranks have all parameters, with the same
+ * bits. [params] may be the arena of the gradients.
  */
 err_code_t ddp_share(ddp_t *ddp, int bucket, float *params, err_t *err);
 err_code_t ddp_share_wait(ddp_t *ddp, err_t *err);

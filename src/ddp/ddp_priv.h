@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* The state of the reducer, for the files that are parts of it. */
+/* The state of the reducer, shared by its files. */
 #ifndef CDDP_DDP_DDP_PRIV_H
 #define CDDP_DDP_DDP_PRIV_H
 
@@ -12,26 +12,26 @@
 /* The collective of one bucket in this step. */
 typedef struct ddp_flight {
     comm_work_t *work;
-    int missing;    /* views not yet ready in this step */
-    double started; /* clock; 0: not started */
+    int missing;    /* number of views that are not ready in this step */
+    double started; /* clock instant; 0: not started */
     bool done;
 } ddp_flight_t;
 
 struct ddp {
     comm_group_t *group;
-    comm_arena_t *arena; /* grads, then tail, aligned to MEM_ALIGN */
+    comm_arena_t *arena; /* gradients, then the tail, aligned to MEM_ALIGN */
     float *grads;
     double *tail;
     size_t grad_elems;
     size_t tail_doubles;
     int view_count;
     int *bucket_of_view;
-    bool *ready; /* [view_count]: gradients final in this step */
+    bool *ready; /* [view_count]: the gradient is final in this step */
     ddp_bucket_t *buckets;
     int bucket_count;
     ddp_flight_t *flights; /* [bucket_count + 1]: the last one is the tail */
-    int next;              /* first bucket not started */
-    const ddp_shards_t *shards; /* ZeRO-1; NULL: none */
+    int next;              /* index of the first bucket that has not started */
+    const ddp_shards_t *shards; /* ZeRO-1; NULL: not used */
     view_range_t *gaps; /* elements between views, which must stay zero */
     int gap_count;
     comm_work_t **shares; /* [bucket_count]: all-gathers of parameters */
@@ -42,16 +42,16 @@ struct ddp {
     bool local;           /* this step's gradients stay on this rank */
 };
 
-/* zero.c: what ZeRO-1 needs beside the tables of ddp.c. */
+/* zero.c: the additional state of ZeRO-1: gaps and work handles. */
 err_code_t ddp_zero_open(ddp_t *ddp, const ddp_layout_t *layout, err_t *err);
 void ddp_zero_close(ddp_t *ddp);
 
-/* A step begins: zero the gaps, which the last reduce-scatter may have written.
- */
+/* Begin a step: zero the gaps, to which the last reduce-scatter may have
+ * written. */
 void ddp_zero_begin(ddp_t *ddp);
 
-/* ERR_CONFIG on every rank if one of them, which it names, has another
- * parameter table than rank 0. Collective. */
+/* Compare the parameter tables. ERR_CONFIG on every rank if some rank has
+ * another table than rank 0; the message names that rank. Collective. */
 err_code_t ddp_layout_check(comm_group_t *group, const ddp_layout_t *layout,
                             err_t *err);
 

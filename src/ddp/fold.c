@@ -9,8 +9,8 @@
 
 typedef enum slot_state {
     SLOT_FREE,
-    SLOT_BUSY, /* being computed or added */
-    SLOT_WHOLE /* holds the sum of leaves [begin, end) */
+    SLOT_BUSY, /* being computed or added to another slot */
+    SLOT_WHOLE /* has the sum of leaves [begin, end) */
 } slot_state_t;
 
 typedef struct slot {
@@ -20,9 +20,10 @@ typedef struct slot {
 
 struct ddp_fold {
     pthread_mutex_t lock;
-    pthread_cond_t moved;     /* a slot is free, or no leaf is left */
-    int64_t first, next, end; /* this rank's leaves; next: not yet claimed */
-    int64_t leaves;           /* of all ranks */
+    pthread_cond_t moved; /* signalled when a slot is free or no leaf is left */
+    /* Range of this rank's leaves; [next] is the first unclaimed one. */
+    int64_t first, next, end;
+    int64_t leaves; /* number of leaves of all ranks */
     bool stopped;
     ddp_fold_add_t *add;
     void *context;
@@ -43,8 +44,8 @@ int ddp_fold_slots(int64_t first, int64_t held, int64_t leaves, int threads)
 {
     int most = 1;
 
-    /* Leaves before n are added up as far as possible; threads compute those
-     * from n on. */
+    /* The moment when [n] leaves are added up as far as possible, and the
+     * threads compute leaves from [n] on. */
     for (int64_t n = 0; n < held; n++) {
         int64_t left = held - n;
         int slots = comm_tree_views(first, n, leaves) +
@@ -137,7 +138,7 @@ bool ddp_fold_claim(ddp_fold_t *fold, ddp_leaf_t *out)
     return got;
 }
 
-/* Are these two the halves of one node of the tree? */
+/* Return whether the two slots are the halves of a node of the tree. */
 static bool siblings(const ddp_fold_t *fold, const slot_t *left,
                      const slot_t *right)
 {
@@ -146,7 +147,7 @@ static bool siblings(const ddp_fold_t *fold, const slot_t *left,
                right->end;
 }
 
-/* Find a whole slot that is the other half of a node with [mine]. */
+/* Find a complete slot that forms a node of the tree with [mine]. */
 static bool pair_find(ddp_fold_t *fold, slot_t *mine, slot_t **left,
                       slot_t **right)
 {
@@ -199,7 +200,7 @@ void ddp_fold_stop(ddp_fold_t *fold)
 
 /* ---- after all leaves ---------------------------------------------------- */
 
-/* The whole slot that begins at [begin]; NULL: none. */
+/* The complete slot that begins with leaf [begin]; NULL if there is none. */
 static const slot_t *slot_at(const ddp_fold_t *fold, int64_t begin)
 {
     for (int i = 0; i < fold->slot_count; i++)

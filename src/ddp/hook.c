@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Choosing a hook, and taking its turns for all buckets. The hooks are the
- * built-in ones and those of the configuration: there is no global registry.
+ * Chooses a hook, and takes its turns for all buckets. The choice is among the
+ * built-in hooks and those of the configuration: there is no global registry.
  */
 #include "ddp/hook.h"
 
@@ -17,13 +17,13 @@
 
 struct ddp_hooked {
     const ddp_hook_ops_t *ops;
-    void *options; /* as read by ops->row.options */
+    void *options; /* struct filled from the table ops->row.options */
     void *state;
     ddp_hook_plan_t plan;
     ddp_hook_view_t *views;
     ddp_hook_bucket_t *buckets;
     ddp_wire_t *wires; /* [bucket_count] */
-    int *turns;        /* [bucket_count]: turns taken in this step */
+    int *turns;        /* [bucket_count]: number of turns taken in this step */
     int bucket_count;
 };
 
@@ -34,7 +34,7 @@ enum { BUILTIN = sizeof builtin / sizeof builtin[0] };
 
 static const opt_row_t no_options[] = {{.name = NULL}};
 
-/* A row for the run file only: it is never opened. */
+/* The hook "none" is only a choice for the run file; it is never opened. */
 const ddp_hook_ops_t ddp_hook_none = {
     .row = {.name = "none",
             .help = "Gradients are summed as they are",
@@ -42,7 +42,7 @@ const ddp_hook_ops_t ddp_hook_none = {
 
 /* ---- choosing ------------------------------------------------------------ */
 
-/* All hooks: the built-in ones, then those of [config]. */
+/* List all hooks: the built-in ones, then those of [config]. */
 static err_code_t hooks_list(const ddp_config_t *config,
                              const ddp_hook_ops_t *hooks[HOOKS_MAX],
                              const opt_pick_row_t *rows[HOOKS_MAX], int *count,
@@ -64,7 +64,8 @@ static err_code_t hooks_list(const ddp_config_t *config,
     return ERR_OK;
 }
 
-/* The hook of [config] and its options, to be freed by options_free. */
+/* Find the hook that [config] names, and read its options; options_free frees
+ * them. */
 static err_code_t hook_pick(const ddp_config_t *config,
                             const ddp_hook_ops_t **out, void **options,
                             err_t *err)
@@ -312,7 +313,8 @@ void ddp_hooked_poll(ddp_hooked_t *hooked)
             ddp_wire_poll(&hooked->wires[b]);
 }
 
-/* Some buckets have not started only if the step has failed already. */
+/* [started] is less than the number of buckets only if the step has already
+ * failed. */
 err_code_t ddp_hooked_finish(ddp_hooked_t *hooked, int started, err_t *err)
 {
     const bool whole = started >= hooked->bucket_count;

@@ -7,15 +7,16 @@
  * file chooses a hook by name.
  *
  * A hook works on a bucket in turns. Turn 0 begins as soon as the gradients of
- * the bucket are final, overlapped with backward. After backward comes turn 1
- * of all buckets, in order, then turn 2 of all, and so on. All ranks take the
- * same turns in the same order, so a turn may start collectives, and a later
- * turn of the bucket waits for them. After its last turn the bucket must hold
+ * the bucket are final, overlapped with backward. After backward come turn 1 of
+ * all buckets, in order, then turn 2 of all buckets, and so on. All ranks take
+ * the same turns in the same order. So a turn may start collectives, for which
+ * a later turn of the bucket waits. After its last turn the bucket must have
  * the sum over ranks, or the hook's approximation, with the same bits on all
- * ranks. The tail (losses, requests to stop, failures) never passes a hook.
+ * ranks. The tail (losses, requests to stop, failures) does not pass through a
+ * hook.
  *
- * Gradients are already divided by the global denominator: ranks add them, and
- * never average. Thread rule: one thread.
+ * Gradients are already divided by the global denominator: hooks sum over ranks
+ * and do not average. Thread rule: one thread.
  */
 #ifndef CDDP_DDP_HOOK_H
 #define CDDP_DDP_HOOK_H
@@ -30,89 +31,94 @@
 
 /* ---- collectives of a turn ----------------------------------------------- */
 
-/* The collectives in flight of one bucket. The reducer owns it, measures bytes
- * and time, and waits for the collectives after a failure. */
+/* The collectives of one bucket that are in flight. The reducer owns it,
+ * measures bytes and time, and waits for the collectives after a failure. */
 typedef struct ddp_wire ddp_wire_t;
 
-#define DDP_WIRE_WORKS 4 /* most that one turn may start */
+#define DDP_WIRE_WORKS 4 /* maximum number of collectives in flight */
 
 int ddp_wire_rank(const ddp_wire_t *wire);
 int ddp_wire_size(const ddp_wire_t *wire);
 
-/* Start the sum over ranks, in place; [data] must stay until ddp_wire_wait. */
+/* Start the sum over ranks of [data], in place. [data] must stay until
+ * ddp_wire_wait. */
 err_code_t ddp_wire_sum(ddp_wire_t *wire, void *data, size_t count,
                         comm_type_t type, err_t *err);
 
-/* Start gathering [bytes] at [mine] of each rank to [all] (size * bytes). */
+/* Start an all-gather of [bytes] bytes at [mine] to [all], which has room for
+ * the bytes of all ranks. */
 err_code_t ddp_wire_gather(ddp_wire_t *wire, const void *mine, size_t bytes,
                            void *all, err_t *err);
 
-/* Wait for all collectives of the wire. Blocks as comm does. */
+/* Wait for all collectives of the wire. Blocks like any wait of comm. */
 err_code_t ddp_wire_wait(ddp_wire_t *wire, err_t *err);
 
 /* ---- what a hook sees ---------------------------------------------------- */
 
 /* One parameter's gradient. A tensor of two or more dimensions counts as a
- * matrix of rows x columns (its first dimension by the others); else rows is 0.
- */
+ * matrix: rows is its first dimension, columns the product of the others. For
+ * other tensors rows is 0. */
 typedef struct ddp_hook_view {
-    size_t offset; /* elements, in the arena */
+    size_t offset; /* index of the first element in the arena */
     size_t count;
     int64_t rows, columns;
 } ddp_hook_view_t;
 
 typedef struct ddp_hook_bucket {
     int index;
-    float *grads;         /* [count], in the gradient arena; gaps are zeros */
-    size_t offset, count; /* elements, in the arena */
-    const ddp_hook_view_t *views; /* in arena order */
+    /* [count]: this bucket's part of the gradient arena; gaps are zero. */
+    float *grads;
+    size_t offset, count; /* first element in the arena; number of elements */
+    const ddp_hook_view_t *views; /* in the order of the arena */
     int view_count;
 } ddp_hook_bucket_t;
 
 typedef struct ddp_hook_plan {
-    const void *options; /* as the hook's option table has filled them */
-    const void *context; /* of the hook's table */
+    const void *options; /* struct filled from the hook's option table */
+    const void *context; /* context of the hook's table */
     const ddp_hook_bucket_t *buckets;
     int bucket_count;
-    size_t elems; /* of the gradient arena */
+    size_t elems; /* elements of the gradient arena */
     int rank, size;
 } ddp_hook_plan_t;
 
-/* A part of a hook's state that a checkpoint keeps. */
+/* A part of a hook's state that checkpoints store. */
 typedef struct ddp_hook_part {
-    const char *name; /* static: "residual" */
+    const char *name; /* a static text, such as "residual" */
     float *data;
     size_t count;
-    bool own; /* differs from rank to rank; else the same bits on all */
+    bool own; /* true: differs between ranks; false: same bits on all ranks */
 } ddp_hook_part_t;
 
 #define DDP_HOOK_PARTS 4
 
 typedef struct ddp_hook_ops {
-    opt_pick_row_t row;  /* name in the run file, help, option table */
-    size_t option_bytes; /* of the struct that the table fills; 0: none */
-    int turns;           /* >= 1 */
-    const void *context; /* (optional) for the maker of the table */
+    opt_pick_row_t row; /* name in the run file, help, option table */
+    /* Size of the struct that the option table fills; 0: no options. */
+    size_t option_bytes;
+    int turns; /* number of turns, >= 1 */
+    /* (optional) passed on to [open], for the author of the table. */
+    const void *context;
 
     /* Allocate all memory that steps need: turns allocate nothing. [plan] and
-     * all in it outlive the state. Local. */
+     * all it points to outlive the state. Local. */
     err_code_t (*open)(const ddp_hook_plan_t *plan, void **state, err_t *err);
     void (*close)(void *state);
 
-    /* (optional) A step begins, after [step] updates since the start of the
-     * run, resumed or not. Default: nothing. */
+    /* (optional) Begin a step. [step] is the number of updates since the start
+     * of the run, also if the run was resumed. Default: nothing. */
     void (*begin)(void *state, int64_t step);
 
-    /* Take [turn] of [bucket]. */
+    /* Take turn number [turn] of [bucket]. */
     err_code_t (*turn)(void *state, const ddp_hook_bucket_t *bucket, int turn,
                        ddp_wire_t *wire, err_t *err);
 
-    /* (optional) List the state in [parts], of DDP_HOOK_PARTS elements; returns
-     * their number. Open sets all of it to zeros, and setting it to zeros again
-     * is a fresh start. Default: no state. */
+    /* (optional) List the state in [parts], which has DDP_HOOK_PARTS elements.
+     * Returns the number of parts. Open sets all of the state to zeros; zeros
+     * always mean a fresh start. Default: no state. */
     int (*parts)(void *state, ddp_hook_part_t *parts);
 
-    /* (optional) Bytes of memory that [state] holds. Default: not told. */
+    /* (optional) Bytes of memory that [state] uses. Default: not known. */
     size_t (*bytes)(const void *state);
 } ddp_hook_ops_t;
 

@@ -16,7 +16,7 @@
 #include "base/mem.h"
 #include "ddp/hook_priv.h"
 
-/* Elements rounded at a time: few enough for the first-level cache. */
+/* Elements rounded together: a block fits into the first-level cache. */
 #define BLOCK ((size_t)1024)
 
 typedef struct half_options {
@@ -26,7 +26,7 @@ typedef struct half_options {
 /* A 16-bit format. */
 typedef struct half_format {
     comm_type_t type;
-    float largest; /* limit of a finite sum before it is rounded */
+    float largest; /* limit of a sum, so that rounding leaves it finite */
     void (*round)(uint16_t *to, const float *from, size_t count);
     void (*widen)(float *to, const uint16_t *from, size_t count);
 } half_format_t;
@@ -43,9 +43,9 @@ static const half_format_t bf16 = {.type = COMM_BFLOAT16,
 typedef struct half {
     const half_format_t *format;
     size_t elems;
-    float largest;   /* limit of this rank's gradients */
-    uint16_t *sent;  /* [elems] */
-    float *residual; /* [elems]; NULL: no error feedback */
+    float largest;   /* limit of the absolute value of this rank's gradients */
+    uint16_t *sent;  /* [elems]: rounded gradients */
+    float *residual; /* [elems]: rounding errors; NULL: no error feedback */
 } half_t;
 
 static const opt_row_t half_rows[] = {
@@ -113,7 +113,7 @@ static err_code_t bf16_open(const ddp_hook_plan_t *plan, void **state,
     return half_open(&bf16, plan, state, err);
 }
 
-/* Clamp finite numbers to +-[largest]. */
+/* Clamp a finite number to [-largest, largest]. */
 static float bounded(float x, float largest)
 {
     if (x > largest && x < INFINITY)
@@ -121,7 +121,8 @@ static float bounded(float x, float largest)
     return x < -largest && x > -INFINITY ? -largest : x;
 }
 
-/* Round [count] <= BLOCK gradients, and store the rounding errors. */
+/* Round [count] <= BLOCK gradients from element [at] on, and store the rounding
+ * errors. */
 static void block_round(const half_t *half, const float *grads, size_t at,
                         size_t count)
 {

@@ -4,20 +4,22 @@
  * PowerSGD (Vogels, Karimireddy, Jaggi, "PowerSGD: Practical low-rank gradient
  * compression for distributed optimization", NeurIPS 2019), with the semantics
  * of PyTorch's hook: each gradient matrix M is approximated by P Q^T of low
- * rank. Vectors, and matrices that would gain little, are sent as they are;
- * before start_step all gradients are.
+ * rank. Vectors, and matrices that compression would make little smaller, are
+ * sent without it; before start_step all gradients are.
  *
- *   turn 0   M += residual; Q made orthonormal (from the last step, or random);
- *            P = M Q, summed over ranks in one message with what is not
- *            compressed
- *   turn 1   P made orthonormal; Q = M^T P; residual = M - P Q^T; Q summed
- *   turn 2   M = P Q^T, on all ranks from the same P and Q
+ * - turn 0: M += residual; Q (from the last step, or random) is made
+ *   orthonormal; P = M Q is summed over ranks in one message, together with all
+ *   that is not compressed.
+ * - turn 1: P is made orthonormal; Q = M^T P; residual = M - P Q^T; Q is summed
+ *   over ranks.
+ * - turn 2: M = P Q^T, from equal P and Q on all ranks.
  *
- * Both products are linear in M, so P Q^T of the sums is what one rank with the
- * sum of all M would get. Summed over ranks, the gradients used and the
+ * Both products are linear in M, so the sums give the P Q^T that one rank would
+ * compute from the sum of all M. Summed over ranks, the gradients used and the
  * residuals equal the gradients. PyTorch's residual is the difference to the
- * mean of all ranks, ours that to the rank's own part of P Q^T. Their sums over
- * ranks are equal, but ours does not grow with the differences between ranks.
+ * mean over all ranks, ours is the difference to the rank's own part of P Q^T.
+ * Summed over ranks both residuals are equal, but ours does not grow with the
+ * differences between ranks.
  */
 #include <string.h>
 
@@ -35,15 +37,15 @@ typedef struct powersgd_options {
 /* A matrix that is compressed. */
 typedef struct matrix {
     lowrank_t shape;
-    size_t grad;     /* offset in the arena */
-    size_t p, q;     /* offsets in the message buffer and in the Q arena */
-    uint64_t number; /* keys its random numbers */
+    size_t grad; /* index of its first gradient in the arena */
+    size_t p, q; /* indices of P in the message buffer, of Q in the Q arena */
+    uint64_t number; /* key of its random numbers */
 } matrix_t;
 
-/* Where a bucket's numbers are: its message (plain gradients, then all P), and
- * its Q. */
+/* The places of a bucket's numbers: its message (gradients that are not
+ * compressed, then all P), and its Q. */
 typedef struct part {
-    int first, count; /* matrices */
+    int first, count; /* its matrices: index of the first one, number */
     size_t message, message_count;
     size_t q, q_count;
 } part_t;
@@ -105,7 +107,7 @@ static bool compressed(const powersgd_t *sgd, const ddp_hook_view_t *view)
     return view->rows > 0 && sent < (double)view->count;
 }
 
-/* Add [view] to the part if it is a matrix to be compressed. */
+/* Add [view] to the part if it is a matrix that gets compressed. */
 static void view_enter(powersgd_t *sgd, part_t *part,
                        const ddp_hook_view_t *view, uint64_t number)
 {
@@ -126,8 +128,8 @@ static void view_enter(powersgd_t *sgd, part_t *part,
     part->count++;
 }
 
-/* Plan the places of all numbers; *messages becomes the length of all messages.
- */
+/* Plan the places of all numbers. *messages is set to the total length of all
+ * messages, in elements. */
 static void parts_plan(powersgd_t *sgd, size_t *messages)
 {
     const ddp_hook_plan_t *plan = sgd->plan;
@@ -229,7 +231,7 @@ static void powersgd_begin(void *state, int64_t step)
     sgd->step = step;
 }
 
-/* Random numbers for vector [k] of Q; the same on all ranks. */
+/* Fill vector [k] of Q with random numbers, which are equal on all ranks. */
 static void q_draw(const powersgd_t *sgd, const matrix_t *matrix, int k)
 {
     float *q = sgd->q + matrix->q + (int64_t)k * matrix->shape.columns;
@@ -242,7 +244,8 @@ static void q_draw(const powersgd_t *sgd, const matrix_t *matrix, int k)
 }
 
 /* Make Q orthonormal. A vector that depends on the others (at first all are
- * zero) is drawn anew, once: a random vector is never in their span. */
+ * zero) is replaced by a random vector. One try is enough, as a random vector
+ * is never in the span of the others. */
 static void q_prepare(const powersgd_t *sgd, const matrix_t *matrix)
 {
     float *q = sgd->q + matrix->q;
@@ -261,8 +264,8 @@ static void q_prepare(const powersgd_t *sgd, const matrix_t *matrix)
     lowrank_orthonormalize(q, rank, count);
 }
 
-/* Copy the plain gradients of [bucket] into the front of its message, or the
- * sums back. */
+/* Copy the gradients of [bucket] that are not compressed to the front of its
+ * message or, with [back], their sums from there to the bucket. */
 static void plain_copy(const powersgd_t *sgd, const ddp_hook_bucket_t *bucket,
                        bool back)
 {

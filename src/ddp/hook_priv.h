@@ -11,28 +11,29 @@
 extern const ddp_hook_ops_t ddp_hook_none, ddp_hook_fp16, ddp_hook_bf16,
     ddp_hook_powersgd;
 
-/* wire.c */
+/* wire.c: the collectives of one bucket. */
 struct ddp_wire {
     comm_group_t *group;
-    ddp_stats_t *stats; /* of the reducer */
+    ddp_stats_t *stats; /* statistics of the reducer */
     comm_work_t *works[DDP_WIRE_WORKS];
     int count;
-    double started; /* clock, when the first of [works] started */
+    double started; /* clock instant when the first of [works] started */
     bool flying;    /* some of [works] are not known to be complete */
 };
 
-/* Note the time if all works are complete. Never blocks. */
+/* If all works are complete, add their time to the statistics. Never blocks. */
 void ddp_wire_poll(ddp_wire_t *wire);
 
 typedef struct ddp_hooked ddp_hooked_t;
 
-/* What a hook works on. */
+/* All that a hook needs to work on. */
 typedef struct ddp_hooked_plan {
     const ddp_layout_t *layout;
     const ddp_bucket_t *buckets;
     int bucket_count;
-    float *grads;        /* the gradient arena; NULL: no step is made */
-    comm_group_t *group; /* NULL: no step is made */
+    /* Gradient arena; NULL: only memory is counted, no step is made. */
+    float *grads;
+    comm_group_t *group; /* NULL if no step is made */
     ddp_stats_t *stats;  /* bytes and seconds are added here */
     int rank, size;
 } ddp_hooked_plan_t;
@@ -45,12 +46,13 @@ void ddp_hooked_close(ddp_hooked_t *hooked); /* NULL allowed */
 
 void ddp_hooked_begin(ddp_hooked_t *hooked, int64_t step);
 
-/* Turn 0 of [bucket]. */
+/* Take turn 0 of [bucket]. */
 err_code_t ddp_hooked_start(ddp_hooked_t *hooked, int bucket, err_t *err);
 void ddp_hooked_poll(ddp_hooked_t *hooked);
 
-/* Take all other turns if all buckets took turn 0 ([started] buckets did). Wait
- * for all collectives in any case. Returns the first error. */
+/* Take all other turns if turn 0 was taken for all buckets; [started] is the
+ * number of buckets for which it was. Waits for all collectives in any case.
+ * Returns the first error. */
 err_code_t ddp_hooked_finish(ddp_hooked_t *hooked, int started, err_t *err);
 
 int ddp_hooked_parts(ddp_hooked_t *hooked, ddp_hook_part_t *parts);

@@ -7,11 +7,12 @@
 
 #include "simd/vector.h"
 
-/* Independent sums, so that a loop can be vectorised in one fixed order. */
+/* Number of partial sums, so that a loop can be vectorised with a fixed order
+ * of additions. */
 #define LANES 16
 
-/* A vector that becomes this much shorter when its projections are removed is
- * only rounding error. */
+/* If removing its projections shortens a vector to less than this fraction,
+ * only rounding error is left. */
 #define DEPENDENT 1e-6
 
 /* ---- products ------------------------------------------------------------ */
@@ -107,8 +108,8 @@ SIMD_CLONES static void scale(float *x, int64_t count, float factor)
         x[i] *= factor;
 }
 
-/* Remove from vector [k] its projections on those before it; returns its new
- * length. */
+/* Subtract from vector [k] its projections on the vectors before it. Returns
+ * its new length. */
 static double project(float *vectors, int k, int64_t count)
 {
     float *v = vectors + k * count;
@@ -136,7 +137,8 @@ int lowrank_orthonormalize(float *vectors, int rank, int64_t count)
             continue;
         }
         scale(v, count, (float)(1.0 / left));
-        /* Once more: the first time leaves a relative error of 1 / left. */
+        /* Repeat the projection: the first one leaves a relative error of about
+         * float32 rounding times before / left. */
         left = project(vectors, k, count);
         scale(v, count, (float)(1.0 / left));
     }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * The arithmetic of PowerSGD: M (rows x columns, row by row) against a few long
- * vectors. P is [rank] vectors of [rows], Q is [rank] vectors of [columns], one
- * vector after the other. Every number is computed in one order, whatever the
- * vector unit, so that all ranks get the same bits. Pure.
+ * The arithmetic of PowerSGD: products of a matrix M (rows x columns, stored
+ * row by row) with a few long vectors. P consists of [rank] vectors of [rows]
+ * elements, Q of [rank] vectors of [columns] elements, one vector after the
+ * other. Every number is computed in one order, whatever the vector unit, so
+ * all ranks get the same bits. Pure.
  */
 #ifndef CDDP_DDP_LOWRANK_H
 #define CDDP_DDP_LOWRANK_H
@@ -34,9 +35,9 @@ void lowrank_rest(const lowrank_t *shape, const float *m, const float *p,
 
 /*
  * Make the [rank] vectors of [count] elements at [vectors] orthonormal, in
- * order (modified Gram-Schmidt in float64). A vector that depends on those
- * before it, or is zero, becomes zero. Returns the index of the first such
- * vector, or [rank]. NaN stays NaN.
+ * order (modified Gram-Schmidt in float64). A vector that is zero, or depends
+ * on the vectors before it, becomes zero. Returns the index of the first such
+ * vector, or [rank] if there is none. NaN stays NaN.
  */
 int lowrank_orthonormalize(float *vectors, int rank, int64_t count);
 

@@ -11,7 +11,8 @@ static const char *const ddp_zeros[] = {"0", "1", NULL};
 
 #define LOCAL(field) offsetof(ddp_config_t, local_sgd.field)
 
-/* Offsets of a section count from the start of ddp_config_t. */
+/* Like those of all sections, these offsets count from the start of
+ * ddp_config_t. */
 static const opt_row_t local_rows[] = {
     {.name = "period",
      .type = OPT_INT,

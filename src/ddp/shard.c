@@ -8,8 +8,9 @@
 
 struct ddp_shards {
     int size, buckets;
-    size_t *first; /* [buckets + 1]: first element of each transfer */
-    size_t *cuts;  /* [buckets][size + 1], counted from that element */
+    size_t *first; /* [buckets + 1]: first element of each bucket's transfer */
+    /* [buckets][size + 1]: range limits, counted from that element. */
+    size_t *cuts;
 };
 
 static size_t *cuts_of(const ddp_shards_t *shards, int bucket)
@@ -17,8 +18,8 @@ static size_t *cuts_of(const ddp_shards_t *shards, int bucket)
     return shards->cuts + (size_t)bucket * ((size_t)shards->size + 1);
 }
 
-/* Cut one transfer evenly among the ranks, in whole units. The last unit of the
- * arena may be short. */
+/* Divide a bucket's transfer evenly among the ranks, in whole units. The last
+ * unit of the arena may be short. */
 static void bucket_cut(ddp_shards_t *shards, int bucket, size_t unit)
 {
     const size_t size = (size_t)shards->size;
@@ -27,15 +28,15 @@ static void bucket_cut(ddp_shards_t *shards, int bucket, size_t unit)
     size_t *cuts = cuts_of(shards, bucket);
 
     for (size_t r = 0; r <= size; r++) {
-        /* floor(units * r / size), without overflow of the product */
+        /* floor(units * r / size), without overflow of units * r */
         size_t at = (units / size * r + units % size * r / size) * unit;
 
         cuts[r] = at < elems ? at : elems;
     }
 }
 
-/* The ranges of all ranks ascend, begin at whole units and cover the arena
- * exactly once. */
+/* Check that the ranges of all ranks ascend, begin at whole units and cover the
+ * arena exactly once. */
 static void shards_check(const ddp_shards_t *shards, size_t elems, size_t unit)
 {
     size_t end = 0;

@@ -5,10 +5,11 @@
  * (Rajbhandari et al., "ZeRO: memory optimizations toward training trillion
  * parameter models", SC20, stage 1). Each bucket is divided evenly among the
  * ranks, so that every reduce-scatter and all-gather uses all of them. Ranges
- * begin at multiples of a unit, so the sum of squares of a unit belongs to one
- * rank. Therefore the transfer of a bucket begins at the last multiple before
- * its first element (the gradients from there on are complete, as buckets start
- * in order) and ends where the next transfer begins.
+ * begin at multiples of a unit, so all squares of a unit are summed by one
+ * rank. Therefore the transfer of a bucket begins at the last multiple of a
+ * unit before the bucket's first element, and ends where the next transfer
+ * begins. (The gradients before the bucket's first element are complete, as
+ * buckets start in order.)
  */
 #ifndef CDDP_DDP_SHARD_H
 #define CDDP_DDP_SHARD_H
@@ -20,8 +21,8 @@ typedef struct ddp_config ddp_config_t;
 typedef struct ddp_layout ddp_layout_t;
 typedef struct ddp_shards ddp_shards_t;
 
-/* Cut the arena of [layout] for [size] ranks, in units of [unit] elements.
- * Local; the same on all ranks. */
+/* Divide the arena of [layout] among [size] ranks, in units of [unit] elements.
+ * Local; all ranks get equal results. */
 err_code_t ddp_shards_open(const ddp_config_t *config,
                            const ddp_layout_t *layout, int size, size_t unit,
                            ddp_shards_t **out, err_t *err);
@@ -33,8 +34,9 @@ int ddp_shards_buckets(const ddp_shards_t *shards);
  * by rank, and cover the arena exactly once. */
 view_range_t ddp_shards_range(const ddp_shards_t *shards, int bucket, int rank);
 
-/* The whole transfer of a bucket, and its cuts: [size + 1] indices, counted
- * from its first element, as comm takes them. */
+/* The range of elements that a bucket's collectives transfer, and its division
+ * among ranks as comm takes it: [size + 1] indices, counted from its first
+ * element. */
 view_range_t ddp_shards_whole(const ddp_shards_t *shards, int bucket);
 const size_t *ddp_shards_cuts(const ddp_shards_t *shards, int bucket);
 

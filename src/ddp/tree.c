@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Slot i of the fold is arena i; arena 0 is ddp's own, so a rank with one leaf
- * copies nothing.
+ * Slot i of the fold is arena i. Arena 0 is the arena of the ddp_t, so a rank
+ * with one leaf copies nothing.
  */
 #include "ddp/tree.h"
 
@@ -20,7 +20,7 @@ typedef struct tree_arena {
 struct ddp_tree {
     comm_group_t *group;
     size_t grad_elems, tail_doubles;
-    void *memory; /* of arenas 1 and up */
+    void *memory; /* memory of all arenas except arena 0 */
     ddp_fold_t *fold;
     int64_t first, held, leaves;
     int partials;

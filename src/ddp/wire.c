@@ -16,7 +16,7 @@ int ddp_wire_size(const ddp_wire_t *wire)
     return comm_group_size(wire->group);
 }
 
-/* All works of [wire] are complete. */
+/* Note that all works of [wire] are complete. */
 static void wire_complete(ddp_wire_t *wire)
 {
     if (!wire->flying)
@@ -25,7 +25,7 @@ static void wire_complete(ddp_wire_t *wire)
     wire->stats->comm_s += clock_now() - wire->started;
 }
 
-/* ERR_CONFIG: too many works for the table of [wire]. */
+/* ERR_CONFIG if the table of [wire] has no place for another work. */
 static err_code_t wire_limit(const ddp_wire_t *wire, err_t *err)
 {
     if (wire->count < DDP_WIRE_WORKS)
@@ -36,7 +36,7 @@ static err_code_t wire_limit(const ddp_wire_t *wire, err_t *err)
                    DDP_WIRE_WORKS);
 }
 
-/* A collective over [bytes] bytes starts. */
+/* Count the start of a collective over [bytes] bytes. */
 static void wire_account(ddp_wire_t *wire, size_t bytes)
 {
     if (!wire->flying)
@@ -45,7 +45,7 @@ static void wire_account(ddp_wire_t *wire, size_t bytes)
     wire->stats->bytes += (int64_t)bytes;
 }
 
-/* Count the work that was started with [state]. */
+/* Add the work that was started with result [state] to the table. */
 static err_code_t wire_started(ddp_wire_t *wire, comm_state_t state,
                                const err_t *err)
 {
@@ -113,7 +113,8 @@ void ddp_wire_poll(ddp_wire_t *wire)
     wire_complete(wire);
 }
 
-/* Wait for every work even after a failure, as each is a handle. */
+/* Wait for every work even after a failure, as each work is a handle to be
+ * freed. */
 err_code_t ddp_wire_wait(ddp_wire_t *wire, err_t *err)
 {
     err_code_t rc = ERR_OK;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * ZeRO-1 in the reducer: after the update the ranks all-gather the parameters,
- * bucket by bucket, in place.
+ * ZeRO-1 in the reducer: after the update the ranks all-gather the parameters
+ * in place, bucket by bucket.
  */
 #include <string.h>
 
@@ -11,7 +11,7 @@
 #include "base/mem.h"
 #include "ddp/ddp_priv.h"
 
-/* List the elements of the arena that belong to no view. */
+/* List the ranges of arena elements that belong to no view. */
 static void gaps_find(ddp_t *ddp, const ddp_layout_t *layout)
 {
     size_t at = 0;
@@ -73,7 +73,8 @@ err_code_t ddp_share(ddp_t *ddp, int bucket, float *params, err_t *err)
     return ERR_OK;
 }
 
-/* Wait for all of them even after a failure, as each holds a work handle. */
+/* Wait for all collectives even after a failure, as each has a work handle to
+ * be freed. */
 err_code_t ddp_share_wait(ddp_t *ddp, err_t *err)
 {
     double begin = clock_now();

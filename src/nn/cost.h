@@ -25,8 +25,7 @@ typedef struct nn_plan_facts {
     int blocked;  /* layers whose output stays in the backend's own layout */
     int bf16;     /* layers that store their output and its gradient as
                      bfloat16 */
-    int fused;    /* layers without a call of their own: that of another layer
-                     computes them */
+    int fused;    /* layers that the call of another layer computes as well */
     int biases;   /* layers whose matrix product or convolution adds the bias
                      itself */
     int bf16_output; /* layers that store their output as bfloat16, but not

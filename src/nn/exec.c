@@ -198,9 +198,9 @@ static const void *output_at(const nn_exec_t *exec, int index, bool again,
                : region_at(exec, pass_of(&exec->nodes[index], again)->y);
 }
 
-/* The arguments that forward and backward have in common. [again]: after the
- * forward pass, so that outputs of layers that run again are in other
- * regions. */
+/* The arguments that forward and backward have in common. [again]: the call
+ * comes after the forward pass, so outputs that were computed again are in
+ * other regions. */
 static op_args_t node_args(const nn_exec_t *exec, int i, bool again,
                            const nn_batch_t *batch)
 {
@@ -429,8 +429,8 @@ static err_code_t node_backward(nn_exec_t *exec, int i, const backward_t *call,
     return finish_gradients(exec, i, call->accumulate, &args, err);
 }
 
-/* Run the forward of nodes again in the block that ends with node [last], as
- * far as the block's backward needs their outputs. */
+/* In the block that ends with node [last], run those forwards again whose
+ * results the block's backward needs. */
 static err_code_t block_again(nn_exec_t *exec, int last,
                               const nn_batch_t *batch, err_t *err)
 {

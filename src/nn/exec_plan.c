@@ -122,8 +122,8 @@ static void region_extend(nn_exec_t *exec, int region, size_t bytes, int first,
         b->last = last;
 }
 
-/* The number of the region with [node]'s output, as it is read in the forward
- * pass or, with [again], after it. */
+/* The region with [node]'s output: that of the forward pass or, with [again],
+ * the one from which calls after the forward pass read it. */
 static int *output_of(nn_exec_t *exec, int node, bool again)
 {
     nn_node_t *n = &exec->nodes[node];
@@ -164,14 +164,14 @@ static void plan_output(nn_exec_t *exec, int node, bool again, int time,
     }
     *y = *output_of(exec, n->from[0], again);
     region_extend(exec, *y, bytes, time, read);
-    /* A view does not destroy its input, so readers of the input count, too. */
+    /* A view leaves its input intact, so its input may still be read. */
     busy = exec->regions[*y].busy;
     exec->regions[*y].busy =
         exec->graph->layers[node].kind->view && busy > read ? busy : read;
 }
 
-/* In order of time, as each output may overwrite a region only if no earlier
- * output in it is still read. */
+/* Choose the regions of all outputs, in order of time, as an output may
+ * overwrite a region only if no earlier output in it is still read. */
 static void plan_outputs(nn_exec_t *exec)
 {
     nn_node_t *nodes = exec->nodes;
@@ -285,8 +285,8 @@ static size_t fresh_bytes(const nn_graph_t *graph, const nn_layer_t *layer)
     return bytes;
 }
 
-/* Must gradients of node [i] possibly be added to others, while its op cannot
- * add them itself? */
+/* Does node [i] need memory for fresh gradients? It does if its gradients may
+ * have to be added to others and its op cannot do that. */
 static bool needs_fresh(const nn_exec_t *exec, int i)
 {
     const nn_node_t *node = &exec->nodes[i];

@@ -60,8 +60,8 @@ typedef struct nn_node {
     int dy;                   /* gradient of y */
     int grad[OP_INPUTS_MAX];  /* region to which backward writes the gradient of
                                  input k */
-    bool adds[OP_INPUTS_MAX]; /* op_add then adds region grad[k] to dy of the
-                                 node that made input k */
+    bool adds[OP_INPUTS_MAX]; /* after backward, op_add adds region grad[k] to
+                                 dy of the node that made input k */
     bool sums; /* backward itself adds the gradient of input 0 to dy of the node
                   that made it; grad[0] is that region */
     int scratch; /* for backward */

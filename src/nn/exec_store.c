@@ -17,8 +17,8 @@ static op_bf16_use_t node_use(const nn_exec_t *exec, int i)
         exec->backend, exec->graph->layers[exec->nodes[i].own].config.kind);
 }
 
-/* Goes from the last node to the first in the second loop, so that the readers
- * of a node are decided before it. */
+/* The second loop goes from the last node to the first, so that the readers of
+ * a node are decided before the node itself. */
 void nn_exec_store(nn_exec_t *exec)
 {
     if (exec->config.compute_type != OP_BFLOAT16)

@@ -221,7 +221,8 @@ static err_code_t preset_input(const walk_t *walk, const nn_item_t *item,
     if (item->from == NULL && graph->input_count == 1 && walk->out->count == 0)
         name = graph->inputs[0].name;
     if (name != NULL && strcmp(name, "input") == 0 && graph->input_count == 1)
-        name = graph->inputs[0].name; /* as for other layers */
+        name = graph->inputs[0]
+                   .name; /* `input` is the only input, as for other layers */
     for (int k = 0; k < graph->input_count && name != NULL; k++)
         if (strcmp(graph->inputs[k].name, name) == 0) {
             *out = k;

@@ -38,8 +38,7 @@ static err_code_t name_read(const tree_t *node, const char *key,
 
 /* Names of what a loss reads for a sample besides the output. */
 typedef struct wanted {
-    const char *target,
-        *weights; /* weights: NULL if there are no weights of samples */
+    const char *target, *weights; /* NULL: the loss has no weights of samples */
 } wanted_t;
 
 static err_code_t loss_name(nn_graph_t *graph, int index, const nn_item_t *item,
@@ -83,8 +82,7 @@ static err_code_t loss_weight(nn_layer_t *layer, const nn_item_t *item,
                       layer->name, text == NULL ? "" : text);
 }
 
-/* Are [own] and [other], which have one name, one target: of equal type and
- * shape? */
+/* Are [own] and [other], two targets with one name, of equal type and shape? */
 static bool takes_alike(const nn_target_info_t *own,
                         const nn_target_info_t *other)
 {
@@ -95,8 +93,7 @@ static bool takes_alike(const nn_target_info_t *own,
 
 /* Write to *out the number of the target called [name]. Loss [index] reads it
  * as its target or, if [weights], as weights of samples. If no earlier loss
- * reads the name in this type and shape, a new target is added, which is read
- * from the data beside the others. */
+ * reads the name in this type and shape, a new target is added. */
 static err_code_t target_find(nn_graph_t *graph, int index, const char *name,
                               bool weights, int *out, err_t *err)
 {

@@ -139,7 +139,8 @@ static err_code_t layer_add_params(nn_graph_t *graph, int index, err_t *err)
     return ERR_OK;
 }
 
-/* Add a layer's buffers, of one number per channel, and its moments, of two. */
+/* Add a layer's buffers, of shape [channels], and its moments, of shape [2 *
+ * channels]. */
 static void layer_add_buffers(nn_graph_t *graph, int index)
 {
     nn_layer_t *layer = &graph->layers[index];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* The activations: functions of each element, on any shape; and softmax. */
+/* The activations, which are elementwise functions on any shape, and
+ * softmax. */
 #include "nn/registry.h"
 
 typedef struct activation_options {
@@ -13,7 +14,7 @@ _Static_assert(sizeof(activation_options_t) <= NN_OPTIONS_MAX,
 
 static const opt_row_t no_rows[] = {{.name = NULL}};
 
-/* One row: the function's constant. */
+/* The option row of the function's constant. */
 #define ALPHA(key, fallback_text, least, text)                   \
     {                                                            \
         .name = (key), .type = OPT_REAL,                         \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* The layers for sequences of tokens, [tokens, features]: attention, and
- * what tells tokens apart: learnt positions, and rotary ones. */
+/* The layers for sequences of tokens, [tokens, features]: attention, learnt
+ * positions, and rotary positions. */
 #include "nn/registry.h"
 
 typedef struct attention_options {

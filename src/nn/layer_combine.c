@@ -36,7 +36,7 @@ static err_code_t concat_configure(nn_layer_t *layer, const void *options,
     return ERR_OK;
 }
 
-/* add, mul: inputs of different shapes have ops of their own. */
+/* add, mul: choose the broadcasting op if the inputs have different shapes. */
 static err_code_t elements_configure(nn_layer_t *layer, const void *options,
                                      const tree_t *tree, err_t *err)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* conv and conv_transpose over the 1 to 3 dimensions of space of [channels,
- * ...]. Spatial options are one number, or one for each of them. */
+/* conv and conv_transpose over 1 to 3 spatial dimensions of [channels, ...].
+ * Options such as kernel are one number, or one number for each spatial
+ * dimension. */
 #include "nn/registry.h"
 
-#define SIZE_LIMIT                                            \
-    (1 << 20) /* of a kernel or a step; catches typing errors \
-               */
+#define SIZE_LIMIT \
+    (1 << 20) /* maximum of kernels and strides; more is a typing error */
 
 typedef struct conv_options {
     int64_t out, groups;
@@ -96,7 +96,7 @@ static const opt_row_t transpose_rows[] = {
     {.name = NULL},
 };
 
-/* As much padding as keeps the size. */
+/* Choose the padding with which y has the size of x. */
 static err_code_t conv_pad_same(op_conv_t *conv, int space, const tree_t *tree,
                                 err_t *err)
 {

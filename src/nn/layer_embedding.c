@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* embedding: a learnt vector for each token. It reads the model's input, which
- * then holds tokens (int32) in place of float32. */
+/* embedding: a learnt vector for each token. It reads an input of the model,
+ * whose elements are then tokens (int32) instead of float32. */
 #include "nn/registry.h"
 
 typedef struct embedding_options {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* linear: y = x w' + b. An input of several dimensions is flattened first, so
- * that a convolution may be followed by it directly. */
+/* linear: y = x w' + b. By default an input of several dimensions is flattened
+ * first, so that a linear layer may follow a convolution directly. */
 #include "nn/registry.h"
 
 typedef struct linear_options {

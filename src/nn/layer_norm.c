@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /* batchnorm: each channel is brought to mean 0 and variance 1 over batch and
- * space, then scaled and shifted. Its running statistics are buffers, folded
- * from the moments of whole steps (nn_graph_fold_moments). syncbatchnorm: the
- * same over the samples of all ranks, through nn_bind_t.reduce_small. A frozen
- * one has nothing to ask the other ranks, so it is an OP_BATCHNORM, too. */
+ * space, then scaled and shifted. Its running statistics are buffers, updated
+ * with the moments of whole steps (nn_graph_fold_moments). syncbatchnorm takes
+ * mean and variance over the samples of all ranks, by nn_bind_t.reduce_small. A
+ * frozen syncbatchnorm needs nothing from other ranks, so its op is
+ * OP_BATCHNORM. */
 #include "nn/registry.h"
 
 typedef struct norm_options {

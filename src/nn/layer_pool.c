@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* The pools: the largest or the mean of each window of [channels, ...], or
- * means of windows that follow from the output's size. */
+/* The pools: the maximum or mean of each window of [channels, ...]. In adaptive
+ * pools the windows follow from the output's size. */
 #include "nn/registry.h"
 #include "op/op_geometry.h"
 #include "op/op_ops.h"
@@ -84,7 +84,7 @@ static err_code_t pool_configure(nn_layer_t *layer, const void *options,
     for (int i = 0; i < OP_SPACE_MAX; i++) {
         if (config->stride[i] == 0)
             config->stride[i] = config->kernel[i];
-        /* A larger one would give windows that hold nothing but padding. */
+        /* With a larger pad some windows would contain only padding. */
         if (2 * config->pad[i] <= config->kernel[i])
             continue;
         tree_place_format(tree_place(tree_get(tree, "pad")), at, sizeof at);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* lstm and gru over [tokens, features]. Several of them in a row are PyTorch's
- * num_layers; one beside a reversed one, concatenated, its bidirectional. */
+/* lstm and gru over [tokens, features]. Several such layers in a row correspond
+ * to PyTorch's num_layers. One layer and a reversed one, concatenated,
+ * correspond to PyTorch's bidirectional. */
 #include "nn/registry.h"
 
 typedef struct recurrent_options {

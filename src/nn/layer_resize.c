@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* The layers that give the space of [channels, ...] another extent and need no
- * parameters: pad and upsample. */
+/* The layers without parameters that change the spatial sizes of [channels,
+ * ...]: pad and upsample. */
 #include "nn/registry.h"
 
 #define SIZE_LIMIT (1 << 24)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* The norms of a sample, each by itself: layernorm, rmsnorm, groupnorm,
- * instancenorm. They are the same in training and evaluation. */
+/* The norms over one sample: layernorm, rmsnorm, groupnorm, instancenorm. They
+ * compute the same function in training and evaluation. */
 #include "nn/registry.h"
 
 typedef struct sample_norm_options {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * The layers that give the numbers of one input another shape, order or extent:
- * reshape, permute, slice, split, mean, max. Dimensions of a sample are counted
- * from 1 (the channels of an image are 1, its height 2, its width 3), as
- * PyTorch counts them, whose 0 is the batch.
+ * The layers that change the shape or the order of the elements of one input,
+ * or select or reduce them: reshape, permute, slice, split, mean, max. The
+ * dimensions of a sample are counted from 1 (the channels of an image are 1,
+ * its height 2, its width 3), as in PyTorch, where 0 is the batch.
  */
 #include <stdio.h>
 
@@ -13,14 +13,14 @@
 #define SIZE_LIMIT (1 << 24)
 
 typedef struct view_options {
-    opt_ints_t dims; /* shape, order, axes */
+    opt_ints_t dims; /* the option shape, order or axes */
     int64_t axis, start, size;
 } view_options_t;
 
 _Static_assert(sizeof(view_options_t) <= NN_OPTIONS_MAX, "NN_OPTIONS_MAX");
 _Static_assert(OPT_LIST_MAX >= OP_DIMS_MAX, "lists are copied into dims");
 
-/* The sentence for [key] of [tree]. */
+/* Set ERR_CONFIG with [sentence] at the place of [key] in [tree]. */
 static err_code_t fail_key(const tree_t *tree, const char *key,
                            const char *sentence, err_t *err)
 {
@@ -30,7 +30,7 @@ static err_code_t fail_key(const tree_t *tree, const char *key,
                       sentence);
 }
 
-/* Copy the list into view.dims. */
+/* Copy the option [key], which is [list], into view.dims. */
 static err_code_t view_dims(nn_layer_t *layer, const opt_ints_t *list,
                             const tree_t *tree, const char *key, err_t *err)
 {
@@ -77,7 +77,7 @@ static err_code_t reshape_configure(nn_layer_t *layer, const void *options,
         else
             left = left % view->dims[i] == 0 ? left / view->dims[i] : 0;
     }
-    if (open >= 0) /* 0 is refused with both shapes by op_shape */
+    if (open >= 0) /* if it is 0, op_shape reports both shapes */
         view->dims[open] = left;
     return ERR_OK;
 }
@@ -217,7 +217,8 @@ static err_code_t split_configure(nn_layer_t *layer, const void *options,
                           layer->name, nn_shape_format(in, shape),
                           (int)split->axis, (long long)size,
                           (long long)split->parts);
-    view->axis = (int)split->axis; /* op_shape refuses one that is not there */
+    view->axis =
+        (int)split->axis; /* op_shape reports an axis that does not exist */
     view->size = size / split->parts;
     view->start = (split->part - 1) * view->size;
     return ERR_OK;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* The losses. An op gives the sum over samples; nn_loss_weigh
- * tells what it is divided by, as only train knows the samples of all ranks.
- * cross_entropy has a file of its own. */
+/* The losses except cross_entropy (loss_classes.c). An op computes the sum over
+ * samples. nn_loss_weigh computes the denominator, as only train knows the
+ * samples of all ranks. */
 #include "nn/registry.h"
 
 static const opt_row_t no_rows[] = {{.name = NULL}};
@@ -62,7 +62,7 @@ const nn_kind_t nn_kind_huber = {
 
 typedef struct bce_options {
     const tree_t *pos_weight;
-    int axis; /* nn_class_axis_t */
+    int axis; /* an nn_class_axis_t */
 } bce_options_t;
 
 _Static_assert(sizeof(bce_options_t) <= NN_OPTIONS_MAX, "NN_OPTIONS_MAX");

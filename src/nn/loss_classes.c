@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* cross_entropy: one class for each sample, or for each position of it, or
- * probabilities of all classes; and the options on classes that bce has as
- * well.
- */
+/* cross_entropy, whose targets are one class for each sample, or one for each
+ * position of a sample, or probabilities of all classes. Also the options on
+ * classes that bce has as well. */
 #include "base/mem.h"
 #include "nn/registry.h"
 
 typedef struct classes_options {
-    int axis; /* nn_class_axis_t */
+    int axis; /* an nn_class_axis_t */
     double smoothing;
     bool soft;
     const tree_t *weight, *ignore;

@@ -34,7 +34,7 @@
 typedef struct nn_graph nn_graph_t;
 typedef struct nn_exec nn_exec_t;
 
-/* The most inputs, losses, or targets that a model may have. */
+/* Maximum number of inputs, of losses and of targets of a model. */
 #define NN_FIELDS_MAX OPT_MAP_MAX
 
 /* One tensor of the parameter (or buffer) arena. */
@@ -63,7 +63,7 @@ typedef struct nn_layer_info {
     int64_t dims[OP_DIMS_MAX];
     size_t params; /* elements of its parameters */
     nn_moments_t moments;
-    int64_t values; /* per channel and sample: values of the moments */
+    int64_t values; /* values per channel and sample in the moments */
 } nn_layer_info_t;
 
 /* ---- graph --------------------------------------------------------------- */

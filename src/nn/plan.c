@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Placing regions by lifetime. Regions are taken largest first, and each goes
- * into the lowest gap that is free during its whole life: simple, independent
- * of the graph's form, and within a few percent of the best for the chains we
- * have (Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net
- * Inference", 2020, compare it with others).
+ * Placing regions by lifetime. Regions are placed in order of size, the largest
+ * first. Each is put into the lowest gap that is free during its whole
+ * lifetime. This is simple, independent of the graph's form, and for the chains
+ * of layers measured here within a few percent of the best (Pisarchyk and Lee,
+ * "Efficient Memory Management for Deep Neural Net Inference", 2020, compare it
+ * with others).
  */
 #include <stdlib.h>
 
@@ -18,8 +19,9 @@ static bool regions_overlap(const nn_region_t *a, const nn_region_t *b)
     return a->first <= b->last && b->first <= a->last;
 }
 
-/* Larger first; equal ones in order of life, so that the plan is the same
- * everywhere (qsort is not stable). */
+/* Larger regions first; regions of equal size in order of their first call,
+ * then of their number. As no two are equal, the plan does not depend on the
+ * qsort of the system. */
 static int region_order(const void *left, const void *right)
 {
     const nn_region_t *a = *(nn_region_t *const *)left;
@@ -32,8 +34,8 @@ static int region_order(const void *left, const void *right)
     return a < b ? -1 : a > b;
 }
 
-/* The lowest offset at which [region] meets none of placed[0 .. count), which
- * are in order of offset. */
+/* The lowest offset at which [region] shares no byte with a region of placed[0
+ * .. count) that is in use at the same time. [placed] is in order of offset. */
 static size_t lowest_gap(const nn_region_t *region, nn_region_t *const *placed,
                          int count)
 {
@@ -52,7 +54,7 @@ static size_t lowest_gap(const nn_region_t *region, nn_region_t *const *placed,
     return offset;
 }
 
-/* Put placed[count] among the others by its offset. */
+/* Insert placed[count] into placed[0 .. count), which is in order of offset. */
 static void insert_sorted(nn_region_t **placed, int count)
 {
     nn_region_t *region = placed[count];
@@ -63,9 +65,8 @@ static void insert_sorted(nn_region_t **placed, int count)
     placed[i] = region;
 }
 
-/* Regions in use at the same time share no byte. [placed] is in order of
- * offset.
- */
+/* Check that regions in use at the same time share no byte. [placed] is in
+ * order of offset. */
 static void places_check(nn_region_t *const *placed, int count, size_t end)
 {
     for (int i = 0; CHECK_ON && i < count; i++) {

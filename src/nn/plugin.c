@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * A plugin's tables become option rows and registry rows, so that its layers
- * are read, checked and reported as the built-in ones are. Its options are
- * numbers only; they land as an array of doubles in op_config_t.
+ * Plugins. The tables of a plugin are converted to option rows and registry
+ * rows, so that its layers are read, checked and reported like built-in ones.
+ * The options of a plugin are numbers only, stored as an array of doubles in
+ * op_config_t.
  */
 #include "nn/plugin.h"
 
@@ -18,10 +19,10 @@
 
 #define SYMBOL "cddp_plugin"
 
-/* One option as opt_fill writes it: a whole number or a real one. */
+/* The value of one option, as opt_fill writes it. */
 typedef struct plugin_value {
-    int64_t whole;
-    double real;
+    int64_t whole; /* used if cddp_option_t.whole */
+    double real;   /* used otherwise */
 } plugin_value_t;
 
 _Static_assert(sizeof(plugin_value_t[CDDP_OPTIONS_MAX]) <= NN_OPTIONS_MAX,
@@ -29,7 +30,7 @@ _Static_assert(sizeof(plugin_value_t[CDDP_OPTIONS_MAX]) <= NN_OPTIONS_MAX,
 _Static_assert(NN_FIELDS_MAX <= CDDP_INPUTS_MAX, "CDDP_INPUTS_MAX");
 _Static_assert(OP_DIMS_MAX <= CDDP_DIMS_MAX, "CDDP_DIMS_MAX");
 
-/* A table of options as rows. */
+/* A plugin's table of options, and the option rows made from it. */
 typedef struct plugin_rows {
     const cddp_option_t *options;
     int count;
@@ -37,7 +38,7 @@ typedef struct plugin_rows {
 } plugin_rows_t;
 
 typedef struct plugin_kind {
-    nn_kind_t kind; /* first: nn_layer_t.kind points here */
+    nn_kind_t kind; /* the first member, as nn_layer_t.kind points to it */
     const cddp_layer_t *layer;
     plugin_rows_t rows;
 } plugin_kind_t;
@@ -45,11 +46,13 @@ typedef struct plugin_kind {
 struct nn_plugin {
     void *handle;
     const cddp_plugin_t *plugin;
-    tree_place_t place; /* of its name; while it is opened */
-    plugin_rows_t rows; /* of build */
+    tree_place_t place; /* where the run file names the plugin; valid while it
+                           is opened */
+    plugin_rows_t rows; /* options of its function build */
     int count;
     plugin_kind_t kinds[CDDP_LAYERS_MAX];
-    const nn_kind_t *all[NN_KINDS_MAX + 1]; /* built-in ones, too */
+    const nn_kind_t *all[NN_KINDS_MAX +
+                         1]; /* built-in kinds, then the plugin's, then NULL */
 };
 
 /* ---- options ------------------------------------------------------------- */
@@ -167,7 +170,8 @@ static err_code_t kinds_make(nn_plugin_t *plugin, err_t *err)
 
 /* ---- loading ------------------------------------------------------------- */
 
-/* Does it fit? Below 1.0 every minor version may change the interface. */
+/* Check that the plugin was built for this version. Below 1.0 every minor
+ * version may change the interface. */
 static err_code_t version_check(const tree_t *node, const cddp_plugin_t *plugin,
                                 err_t *err)
 {
@@ -196,7 +200,7 @@ static err_code_t plugin_load(nn_plugin_t *plugin, const tree_t *node,
                           "as ./libmine.so");
     plugin->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (plugin->handle == NULL) {
-        reason = dlerror(); /* begins with the path */
+        reason = dlerror(); /* a text that begins with the path */
         return nn_fail_at(tree_place(node), err,
                           "the plugin cannot be loaded: %s%s",
                           reason == NULL ? path : reason,
@@ -259,7 +263,8 @@ static void host_add(cddp_builder_t *builder, const char *kind,
     nn_recipe_t *recipe = (nn_recipe_t *)builder;
 
     if (kind == NULL)
-        kind = ""; /* an unknown layer, which is reported in its place */
+        kind =
+            ""; /* an unknown kind, which is reported when the list is read */
     if (options == NULL || options[0] == '\0')
         nn_recipe_plain(recipe, kind, name, from);
     else

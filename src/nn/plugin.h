@@ -15,8 +15,8 @@ typedef struct nn_plugin nn_plugin_t;
 /* Load the shared object that [model].plugin names. ERR_CONFIG with its place
  * if it does not exist, is no plugin, or is made for another version. */
 err_code_t nn_plugin_open(const tree_t *model, nn_plugin_t **out, err_t *err);
-void nn_plugin_close(nn_plugin_t *plugin); /* [plugin] may be NULL. Its ops must
-                                              be closed before */
+void nn_plugin_close(
+    nn_plugin_t *plugin); /* NULL allowed; close its ops first */
 
 /* The built-in kinds, then those of [plugin] (NULL: no plugin). The list ends
  * with NULL. */

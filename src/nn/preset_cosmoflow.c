@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * cosmoflow: from a volume of matter to the parameters of its universe
+ * cosmoflow: predicts cosmological parameters from a volume of matter density
  * (Mathuriya et al., "CosmoFlow", 2018), in the form that the benchmark MLPerf
- * HPC trains: stages of convolution, leaky relu and maxpool, of which each
- * doubles the channels, then fully connected layers and a tanh that is
- * stretched to +-1.2.
+ * HPC trains. Stages of convolution, leaky relu and maxpool, each with twice
+ * the channels of the one before, are followed by fully connected layers and a
+ * tanh scaled to +-1.2.
  *
- * The benchmark's kernel of 2 is padded on one side. Here kernels are padded on
- * both, which makes the volume one longer, and the maxpool leaves out what does
- * not fill a window: for even edges this is the benchmark's network, mirrored.
+ * The benchmark pads its kernels of size 2 on one side. Here kernels are padded
+ * on both sides, which makes each edge longer by one, and maxpool drops the
+ * elements that do not fill a window. For even edges this is the benchmark's
+ * network, mirrored.
  */
 #include "nn/preset.h"
 
@@ -60,7 +61,8 @@ static void write_activation(nn_recipe_t *recipe)
     nn_recipe_add(recipe, "leaky_relu", NULL, NULL, "slope 0.3");
 }
 
-/* As the benchmark's framework begins. */
+/* Initialize the weights of the layers that follow as the benchmark's framework
+ * does. */
 static void begin_weights(nn_recipe_t *recipe)
 {
     recipe->init = "xavier distribution uniform";

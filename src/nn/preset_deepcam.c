@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * deepcam: finds weather in maps of the climate, a class for each pixel, in the
- * manner of the network of Kurth et al. ("Exascale Deep Learning for Climate
- * Analytics", 2018) that MLPerf HPC trains: the encoder of DeepLabv3+ (Chen et
- * al., 2018), residual blocks of separable convolutions as in Xception, then
- * convolutions of several dilations side by side, and a decoder that joins the
- * fine features of the encoder. Narrower and less deep than that one by
- * default; width and blocks make it as large.
+ * deepcam: segmentation of climate maps, with a class for each pixel, similar
+ * to the network of Kurth et al. ("Exascale Deep Learning for Climate
+ * Analytics", 2018) that MLPerf HPC trains. It has the encoder of DeepLabv3+
+ * (Chen et al., 2018), made of residual blocks of separable convolutions as in
+ * Xception; then convolutions of several dilations side by side; then a decoder
+ * that also reads the fine features of the encoder. By default it is narrower
+ * and less deep than the benchmark's network; the options width and blocks make
+ * it as large.
  */
 #include <stdio.h>
 
 #include "nn/preset.h"
 
 #define NAME_TEXT 64
-/* How much smaller the encoder's output is. */
+/* Input size over output size of the encoder, for height and width. */
 #define STRIDE 16
 
 typedef struct deepcam_options {
@@ -48,8 +49,8 @@ static const opt_row_t deepcam_rows[] = {
     {.name = NULL},
 };
 
-/* conv without bias, batch norm and, if [relu], relu; the last one of them is
- * called [name]. */
+/* Add conv without bias, batchnorm and, if [relu], relu. The last of these
+ * layers is called [name]. */
 static void write_conv(nn_recipe_t *recipe, const char *name, const char *from,
                        bool relu, const char *options)
 {
@@ -59,7 +60,8 @@ static void write_conv(nn_recipe_t *recipe, const char *name, const char *from,
         nn_recipe_plain(recipe, "relu", name, NULL);
 }
 
-/* A separable convolution: each channel alone, then across them. */
+/* Add a separable convolution: a convolution of each channel alone, then a 1x1
+ * convolution across channels. */
 static void write_separable(nn_recipe_t *recipe, const char *name,
                             const char *from, int64_t in, int64_t out,
                             int stride, bool relu)
@@ -73,7 +75,8 @@ static void write_separable(nn_recipe_t *recipe, const char *name,
     write_conv(recipe, name, NULL, relu, options);
 }
 
-/* A residual block from the layer [before]; its output is called [name]. */
+/* Add a residual block that reads the layer [before]. Its output is called
+ * [name]. */
 static void write_block(nn_recipe_t *recipe, const char *name,
                         const char *before, int64_t in, int64_t out, int stride)
 {
@@ -95,8 +98,9 @@ static void write_block(nn_recipe_t *recipe, const char *name,
     nn_recipe_plain(recipe, "relu", name, NULL);
 }
 
-/* To a sixteenth of the size; the output is called encoded, that of a quarter
- * of the size fine. */
+/* Add the encoder. Its last layer, at 1/16 of the input's size, is called
+ * middle<blocks>, or entry16 if the option blocks is 0. The features at 1/4 of
+ * the size are called fine. */
 static void write_encoder(nn_recipe_t *recipe, const deepcam_options_t *net)
 {
     char options[NAME_TEXT], name[NAME_TEXT], before[NAME_TEXT] = "stem";
@@ -118,8 +122,9 @@ static void write_encoder(nn_recipe_t *recipe, const deepcam_options_t *net)
     }
 }
 
-/* Convolutions of several dilations, and the mean of the whole image, side by
- * side ("atrous spatial pyramid pooling"). */
+/* Add convolutions of several dilations and the mean over the whole image,
+ * which are concatenated ("atrous spatial pyramid pooling"). The output is
+ * called encoded. */
 static void write_pyramid(nn_recipe_t *recipe, const deepcam_options_t *net)
 {
     static const int rates[] = {6, 12, 18};

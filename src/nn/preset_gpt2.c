@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * gpt2: a decoder of tokens (Radford et al., "Language Models are Unsupervised
- * Multitask Learners", 2019): learnt positions, blocks of causal attention and
- * mlp with the norm ahead of each part, and a head that shares the embedding's
- * weight. Weights begin normally distributed by 0.02; those that lead into the
- * residual stream by that over the root of their number, so that its variance
- * does not grow with the depth.
+ * gpt2: a decoder-only transformer on tokens (Radford et al., "Language Models
+ * are Unsupervised Multitask Learners", 2019): learnt positions, blocks of
+ * causal attention and mlp with a norm before each of the two parts, and a head
+ * that shares the embedding's weight. Weights are initialized normally with
+ * standard deviation 0.02. In layers that add to the residual stream, this
+ * deviation is divided by the square root of the number of such layers, so that
+ * the stream's variance does not grow with the depth.
  */
 #include <math.h>
 #include <stdio.h>
@@ -70,7 +71,7 @@ static void write_dropout(nn_recipe_t *recipe, const gpt2_options_t *gpt,
                       gpt->dropout);
 }
 
-/* The last layers of a part of a block, and its shortcut from [before]. */
+/* Add the last layers of a part of a block, and the shortcut from [before]. */
 static void write_end(nn_recipe_t *recipe, const gpt2_options_t *gpt,
                       const char *part, const char *before, const char *name)
 {

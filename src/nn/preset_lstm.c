@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * lstm: layers of long short-term memory (Hochreiter and Schmidhuber, 1997)
- * over a sequence of vectors, or of tokens behind an embedding, and a linear
- * head that answers once, from the last states, or for each of the sequence.
+ * over a sequence of vectors, or of tokens after an embedding. A linear head
+ * computes one output from the last states, or one for each element of the
+ * sequence.
  */
 #include <stdio.h>
 
@@ -70,8 +71,8 @@ static const opt_row_t lstm_rows[] = {
     {.name = NULL},
 };
 
-/* Layer [number] above the layer [before]. Only the last one's last states are
- * wanted if the net answers once. */
+/* Add layer [number], which reads the layer [before]. If the head computes one
+ * output per sequence, the last layer gives its last states only. */
 static void write_layer(nn_recipe_t *recipe, const lstm_options_t *lstm,
                         const char *before, int number)
 {

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * Residual networks (He et al., "Deep Residual Learning for Image Recognition",
- * 2016), in the form that torchvision made common: the stride of a bottleneck
- * lies in its 3x3 convolution. The stem follows the size of the images: 7x7
- * with stride 2 and a maxpool for large ones, 3x3 for those of CIFAR.
+ * 2016), in the form that torchvision made common: the 3x3 convolution of a
+ * bottleneck has the stride. The stem depends on the size of the images: 7x7
+ * with stride 2 and a maxpool for large images, 3x3 for small ones as in CIFAR.
  */
 #include <stdio.h>
 
@@ -12,7 +12,7 @@
 
 #define BLOCK_TEXT 32
 #define NAME_TEXT 64
-/* Images up to this height and width get the small stem. */
+/* Maximum height and width of images with the 3x3 stem. */
 #define SMALL_IMAGE 64
 
 enum { STEM_AUTO, STEM_CIFAR, STEM_IMAGENET };
@@ -53,15 +53,17 @@ static const opt_row_t resnet_rows[] = {
 /* One residual block. */
 typedef struct block {
     nn_recipe_t *recipe;
-    const char *name;   /* of its output */
-    const char *before; /* the layer that it takes */
-    int64_t channels;   /* of its 3x3 convolutions */
+    const char *name;   /* name of its output */
+    const char *before; /* the layer that it reads */
+    int64_t channels;   /* output channels of its 3x3 convolutions */
     int stride;
     bool bottleneck;
-    bool project; /* shapes differ: the shortcut is a 1x1 convolution */
+    bool project; /* the shortcut is a 1x1 convolution, as input and output
+                     differ in shape */
 } block_t;
 
-/* conv, batchnorm and, if [relu], relu; called NAME_conv1 ... */
+/* Add conv, batchnorm and, if [relu], relu. They are called NAME_conv1,
+ * NAME_bn1, NAME_relu1 for block NAME and [number] 1. */
 static void write_conv(const block_t *block, const char *from, int number,
                        int64_t out, int kernel, int stride, bool relu)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* mlp and lenet: chains of a few layers. */
+/* The presets mlp and lenet: chains of a few layers. */
 #include "nn/preset.h"
 
 typedef struct mlp_options {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * unet2d, unet3d: an encoder that halves the image or volume again and again, a
- * decoder that doubles it, and shortcuts between equal sizes (Ronneberger et
- * al., "U-Net", 2015; Cicek et al., "3D U-Net", 2016). Padded convolutions with
- * batch norm, nearest-neighbour upsampling.
+ * unet2d, unet3d: an encoder that halves the edges of an image or volume
+ * several times, a decoder that doubles them as often, and shortcuts between
+ * equal sizes (Ronneberger et al., "U-Net", 2015; Cicek et al., "3D U-Net",
+ * 2016). Convolutions are padded and followed by batch norm; upsampling repeats
+ * the nearest element.
  */
 #include <stdio.h>
 
@@ -53,7 +54,8 @@ static const opt_row_t unet_rows[] = {
     {.name = NULL},
 };
 
-/* Two convolutions with batch norm and relu; the last relu is called [name]. */
+/* Add two convolutions with batch norm and relu. The last relu is called
+ * [name]. */
 static void write_pair(nn_recipe_t *recipe, const char *name, const char *from,
                        int64_t channels)
 {
@@ -83,7 +85,8 @@ static void write_decoder(nn_recipe_t *recipe, const unet_options_t *unet)
     }
 }
 
-/* Can [name] halve each of the [space] edges of the input? */
+/* Check that preset [name] can halve each of the [space] edges of the input as
+ * often as its depth demands. */
 static err_code_t unet_check(const nn_recipe_t *recipe, const char *name,
                              const unet_options_t *unet, int space, err_t *err)
 {

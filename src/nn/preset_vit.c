@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * vit: an image is cut into patches, which go as tokens through a transformer
- * (Dosovitskiy et al., "An Image is Worth 16x16 Words", 2021), with the norm
- * ahead of each part and the mean of all tokens before the head.
+ * vit: an image is cut into patches, which are the tokens of a transformer
+ * (Dosovitskiy et al., "An Image is Worth 16x16 Words", 2021), with a norm
+ * before each part of a block, and the mean over all tokens before the head.
  */
 #include <stdio.h>
 
@@ -43,7 +43,7 @@ static const opt_row_t vit_rows[] = {
     {.name = NULL},
 };
 
-/* The last layer of a part of a block, and its shortcut from [before]. */
+/* Add the last layers of a part of a block, and the shortcut from [before]. */
 static void write_end(nn_recipe_t *recipe, const vit_options_t *vit,
                       const char *part, const char *before, const char *name)
 {

@@ -11,7 +11,7 @@
 
 #define RECIPE_TEXT 256
 
-/* [words], split at [separator], as a list of scalars; a single word as a
+/* Split [words] at [separator] into a list of scalars. A single word becomes a
  * scalar. Changes [words]. */
 static tree_t *words_tree(const nn_recipe_t *recipe, char *words,
                           const char *separator)
@@ -43,7 +43,7 @@ static tree_t *options_tree(const nn_recipe_t *recipe, char *text)
     return map;
 }
 
-/* Of "NAME KEY VALUE ...". */
+/* Convert recipe->init, "NAME KEY VALUE ...", to a map. */
 static tree_t *init_tree(const nn_recipe_t *recipe)
 {
     tree_t *map = tree_new(TREE_MAP, NULL, recipe->place);

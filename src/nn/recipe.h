@@ -13,8 +13,8 @@ typedef struct nn_recipe {
     tree_t *losses;     /* losses that a plugin adds */
     tree_t *last;       /* the layer added last */
     tree_place_t place; /* where the preset is written, for errors */
-    int ndim;           /* of model.input */
-    int64_t input[OP_DIMS_MAX];
+    int ndim;           /* dimensions of the input that the preset reads */
+    int64_t input[OP_DIMS_MAX]; /* shape of a sample of this input */
     /* If not NULL: the `init` of layers that are added, as its name and its
      * options in the format of nn_recipe_add ("xavier distribution
      * uniform"). */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * The registry of layer and loss kinds, and what is done with a row: find it,
- * read its options, document it.
+ * The registry of kinds of layers and losses: finding a row by name, reading
+ * its options, documenting it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -47,7 +47,7 @@ const opt_row_t *nn_loss_option_rows(const char *name)
     return option_rows(loss_kinds, name);
 }
 
-/* The sentence for a name that no row has. */
+/* Report a [name] that no row has. */
 static err_code_t kind_unknown(const nn_kind_t *const *kinds, const char *what,
                                const char *name, tree_place_t place, err_t *err)
 {
@@ -98,8 +98,8 @@ err_code_t nn_kind_configure(nn_layer_t *layer, const tree_t *tree,
     str_buf_t later = {0};
     err_code_t rc;
 
-    /* An empty map in place of nothing, so that a missing required option is
-     * reported where the layer stands. */
+    /* An empty map instead of NULL, so that a missing required option is
+     * reported at the place of the layer. */
     if (tree == NULL || tree_kind(tree) == TREE_NULL) {
         empty = tree_new(TREE_MAP, NULL, place);
         tree = empty;
@@ -110,7 +110,7 @@ err_code_t nn_kind_configure(nn_layer_t *layer, const tree_t *tree,
     if (layer->kind->configure != NULL)
         rc = layer->kind->configure(layer, options, tree, err);
     nn_hash_options(layer->kind, options, &later);
-    layer->later_options = later.text; /* NULL, if nothing was printed */
+    layer->later_options = later.text; /* NULL if nothing was printed */
     opt_free(rows, options);
 out:
     tree_free(empty);
@@ -136,7 +136,8 @@ static void document_kinds(const nn_kind_t *const *kinds, const char *title,
     }
 }
 
-/* How layers are connected: what belongs to no kind. */
+/* Documentation of the graph: how layers are connected, and keys common to all
+ * kinds. */
 static const char graph_text[] =
     "## The graph\n\n"
     "`model.layers` is a list. A layer is a kind (`- relu`) or a map with one "

@@ -42,9 +42,10 @@ err_code_t nn_space(const opt_ints_t *ints, const op_desc_t *in,
                     int64_t out[OP_SPACE_MAX], err_t *err)
 {
     const tree_t *node = tree_get(tree, key);
-    const int space = in->ndim < 3 || in->ndim > 2 + OP_SPACE_MAX
-                          ? OP_SPACE_MAX - 1 /* op_shape refuses it */
-                          : in->ndim - 2;
+    const int space =
+        in->ndim < 3 || in->ndim > 2 + OP_SPACE_MAX
+            ? OP_SPACE_MAX - 1 /* op_shape reports the wrong dimensions later */
+            : in->ndim - 2;
 
     if (ints->count != 1 && ints->count != space)
         return nn_fail_at(

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * A row is composed on the stack and appended to the file by one write. At
- * resume only the step of each row is parsed, as the file may be long.
+ * Writes rows to metrics.jsonl. A row is composed on the stack and appended to
+ * the file by one write. At a resume only the step of each row is parsed, since
+ * the file may be long.
  */
 #include "obs/metrics.h"
 
@@ -25,8 +26,8 @@
 
 #define METRICS_LINE_MAX (1024 + OBS_VALUES_MAX * 96)
 
-/* Keys in the order of a row, with their digits; 0: as many as are needed to
- * read the same bits back. */
+/* Keys of a step's row in their order, each with the number of significant
+ * digits. 0: as many digits as are needed to read the same bits back. */
 #define METRICS_STEP_MAP(X) \
     X(loss, 0)              \
     X(lr, 0)                \
@@ -44,12 +45,14 @@ struct obs_metrics {
     int fd;
     int64_t last_eval; /* step of the last evaluation in the file, or -1 */
     bool warned;
-    bool lost; /* the file was removed, or ends in part of a row */
+    /* no more rows: the file was removed, or ends in part of a row */
+    bool lost;
     char *path;
 };
 
 typedef struct metrics_line {
-    char text[METRICS_LINE_MAX]; /* every row fits: OBS_VALUES_MAX numbers */
+    /* long enough for a row with OBS_VALUES_MAX numbers */
+    char text[METRICS_LINE_MAX];
     size_t length;
 } metrics_line_t;
 
@@ -85,7 +88,7 @@ static void metrics_add_real(metrics_line_t *line, const char *key,
     metrics_add(line, ", \"%s\": %s", key, text);
 }
 
-/* Log the first failure. */
+/* Log the first failure to write; later ones are not logged. */
 static void metrics_tell(obs_metrics_t *metrics)
 {
     if (metrics->warned)
@@ -95,8 +98,8 @@ static void metrics_tell(obs_metrics_t *metrics)
              metrics->path, strerror(errno));
 }
 
-/* Remove the part of a row that a full disk left: it would spoil the next row.
- */
+/* Remove a partly written row (the disk was full), since it would spoil the
+ * next row. [whole] is the size of the file without it. */
 static void metrics_undo(obs_metrics_t *metrics, off_t whole)
 {
     if (ftruncate(metrics->fd, whole) == 0)
@@ -108,7 +111,7 @@ static void metrics_undo(obs_metrics_t *metrics, off_t whole)
     metrics->lost = true;
 }
 
-/* May a row be written? [whole] becomes the size of the file. If the file was
+/* Can a row be written? Sets [whole] to the size of the file. If the file was
  * removed, log that instead of writing to it. */
 static bool metrics_there(obs_metrics_t *metrics, off_t *whole)
 {
@@ -130,7 +133,8 @@ static bool metrics_there(obs_metrics_t *metrics, off_t *whole)
     return false;
 }
 
-/* A row that does not fit is left out; the run goes on. */
+/* Complete and write the row. If the disk is full, the row is left out and the
+ * run continues. */
 static void metrics_write(obs_metrics_t *metrics, metrics_line_t *line)
 {
     const char *at = line->text;
@@ -202,7 +206,8 @@ static int64_t metrics_row_step(const char *row, size_t length)
     return strtoll(at + sizeof key - 1, NULL, 10);
 }
 
-/* Keep in [text] the rows up to [step]; returns the new length. */
+/* Remove rows after [step] from [text]; returns the new length in bytes.
+ * *last_eval becomes the step of the last evaluation that is kept. */
 static size_t metrics_keep(char *text, size_t bytes, int64_t step,
                            int64_t *last_eval)
 {
@@ -215,7 +220,7 @@ static size_t metrics_keep(char *text, size_t bytes, int64_t step,
         row = text + from;
         end = memchr(row, '\n', bytes - from);
         if (end == NULL)
-            break; /* part of a row: the writer died */
+            break; /* part of a row: the process that wrote it died */
         length = (size_t)(end - row);
         at = length == 0 ? -1 : metrics_row_step(row, length);
         if (at < 0 || at > step)
@@ -235,8 +240,9 @@ static err_code_t metrics_trim(const char *path, int64_t step,
     size_t bytes, kept;
     char *text;
 
+    /* nothing to trim: the caller removes all rows, or there is no file */
     if (step <= 0 || access(path, F_OK) != 0)
-        return ERR_OK; /* open removes all rows, or there is no file */
+        return ERR_OK;
     rc = file_read_own(path, &text, &bytes, err);
     if (rc != ERR_OK)
         return rc;

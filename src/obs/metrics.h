@@ -3,8 +3,8 @@
 /*
  * metrics: RUNDIR/metrics.jsonl. Each logged step and each evaluation is a row:
  * one line with a JSON object. A crash loses at most the last row. A resumed
- * run removes the rows after its step, so each step is there once. Thread rule:
- * one thread.
+ * run removes the rows after the step at which it resumes, so each step has one
+ * row. Thread rule: one thread.
  */
 #ifndef CDDP_OBS_METRICS_H
 #define CDDP_OBS_METRICS_H
@@ -17,26 +17,26 @@ typedef struct obs_metrics obs_metrics_t;
 
 /* One training step; the keys of its row are the names of the fields. */
 typedef struct obs_step {
-    int64_t step;    /* updates done, from 1 */
-    int64_t epoch;   /* in progress, from 0 */
-    int64_t samples; /* of the epoch, consumed by all ranks */
+    int64_t step;    /* number of updates done, from 1 */
+    int64_t epoch;   /* number of the epoch in progress, from 0 */
+    int64_t samples; /* samples of the epoch that all ranks have consumed */
     double loss, lr;
     double step_s, data_s, forward_s, backward_s, comm_s, comm_exposed_s;
-    double comm_bytes; /* that rank 0 has reduced */
+    double comm_bytes; /* bytes that rank 0 has reduced */
     double samples_per_s, grad_norm;
     const struct obs_value *values; /* further numbers of the row */
     int value_count;
 } obs_step_t;
 
-/* A number and its key. */
+/* A further number of a row: its key (name) and its value. */
 #define OBS_VALUES_MAX 112
 typedef struct obs_value {
     char name[64];
     double value;
 } obs_value_t;
 
-/* One evaluation: a row with "event": "eval". accuracy NaN becomes null; the
- * values follow it under their names. */
+/* One evaluation: a row with "event": "eval". An accuracy of NaN becomes null.
+ * Each of [values] is written under its name after the accuracy. */
 typedef struct obs_eval {
     int64_t step, epoch;
     double loss, accuracy;
@@ -44,15 +44,15 @@ typedef struct obs_eval {
     int value_count; /* at most OBS_VALUES_MAX */
 } obs_eval_t;
 
-/* Open [path] to append; rows whose step is > [step] are removed first (the
- * file is replaced atomically). ERR_IO. */
+/* Open [path] to append rows. Existing rows with a step > [step] are removed
+ * first (the file is replaced atomically). ERR_IO. */
 err_code_t obs_metrics_open(const char *path, int64_t step, obs_metrics_t **out,
                             err_t *err);
 
 /* Append a row. Allocates nothing. If a row cannot be written (disk full, file
- * removed), a warning is logged once and the run goes on. Numbers that are not
- * finite become null. An evaluation of a step that is already in the file is
- * not written again. */
+ * removed), a warning is logged once and the run continues. Numbers that are
+ * not finite become null. An evaluation of a step that is already in the file
+ * is not written again. */
 void obs_metrics_step(obs_metrics_t *metrics, const obs_step_t *row);
 void obs_metrics_eval(obs_metrics_t *metrics, const obs_eval_t *row);
 

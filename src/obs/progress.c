@@ -12,12 +12,12 @@
 #include "base/file.h"
 #include "base/str.h"
 
-/* Bytes that a pipe takes in one write. A longer line could block after a part
- * of it, and the run with it. */
+/* Maximum bytes of a line: as many as a pipe accepts in one write. Of a longer
+ * line, only a part might be written at once; the rest would block the run. */
 #define LINE_ROOM PIPE_BUF
 #define VALUES_ROOM (LINE_ROOM - 256)
 
-/* Append as many values as fit; metrics.jsonl has all of them. */
+/* Write as many values as fit to [out]; metrics.jsonl has all of them. */
 static void values_format(const obs_epoch_t *epoch, char out[VALUES_ROOM])
 {
     static const char cut[] = "  ...";
@@ -57,8 +57,8 @@ char *obs_epoch_format(const obs_epoch_t *epoch, char *out, size_t room)
     return out;
 }
 
-/* A line that cannot be printed, or that nobody reads, is lost; the run goes
- * on. */
+/* A line that cannot be printed, or that nobody reads, is dropped, and the run
+ * continues. */
 void obs_progress_epoch(const obs_epoch_t *epoch)
 {
     char line[LINE_ROOM]; /* the newline takes the place of the NUL */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* summary.json: one object, written beside its place and renamed. */
+/* Writes summary.json: one JSON object, written to a temporary file that is
+ * then renamed. */
 #include "obs/summary.h"
 
 #include <jansson.h>
@@ -16,7 +17,7 @@ static json_t *summary_real(double value)
     return isfinite(value) ? json_real(value) : json_null();
 }
 
-/* The object "metrics"; NULL: no memory left. */
+/* Make the JSON object "metrics"; NULL: out of memory. */
 static json_t *summary_values(const obs_summary_t *summary)
 {
     json_t *object = json_object();
@@ -30,7 +31,7 @@ static json_t *summary_values(const obs_summary_t *summary)
     return object;
 }
 
-/* All of [summary] as an object; NULL: no memory left. */
+/* Make a JSON object of all fields of [summary]; NULL: out of memory. */
 static json_t *summary_build(const obs_summary_t *summary)
 {
     json_t *object = json_object();

@@ -9,21 +9,27 @@
 #include "base/err.h"
 #include "obs/metrics.h"
 
-/* The keys of the file are the names of the fields; NaN becomes null; status is
- * written as a number, with "status_text" beside it. */
+/* Contents of the file: the keys are the names of the fields. NaN becomes null.
+ * status is written as a number, and its text under the key "status_text". */
 typedef struct obs_summary {
     err_code_t status;
-    int64_t step, epoch;       /* finished ones */
-    double loss, accuracy;     /* validation; exact (%.17g) */
+    int64_t step, epoch;   /* number of finished steps and epochs */
+    double loss, accuracy; /* of the last validation; written exactly (%.17g) */
     const obs_value_t *values; /* further numbers, in an object "metrics" */
     int value_count;
-    double bound;          /* best possible accuracy on this data */
-    double seconds;        /* of this life of the run */
-    double first_step_s;   /* from the process's start to its first step */
-    double main_to_step_s; /* from main() to the end of the first step */
-    double first_step_at;  /* wall clock (since 1970) of that end; 0: none */
-    double data_share;     /* fraction of step time spent waiting for data */
-    double peak_rss_mb;    /* 10^6 bytes, of the process with most memory */
+    double bound;   /* best possible accuracy on this data */
+    double seconds; /* seconds from main() to the end of the run */
+    /* seconds from the start of the process to the end of the first step */
+    double first_step_s;
+    /* seconds from main() to the end of the first step */
+    double main_to_step_s;
+    /* wall-clock time (seconds since 1970) at the end of the first step; 0:
+     * there was none */
+    double first_step_at;
+    /* part of the step time that was spent waiting for data, 0 to 1 */
+    double data_share;
+    /* peak resident memory of the process with the most, in 10^6 bytes */
+    double peak_rss_mb;
     int world_size;
 } obs_summary_t;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Opens ops and forwards calls to the kernel of their backend. Whatever does
- * not depend on the backend is settled here: the check of the configuration,
+ * Opens ops and forwards calls to the kernel of their backend. Everything that
+ * does not depend on the backend is done here: the check of the configuration,
  * the plain output, the count of floating-point operations.
  */
 #include "op/op.h"
@@ -56,7 +56,7 @@ op_bf16_use_t op_backend_bf16_use(const op_backend_ops_t *backend,
     return backend->bf16_use[kind];
 }
 
-/* Multiplications and additions of one forward. */
+/* Floating-point operations of one forward. */
 static double op_count_flops(const op_config_t *config, const op_desc_t *out)
 {
     const double in_elems = (double)op_desc_elems(&config->in);
@@ -112,8 +112,8 @@ static bool op_has_private_in(const op_config_t *config)
     return found;
 }
 
-/* Does this op read [desc], an input, if it is stored as bfloat16? Only a
- * linear that would round it reads a plain one. */
+/* Can this op read the input [desc] in its storage type? A plain input stored
+ * as bfloat16 can be read only by a linear that would round it anyway. */
 static bool op_takes_storage(const op_backend_ops_t *backend,
                              const op_config_t *config, const op_desc_t *desc)
 {
@@ -133,7 +133,7 @@ static bool op_rounds_y(const op_config_t *config)
             (config->kind == OP_LINEAR && config->activation != OP_NONE));
 }
 
-/* Can [backend] do [config]? */
+/* Check that [backend] supports [config]. */
 static err_code_t op_check_support(const op_backend_ops_t *backend,
                                    const op_config_t *config, err_t *err)
 {
@@ -178,7 +178,7 @@ static err_code_t op_check_support(const op_backend_ops_t *backend,
     return ERR_OK;
 }
 
-/* The size of a plain tensor follows from its shape. */
+/* Compute the bytes of a plain tensor from its shape. */
 static void op_fill_bytes(op_desc_t *desc)
 {
     if (desc->layout == NULL)
@@ -186,7 +186,8 @@ static void op_fill_bytes(op_desc_t *desc)
             (size_t)op_desc_elems(desc) * op_type_bytes(op_desc_storage(desc));
 }
 
-/* The gradient of [desc]; that of a plain tensor is not rounded. */
+/* Describe the gradient of [desc]. The gradient of a plain tensor is not stored
+ * as bfloat16. */
 static op_desc_t op_gradient_of(const op_desc_t *desc)
 {
     op_desc_t gradient = *desc;
@@ -206,7 +207,7 @@ err_code_t op_open(const op_backend_ops_t *backend, dev_device_t *dev,
     op_t *op;
     err_code_t rc = op_shape(config, &shape, err);
 
-    (void)dev; /* both backends run where their caller runs */
+    (void)dev; /* both backends run on the CPU of the caller */
     if (rc == ERR_OK)
         rc = op_check_support(backend, config, err);
     if (rc == ERR_OK)
@@ -317,7 +318,7 @@ bool op_passes_dy(const op_t *op)
     return op->passes_dy;
 }
 
-/* What every call needs, whatever its kind. */
+/* Check the arguments that all kinds of ops need. */
 static void op_check_call(const op_t *op, const op_args_t *args)
 {
     const char *kind = op_kind_name(op->config.kind);
@@ -341,7 +342,8 @@ err_code_t op_forward(op_t *op, const op_args_t *args, dev_stream_t *stream,
 {
     err_code_t rc = op_check_weights(op, args, err);
 
-    (void)stream; /* both backends run at once, in the caller */
+    (void)stream; /* both backends run before they return, in the thread of the
+                     caller */
     if (rc != ERR_OK)
         return rc;
     op_check_call(op, args);

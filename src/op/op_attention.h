@@ -1,22 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* What the backends share of attention: where its tensors lie, and its mask. */
+/* attention, shared by the backends: positions of its tensors, and its mask. */
 #ifndef CDDP_OP_OP_ATTENTION_H
 #define CDDP_OP_OP_ATTENTION_H
 
 #include "op/op_ops.h"
 
-/* Where q, k and v lie. Row t of head h of sample n begins at element base +
- * (n * tokens + t) * stride + h * size of its tensor. */
+/* Sizes, and positions of q, k and v. Token t of head h of sample n begins at
+ * element base + (n * tokens + t) * stride + h * D of its tensor, where tokens
+ * is T for q and S for k and v. */
 typedef struct op_attention {
-    int64_t N, T, S, H, G, D; /* tokens of q, of k; heads, kv heads, size */
-    int input[3];             /* of q, k, v: 0 is x */
+    int64_t N,    /* batch */
+        T,        /* tokens of q */
+        S,        /* tokens of k and v */
+        H,        /* query heads */
+        G,        /* key and value heads */
+        D;        /* features of a head */
+    int input[3]; /* numbers of the inputs that have q, k and v; 0 is x, 1 is
+                     other[0] */
     int64_t base[3], stride[3];
 } op_attention_t;
 
 op_attention_t op_attention_of(const op_config_t *config);
-/* heads.masked: 1 or 0 for each key into open[N * S], from the last input,
- * which is [mask]. ERR_DATA where that holds something else. */
+/* If heads.masked: write 1 (valid) or 0 for each key to open[N * S], from the
+ * last input, which is [mask]. ERR_DATA if the mask has other values. */
 err_code_t op_attention_open_keys(const op_config_t *config, const void *mask,
                                   float *open, err_t *err);
 double op_attention_flops(const op_config_t *config);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* The losses: where the classes of a position lie, and what the options come
- * down to. Pure functions, shared by all backends. */
+/* The losses: positions of the classes, constants computed from the options,
+ * and checks of targets and weights. Pure functions, shared by all backends. */
 #include <inttypes.h>
 #include <math.h>
 

@@ -12,11 +12,11 @@
 #include "op/op_kind.h"
 
 #define OP_DIMS_MAX 6
-#define OP_SPACE_MAX 3 /* spatial dimensions: those after the channels */
+#define OP_SPACE_MAX 3 /* maximum; they follow the channels */
 #define OP_INPUTS_MAX 8
-#define OP_HEAD_MAX 256 /* features of an attention head */
+#define OP_HEAD_MAX 256 /* maximum features of an attention head */
 #define OP_PARAMS_MAX 4
-#define OP_CUSTOM_OPTIONS 16 /* options of a plugin's op, all numbers */
+#define OP_CUSTOM_OPTIONS 16 /* maximum options of a plugin's op */
 
 typedef enum op_type {
     OP_FLOAT32,
@@ -29,7 +29,7 @@ typedef enum op_type {
 
 /* Shape and layout of a tensor. */
 typedef struct op_desc {
-    op_type_t type;      /* of the numbers */
+    op_type_t type;      /* type of the elements */
     op_type_t stored_as; /* OP_BFLOAT16: the float32 numbers are stored rounded;
                             any other value: they are stored as [type] */
     int ndim;
@@ -40,15 +40,15 @@ typedef struct op_desc {
                            in op_config_t.in when layout is NULL */
 } op_desc_t;
 
-/* If a tensor with a layout is stored as bfloat16, so is its gradient; that of
- * a plain tensor is stored as its type. */
+/* If a tensor with a layout is stored as bfloat16, so is its gradient. The
+ * gradient of a plain tensor is stored as its type. */
 static inline bool op_stored_bf16(const op_desc_t *desc)
 {
     return desc->stored_as == OP_BFLOAT16;
 }
 
 typedef struct op_conv {
-    int64_t out; /* channels */
+    int64_t out; /* output channels */
     int64_t kernel[OP_SPACE_MAX], stride[OP_SPACE_MAX], pad[OP_SPACE_MAX],
         dilation[OP_SPACE_MAX]; /* of each spatial dimension, in x's order */
     int64_t groups;
@@ -74,22 +74,21 @@ typedef struct op_pad {
     double value;
 } op_pad_t;
 
-/* Normalisations. */
+/* Options of normalisations. */
 typedef struct op_norm {
     bool affine;    /* sample norms: with gamma */
     int axis;       /* layernorm, rmsnorm: first normalised dimension */
-    int64_t groups; /* groupnorm */
+    int64_t groups; /* groupnorm: number of groups */
     bool bare;      /* batchnorm, syncbatchnorm: without gamma and beta */
     bool frozen;    /* batchnorm: training normalises with the running
                        statistics, too, and does not change them */
 } op_norm_t;
 
-/* attention. Query head h reads the key and value head
- * h / (heads / kv_heads). */
+/* attention. Query head h reads key and value head h / (heads / kv_heads). */
 typedef struct op_heads {
     int64_t heads, kv_heads;
     bool causal; /* token t reads tokens 0 .. t only; requires S = T */
-    bool masked; /* the last input says which keys are valid */
+    bool masked; /* the last input is a mask of the valid keys */
 } op_heads_t;
 
 /* rotary (Su et al., RoFormer, 2021). */
@@ -108,7 +107,7 @@ typedef struct op_recurrent {
 
 /* embedding. */
 typedef struct op_embedding {
-    int64_t rows;   /* of w; tokens are 0 .. rows-1 */
+    int64_t rows;   /* rows of w; tokens are 0 .. rows-1 */
     op_type_t type; /* of w and y: OP_FLOAT32 or OP_FLOAT64 */
 } op_embedding_t;
 
@@ -117,8 +116,8 @@ typedef struct op_embedding {
  * If t is the ignored number, loss and gradient are 0. If targets are
  * probabilities t[k], the first term is
  *   -(1 - smoothing) sum_k t[k] w[k] log p[k]
- * bce: the term of target t is multiplied by weights[k] in elements of class k,
- * which are along [axis] as well. */
+ * bce: in elements of class k along [axis], the term of target t is multiplied
+ * by weights[k]. */
 typedef struct op_loss {
     int axis; /* dimension of the classes; 0 means 1 */
     double smoothing;
@@ -136,11 +135,11 @@ typedef struct op_turn {
 
 /* Ops that change the shape of a sample. Dimension 0 is the batch. */
 typedef struct op_view {
-    int axis;            /* concat, slice: the dimension; mean, max, softmax,
-                            log_softmax: the first dimension */
-    int axis_last;       /* mean, max, softmax, log_softmax: the last one */
-    int64_t start, size; /* slice */
-    int ndim;            /* entries of dims */
+    int axis;      /* concat, slice: the dimension; mean, max, softmax,
+                      log_softmax: the first dimension */
+    int axis_last; /* mean, max, softmax, log_softmax: the last dimension */
+    int64_t start, size; /* slice: first element, and number of elements */
+    int ndim;            /* number of entries in dims */
     int64_t dims[OP_DIMS_MAX]; /* reshape: the sample's new shape; permute: y's
                                   dimension i+1 is x's dims[i]; upsample:
                                   factor of each spatial dimension; adaptive
@@ -156,16 +155,16 @@ typedef struct op_config {
      * their products; sums and stored tensors stay float32 (conv: db is the sum
      * of the rounded dy). Any other value: factors are not rounded. */
     op_type_t compute_type;
-    /* OP_BFLOAT16: a conv may store y and its gradient as bfloat16 in a layout
-     * of its own. A linear with an activation and sample norms store y so, but
-     * not its gradient; y is for a linear that computes in bfloat16. Other
-     * kinds ignore it. */
+    /* OP_BFLOAT16: a conv may store y and its gradient as bfloat16 in its own
+     * layout. Sample norms, and a linear with an activation, store y as
+     * bfloat16, but not its gradient; only a linear that computes in bfloat16
+     * may read y. Other kinds ignore this. */
     op_type_t y_stored_as;
     bool relu;            /* batchnorm, add: y = max(0, .); NaN stays NaN */
-    op_kind_t activation; /* linear: OP_GELU, OP_GELU_TANH or OP_SILU of the
-                             product; OP_NONE */
+    op_kind_t activation; /* linear: OP_GELU, OP_GELU_TANH, OP_SILU or OP_NONE,
+                             applied to the result */
     bool need_dx;         /* backward computes dx (false for the first layer) */
-    int threads;          /* of the op, >= 1 */
+    int threads;          /* threads that the op may use, >= 1 */
     int64_t out;          /* linear, embedding, lstm, gru: output features */
     bool last;     /* linear: works on the last dimension and keeps the others;
                       otherwise it flattens x */
@@ -173,9 +172,10 @@ typedef struct op_config {
     op_conv_t conv;
     op_pool_t pool;
     op_pad_t pad;
-    double epsilon, rate; /* norms; dropout */
-    double alpha; /* leaky_relu, elu: >= 0; softplus, huber: > 0; scale: any;
-                     kl: 1 if targets are logarithms, otherwise 0 */
+    double epsilon, /* norms */
+        rate;       /* dropout */
+    double alpha;   /* leaky_relu, elu: >= 0; softplus, huber: > 0; scale: any;
+                       kl: 1 if targets are logarithms, otherwise 0 */
     op_view_t view;
     op_norm_t norm;
     op_heads_t heads;

@@ -12,10 +12,10 @@ _Static_assert(CDDP_DIMS_MAX == OP_DIMS_MAX &&
                    CDDP_OPTIONS_MAX == OP_CUSTOM_OPTIONS,
                "plugins and ops count alike");
 
-/* Elements of a tensor; a larger number is an error of the plugin. */
+/* Maximum elements of a tensor. A larger number is an error of the plugin. */
 #define ELEMS_LIMIT 0x1p40
 
-/* What a function of the plugin has answered. */
+/* Convert the result of a plugin's function to an error. */
 static err_code_t custom_answer(const op_config_t *config, cddp_code_t code,
                                 const cddp_error_t *error, err_t *err)
 {
@@ -100,7 +100,7 @@ int op_params_custom(const op_config_t *config, op_desc_t out[OP_PARAMS_MAX])
     cddp_shapes_t shapes;
 
     if (op_custom_shapes(config, &shapes, NULL) != ERR_OK)
-        return 0; /* op_shape has told why */
+        return 0; /* op_shape has reported the error */
     for (int i = 0; i < shapes.params; i++)
         op_desc_fill(&out[i], OP_FLOAT32, shapes.param[i].ndim,
                      shapes.param[i].dims);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Ops of plugins (cddp/plugin.h): their functions are called here, for both
- * backends, with plain tensors of float32; what they answer is not trusted.
+ * Ops of plugins (cddp/plugin.h). The functions of plugins are called here, for
+ * both backends, with plain float32 tensors. The shapes that they return are
+ * checked.
  */
 #ifndef CDDP_OP_OP_CUSTOM_H
 #define CDDP_OP_OP_CUSTOM_H
@@ -10,13 +11,13 @@
 #include "cddp/plugin.h"
 #include "op/op_ops.h"
 
-/* Ask for the shapes of config->custom. ERR_CONFIG with the plugin's sentence,
- * or if its shapes are impossible. */
+/* Call the shape function of config->custom. ERR_CONFIG with the plugin's
+ * message, or if the shapes are impossible. */
 err_code_t op_custom_shapes(const op_config_t *config, cddp_shapes_t *out,
                             err_t *err);
 
-/* Call the plugin's function. The tensors are plain: x[k] and dx[k] (NULL: not
- * wanted) of input k; all others are those of [args]. */
+/* Call the plugin's forward or backward. x[k] and dx[k] (NULL: not computed)
+ * are the plain tensors of input k. All other tensors are in [args]. */
 err_code_t op_custom_forward(const op_t *op, const cddp_shapes_t *shapes,
                              const float *const *x, const op_args_t *args,
                              err_t *err);

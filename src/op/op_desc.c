@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* What is read off a description or a configuration, and what every input has
- * to fulfil. Pure. */
+/* Functions of a description or a configuration, and the check that every input
+ * must pass. Pure. */
 #include <inttypes.h>
 #include <stdio.h>
 

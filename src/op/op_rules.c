@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* The kinds of ops: name, shape of the output, parameters. */
+/* The kinds of ops: name, shape of the output, parameters, FLOPs. */
 #include "op/op_attention.h"
 #include "op/op_desc.h"
 #include "op/op_shape.h"
@@ -10,7 +10,7 @@ typedef struct op_rule {
     const char *name;
     err_code_t (*shape)(const op_config_t *config, op_desc_t *out, err_t *err);
     int (*params)(const op_config_t *config, op_desc_t out[OP_PARAMS_MAX]);
-    double flops; /* per element of x */
+    double flops; /* FLOPs per element of x */
 } op_rule_t;
 
 #define OP(kind, name, shape, params, flops, ...) \

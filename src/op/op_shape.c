@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Shapes: what an op makes of its input, which parameters it has. Pure
- * functions of the configuration, shared by all backends, so that a model that
- * is accepted once is accepted everywhere.
+ * Shapes of the outputs and parameters of ops. All are pure functions of the
+ * configuration, shared by all backends, so that every backend accepts the same
+ * models.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -37,7 +37,7 @@ err_code_t op_shape_linear(const op_config_t *config, op_desc_t *out,
     return ERR_OK;
 }
 
-/* relu, batchnorm, dropout: as the input. */
+/* relu, batchnorm, dropout: the shape of the input. */
 err_code_t op_shape_same(const op_config_t *config, op_desc_t *out, err_t *err)
 {
     bool norm =

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Shape of the output and parameters, for each kind of op: the functions that
- * the table in op_rules.c names. A shape function fills *out with a plain
- * description, or says with ERR_CONFIG why the configuration does not fit; a
- * parameter function returns the number of parameters. Pure. (Attention, and
- * ops that broadcast, have theirs in op_attention.h and op_spread.h.)
+ * Shapes of the output and parameters: the functions that the table of ops
+ * (op_table.inc) names. A shape function fills *out with a plain description,
+ * or returns ERR_CONFIG with the reason why the configuration is invalid. A
+ * parameter function returns the number of parameters. All are pure. (Those of
+ * attention and of ops that broadcast are in op_attention.h and op_spread.h.)
  */
 #ifndef CDDP_OP_OP_SHAPE_H
 #define CDDP_OP_OP_SHAPE_H

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Shapes of the norms of a sample, and the rows that all of them work on. */
+/* Shapes of the sample norms, the rows on which they work, and the sums of
+ * syncbatchnorm. */
 #include <inttypes.h>
 
 #include <math.h>

@@ -9,7 +9,8 @@
 #include "op/op_geometry.h"
 #include "op/op_shape.h"
 
-/* x is q, k and v side by side, and its features D for each of their heads. */
+/* One input: x is q, k and v side by side. Check that the heads divide its
+ * features. */
 static err_code_t attention_packed(const op_config_t *config, err_t *err)
 {
     const op_heads_t *heads = &config->heads;
@@ -25,13 +26,14 @@ static err_code_t attention_packed(const op_config_t *config, err_t *err)
                    op_desc_text(&config->in, text), config->in.dims[2], parts);
 }
 
-/* How many inputs there are, the mask not counted. */
+/* Number of inputs without the mask. */
 static int attention_inputs(const op_config_t *config)
 {
     return config->others + (config->heads.masked ? 0 : 1);
 }
 
-/* x is q; k and v are one more input, side by side, or two. */
+/* Several inputs: x is q; k and v are two more inputs, or side by side in one.
+ * Check their shapes. */
 static err_code_t attention_apart(const op_config_t *config, err_t *err)
 {
     const op_heads_t *heads = &config->heads;
@@ -70,7 +72,7 @@ static err_code_t attention_apart(const op_config_t *config, err_t *err)
                    heads->causal ? " with S = T" : "");
 }
 
-/* Does the last input, the mask, fit the keys? */
+/* Check that the mask, which is the last input, fits the keys. */
 static err_code_t attention_mask(const op_config_t *config, err_t *err)
 {
     const op_attention_t a = op_attention_of(config);

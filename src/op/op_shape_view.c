@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Shapes of the ops of structure: those that combine several inputs, and those
- * that give the numbers of one input another order or extent. */
+/* Shapes of the ops that combine several inputs, and of those that change the
+ * shape or order of one input, or select, pad or reduce it. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -12,8 +12,8 @@
 
 /* ---- several inputs ------------------------------------------------------ */
 
-/* May a and b be combined: equal shapes, but for dimension [axis] (-1: none)?
- */
+/* Do a and b have equal types and, except for dimension [axis] (-1: no
+ * exception), equal dimensions? */
 static bool shapes_agree(const op_desc_t *a, const op_desc_t *b, int axis)
 {
     bool same = a->ndim == b->ndim && a->type == b->type;
@@ -23,14 +23,15 @@ static bool shapes_agree(const op_desc_t *a, const op_desc_t *b, int axis)
     return same;
 }
 
-/* Input [i] of the others does not fit the first one. */
+/* Report that other[i] does not fit the first input. */
 static err_code_t combine_refuse(const op_config_t *config, int i, err_t *err)
 {
     const bool elements = config->kind == OP_ADD || config->kind == OP_MUL;
     char first[OP_TEXT_MAX], other[OP_TEXT_MAX];
     op_desc_t none;
 
-    /* It may fit as one that is repeated: then it is not the one to name. */
+    /* other[i] may still broadcast. Then another pair of inputs is the
+     * error. */
     if (elements && !op_spread_fits(config))
         return op_shape_spread(config, &none, err);
     return err_set(err, ERR_CONFIG,
@@ -174,7 +175,7 @@ op_reduce_t op_reduce_of(const op_config_t *config)
     return reduce;
 }
 
-/* mean, max */
+/* The shape of mean and max. */
 static err_code_t shape_reduce(const op_config_t *config, op_desc_t *out,
                                err_t *err)
 {

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Shapes of what slides a window over space: conv and the pools. */
+/* Shapes of the ops that move a window over the spatial dimensions: conv,
+ * conv_transpose and the pools. */
 #include <inttypes.h>
 
 #include "op/op_desc.h"
 #include "op/op_geometry.h"
 #include "op/op_shape.h"
 
-/* The numbers of a window, wherever the configuration keeps them. */
+/* The sizes of a window, from op_config_t.conv or .pool. */
 typedef struct window {
     const int64_t *kernel, *stride, *pad, *dilation;
-    const int64_t *behind; /* beyond pad */
+    const int64_t *behind; /* zeros after x, in addition to pad */
     bool ceil;
 } window_t;
 
@@ -51,7 +52,7 @@ int64_t op_window_taps(const op_config_t *config)
     return taps;
 }
 
-/* "[3, 3]": [ndim] numbers, for sentences. */
+/* Write [ndim] numbers as "[3, 3]" to [text], for messages. */
 static const char *window_text(const int64_t *numbers, int ndim,
                                char text[OP_TEXT_MAX])
 {
@@ -62,7 +63,7 @@ static const char *window_text(const int64_t *numbers, int ndim,
     return op_desc_text(&desc, text);
 }
 
-/* How many windows fit along each dimension, into out[2..]. */
+/* Write the number of windows along each spatial dimension to out[2..]. */
 static err_code_t window_count(const op_config_t *config,
                                int64_t out[OP_DIMS_MAX], err_t *err)
 {
@@ -74,7 +75,8 @@ static err_code_t window_count(const op_config_t *config,
     bool fits = true;
 
     op_desc_text(in, text);
-    /* The caller has checked that there are at most OP_SPACE_MAX. */
+    /* The caller has checked that there are at most OP_SPACE_MAX spatial
+     * dimensions. */
     for (int i = 0; i < space && i < OP_SPACE_MAX; i++) {
         int64_t size = in->dims[2 + i] + 2 * window.pad[i] + window.behind[i];
         int64_t reach = window.dilation[i] * (window.kernel[i] - 1) + 1;
@@ -85,7 +87,7 @@ static err_code_t window_count(const op_config_t *config,
                            "%s on %s: kernel, stride and dilation must be at "
                            "least 1 and pad at least 0",
                            op_kind_name(config->kind), text);
-        /* As PyTorch counts them with ceil_mode. */
+        /* Count windows as PyTorch does with ceil_mode. */
         if (window.ceil)
             size += window.stride[i] - 1;
         fits = fits && size >= reach;
@@ -105,7 +107,7 @@ static err_code_t window_count(const op_config_t *config,
                    window_text(window.pad, space, pad));
 }
 
-/* conv_transpose: how far the windows reach, into out[2..]. */
+/* conv_transpose: write y's size along each spatial dimension to out[2..]. */
 static err_code_t window_reach(const op_config_t *config,
                                int64_t out[OP_DIMS_MAX], err_t *err)
 {
@@ -170,7 +172,7 @@ static err_code_t window_check_pool(const op_config_t *config, err_t *err)
     return ERR_OK;
 }
 
-/* y's size of space is view.dims. */
+/* Adaptive pools: copy the spatial size of y from view.dims to out[2..]. */
 static err_code_t window_adapt(const op_config_t *config,
                                int64_t out[OP_DIMS_MAX], err_t *err)
 {

@@ -10,8 +10,8 @@ static const op_desc_t *spread_input(const op_config_t *config, int k)
     return k == 0 ? &config->in : &config->other[k - 1];
 }
 
-/* Size of [desc] in dimension [i] of a result of [ndim]; 1 where it has none.
- * Dimension 0 is the batch of both. */
+/* Size of [desc] in dimension [i] of a result with [ndim] dimensions; 1 if
+ * [desc] has fewer dimensions. Dimension 0 is the batch of both. */
 static int64_t spread_size(const op_desc_t *desc, int i, int ndim)
 {
     const int at = i == 0 ? 0 : i - (ndim - desc->ndim);
@@ -19,8 +19,8 @@ static int64_t spread_size(const op_desc_t *desc, int i, int ndim)
     return i > 0 && at < 1 ? 1 : desc->dims[at];
 }
 
-/* The result's dims and, in *bad, the first input that does not agree; 0: all
- * do. */
+/* Compute the result's dimensions and return their number. *bad is the first
+ * input that does not broadcast with the inputs before it; 0: there is none. */
 static int spread_dims(const op_config_t *config, int64_t dims[OP_DIMS_MAX],
                        int *bad)
 {
@@ -61,7 +61,8 @@ bool op_spread_fits(const op_config_t *config)
     return differ && bad == 0;
 }
 
-/* Which input before [bad] is it that it does not agree with? */
+/* Return the first input that does not broadcast with input [bad]; 0 if there
+ * is none. */
 static int spread_rival(const op_config_t *config, int bad, int ndim)
 {
     for (int k = 0; k < bad; k++)
@@ -103,8 +104,8 @@ err_code_t op_shape_spread(const op_config_t *config, op_desc_t *out,
     return ERR_OK;
 }
 
-/* Can a dimension of [size], which input k walks through by stride[k], be
- * walked through together with the last one of [spread]? */
+/* Can a dimension of [size], with stride[k] in input k, be merged with the last
+ * dimension of [spread]? */
 static bool spread_joins(const op_spread_t *spread, int inputs, int64_t size,
                          const int64_t *stride)
 {

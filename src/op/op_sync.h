@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* syncbatchnorm: what the backends share of its sums over ranks
+/* syncbatchnorm: its sums over the ranks, shared by the backends
  * (op_shape_norm.c). */
 #ifndef CDDP_OP_OP_SYNC_H
 #define CDDP_OP_OP_SYNC_H
@@ -11,8 +11,9 @@
 err_code_t op_reduce_small(const op_args_t *args, double *sums, size_t count,
                            err_t *err);
 
-/* kept[c] and kept[C + c] are the sums of x and of x * x of channel [c] over
- * kept[2C] elements. They become the mean and 1 / sqrt(variance + epsilon). */
+/* On entry, kept[c] and kept[C + c] are the sums of x and of x * x over the
+ * kept[2C] elements of channel [c]. Replaces them by the mean and 1 /
+ * sqrt(variance + epsilon). */
 void op_sync_moments(double *kept, int64_t C, int64_t c, double epsilon);
 
 #endif

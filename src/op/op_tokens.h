@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* embedding: the check of what comes from the data (op_tokens.c). */
+/* embedding: the check of tokens from the data (op_tokens.c). */
 #ifndef CDDP_OP_OP_TOKENS_H
 #define CDDP_OP_OP_TOKENS_H
 
 #include "op/op.h"
 
-/* Is every token a row of the embedding? ERR_DATA names the first one that is
- * not, with its sample and position. */
+/* Check that every token is a row of the embedding. ERR_DATA names the first
+ * token that is not, with its sample and position. */
 err_code_t op_check_tokens(const op_t *op, const op_args_t *args, err_t *err);
 
 #endif

@@ -18,7 +18,8 @@ typedef struct adam_options {
 
 _Static_assert(sizeof(adam_options_t) <= OPTIM_OPTIONS_MAX, "options");
 
-/* eps is not 0: the gaps between parameters would become 0/0. */
+/* eps must be positive: the gaps between parameters, which are all zero, would
+ * become 0/0. */
 #define ADAM_ROWS(decay, decay_help)                                         \
     OPTIM_LR(adam_options_t, "1e-3"),                                        \
         OPTIM_REAL(adam_options_t, beta1, "0.9", 0, 0.999999,                \
@@ -54,8 +55,8 @@ static unsigned adam_slots(const void *options)
 
 /* The scalars of one update. */
 typedef struct adam_scalars {
-    float add;  /* weight decay in the gradient */
-    float keep; /* 1 - lr * weight_decay, if decoupled */
+    float add;  /* added to the gradient: weight decay that is not decoupled */
+    float keep; /* factor of the weights: 1 - lr * weight_decay if decoupled */
     float beta2;
     float new1, new2; /* 1 - beta1, 1 - beta2 */
     float rate;       /* lr / (1 - beta1^number) */
@@ -63,8 +64,8 @@ typedef struct adam_scalars {
     float eps;
 } adam_scalars_t;
 
-/* Elements of a cache line, and elements that are prefetched ahead. (The
- * processor itself prefetches only up to the end of a small page.) */
+/* Elements of a cache line, and how many elements ahead to prefetch. (The
+ * processor's own prefetching stops at the end of a small page.) */
 #define ADAM_LINE 16
 #define ADAM_AHEAD 256
 
@@ -100,7 +101,7 @@ SIMD_CLONES static void adam_loop(float *restrict p,
         adam_element(p + i, grads[i], mean + i, square + i, &s);
 }
 
-/* Keeps the largest mean of squares; NaN stays NaN. */
+/* amsgrad: uses the largest mean of squares so far. NaN stays NaN. */
 SIMD_CLONES static void
 adam_loop_most(float *restrict p, const float *restrict grads,
                float *restrict mean, float *restrict square,

@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * Parameter groups: options for the parameters whose names match. Groups apply
- * in order, key by key, so several groups may match one parameter. Parameters
- * that the same groups match share a set of options. A set is read from one
- * map, which is merged from these groups and the optimizer's own options: so a
- * group may name any option of the optimizer.
+ * in order, key by key, so several groups may match one parameter. All
+ * parameters that match the same groups share one set of options. A set is read
+ * from one map, into which the options of these groups and of the optimizer are
+ * merged: so a group may set any option of the optimizer.
  */
 #include <fnmatch.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 #include "optim/optim_priv.h"
 
 #define GROUPS_MAX 64  /* bits of optim_set_t.groups */
-#define NAMES_SHOWN 12 /* parameters that an error names */
+#define NAMES_SHOWN 12 /* maximum number of parameters that an error names */
 
 typedef struct group {
     opt_texts_t match;
@@ -51,10 +51,10 @@ enum { GROUP_ROWS = sizeof group_rows / sizeof group_rows[0] - 1 };
 
 typedef struct groups {
     optim_base_t base;
-    const tree_t *tree; /* a list */
+    const tree_t *tree; /* list of groups */
     const optim_layout_t *layout;
-    opt_row_t rows[GROUP_ROWS + OPTIM_ROWS_MAX + 1]; /* group_rows, then the
-                                                        kind's, at .options */
+    /* Group_rows, then the rows of the kind, with offsets from .options. */
+    opt_row_t rows[GROUP_ROWS + OPTIM_ROWS_MAX + 1];
     optim_sets_t sets;
 } groups_t;
 
@@ -81,7 +81,8 @@ static err_code_t fail_at(tree_place_t place, const char *text, err_t *err)
 
 /* ---- a pattern that matches nothing -------------------------------------- */
 
-/* Keep the nearer one of *near (NULL: none yet) and [candidate], both owned. */
+/* Keep in *near (NULL: none yet) the one of *near and [candidate] that is
+ * nearer to [pattern], and free the other. */
 static void consider(const char *pattern, char *candidate, char **near)
 {
     const char *names[] = {candidate, *near, NULL};
@@ -95,7 +96,8 @@ static void consider(const char *pattern, char *candidate, char **near)
     }
 }
 
-/* The nearest pattern that would match: a name, "LAYER.*" or "*.PARAMETER". */
+/* The pattern nearest to [pattern] that would match something: a full name,
+ * "LAYER.*" or "*.PARAMETER". The caller frees it. */
 static char *nearest(const optim_layout_t *layout, const char *pattern)
 {
     char *near = NULL;
@@ -124,7 +126,8 @@ static err_code_t fail_unmatched(const groups_t *groups, const char *pattern,
     if (near != NULL)
         str_buf_add(&text, "did you mean '%s'? ", near);
     str_buf_add(&text, "The model has ");
-    /* In the arena the last layer comes first; a reader expects the first. */
+    /* The arena begins with the last layer, but readers expect the first layer
+     * first. */
     for (int i = 0; i < layout->view_count && i < NAMES_SHOWN; i++)
         str_buf_add(&text, "%s%s", i == 0 ? "" : ", ",
                     layout->views[layout->view_count - 1 - i].name);
@@ -138,7 +141,8 @@ static err_code_t fail_unmatched(const groups_t *groups, const char *pattern,
 
 /* ---- one group ----------------------------------------------------------- */
 
-/* Mark in matched[view] what pattern [pattern] of group [index] matches. */
+/* Set bit [index] in matched[view] for each view whose name the pattern of
+ * group [index] matches. */
 static err_code_t pattern_apply(const groups_t *groups, int index,
                                 const char *pattern, tree_place_t place,
                                 uint64_t *matched, err_t *err)
@@ -154,7 +158,7 @@ static err_code_t pattern_apply(const groups_t *groups, int index,
     return any ? ERR_OK : fail_unmatched(groups, pattern, place, err);
 }
 
-/* Check the keys of group [index], and mark the parameters that it matches. */
+/* Check the keys of group [index], and mark the parameters that match. */
 static err_code_t group_apply(const groups_t *groups, int index,
                               uint64_t *matched, err_t *err)
 {
@@ -188,7 +192,7 @@ static err_code_t group_apply(const groups_t *groups, int index,
 
 /* ---- sets ---------------------------------------------------------------- */
 
-/* Copy to [to] the keys of [from] that it lacks. */
+/* Copy the keys of [from] that [to] lacks to [to]. */
 static void merge(tree_t *to, const tree_t *from)
 {
     if (from == NULL || tree_kind(from) != TREE_MAP)
@@ -205,7 +209,7 @@ static double lr_of(const optim_kind_t *kind, const void *options)
     return *(const double *)((const char *)options + kind->lr);
 }
 
-/* Fill [set] from the merged options of its groups. */
+/* Fill [set] from [group], the merged options. */
 static err_code_t set_take(const groups_t *groups, group_t *group,
                            tree_place_t place, optim_set_t *set, err_t *err)
 {
@@ -234,7 +238,7 @@ static err_code_t set_take(const groups_t *groups, group_t *group,
     return ERR_OK;
 }
 
-/* Read the set of the groups in [set->groups]. */
+/* Merge and read the options of the groups in [set->groups]. */
 static err_code_t set_read(const groups_t *groups, optim_set_t *set, err_t *err)
 {
     tree_place_t place = {.file = ""};
@@ -250,7 +254,7 @@ static err_code_t set_read(const groups_t *groups, optim_set_t *set, err_t *err)
         merge(merged, tree_at(groups->tree, (size_t)i));
     }
     merge(merged, groups->base.written);
-    /* The set without groups has no key 'match'. */
+    /* The set of no groups has no key 'match', so its row is skipped. */
     rc = opt_fill(groups->rows + (set->groups == 0 ? 1 : 0), merged,
                   "optimizer.groups", &group, err);
     tree_free(merged);
@@ -259,12 +263,13 @@ static err_code_t set_read(const groups_t *groups, optim_set_t *set, err_t *err)
     if (set->groups == 0)
         group.lr_scale = 1;
     rc = set_take(groups, &group, place, set, err);
-    /* The set has the options now. */
+    /* The set owns the options now. */
     opt_free(rc == ERR_OK ? group_rows : groups->rows, &group);
     return rc;
 }
 
-/* Find or make the set of parameters that the groups in [mask] match. */
+/* Set *out to the index of the set of the groups in [mask]; make the set if
+ * there is none. */
 static err_code_t set_find(groups_t *groups, uint64_t mask, int *out,
                            err_t *err)
 {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * lamb: layer-wise adaptation on Adam (You et al., "Large batch optimization
- * for deep learning: training BERT in 76 minutes", 2020, algorithm 2, with the
- * identity as scaling function): the step of a tensor is proportional to its
- * norm; its direction is Adam's plus weight decay. The direction is computed
- * twice, block by block, instead of stored: for its norm and for the update.
+ * lamb: layer-wise adaptation on top of Adam (You et al., "Large batch
+ * optimization for deep learning: training BERT in 76 minutes", 2020, algorithm
+ * 2, with the identity as scaling function). The step of a tensor is
+ * proportional to the norm of the tensor; the direction is Adam's plus weight
+ * decay. The direction is not stored but computed twice, block by block: for
+ * its norm and for the update.
  */
 #include <math.h>
 
@@ -45,7 +46,7 @@ static unsigned lamb_slots(const void *options)
 }
 
 typedef struct lamb_scalars {
-    float beta2, new1, new2; /* 1 - beta1, 1 - beta2 */
+    float beta2, new1, new2; /* new1 is 1 - beta1, new2 is 1 - beta2 */
     float mean, root; /* 1 / (1 - beta1^number), 1 / sqrt(1 - beta2^number) */
     float eps, decay;
 } lamb_scalars_t;
@@ -101,7 +102,8 @@ SIMD_CLONES static void lamb_move(float *restrict p,
         p[i] -= rate * direction[i];
 }
 
-/* Add the gradients to the means; square sums of weights and direction. */
+/* Add the gradients to the moving averages; compute the sums of squares of
+ * weights and of direction. */
 static void lamb_measure(const optim_update_t *u, double squares[2])
 {
     const lamb_options_t *lamb = u->options;
@@ -116,8 +118,8 @@ static void lamb_measure(const optim_update_t *u, double squares[2])
     squares[1] = optim_block_squares(direction, u->elems);
 }
 
-/* Norm of the tensor over that of its direction; 1 if one of them is 0 or NaN.
- */
+/* Norm of the tensor divided by the norm of its direction; 1 if one of the
+ * norms is 0 or NaN. */
 static double lamb_ratio(const optim_update_t *u, const double squares[2])
 {
     (void)u;

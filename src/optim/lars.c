@@ -3,8 +3,9 @@
 /*
  * lars: layer-wise adaptive rate scaling (You, Gitman and Ginsburg, "Large
  * batch training of convolutional networks", 2017, algorithm 1): SGD with
- * momentum whose rate is, for each tensor, proportional to the tensor's norm
- * over its gradient's. The rate is inside the momentum, as in the paper.
+ * momentum. The rate of each tensor is proportional to the norm of the tensor
+ * divided by the norm of its gradient. As in the paper, momentum accumulates
+ * gradients that are already multiplied by the rate.
  */
 #include <math.h>
 
@@ -61,7 +62,7 @@ static void lars_measure(const optim_update_t *u, double squares[2])
     squares[1] = optim_block_squares(u->grads, u->elems);
 }
 
-/* Factor of the tensor's rate; 1 if a norm is 0 or NaN. */
+/* Factor of the tensor's learning rate; 1 if a norm is 0 or NaN. */
 static double lars_ratio(const optim_update_t *u, const double squares[2])
 {
     const lars_options_t *lars = u->options;

@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * Norms, and clipping by norm or by value. Squares are summed in float64 over
- * blocks of fixed size, and the sums of blocks along a binary tree over block
- * numbers: so the bits do not depend on which thread or rank has which block.
+ * blocks of fixed size. The sums of blocks are added along a binary tree over
+ * the numbers of the blocks: so the bits do not depend on which thread or rank
+ * has which block.
  */
 #include <math.h>
 
@@ -11,10 +12,10 @@
 #include "simd/team.h"
 #include "simd/vector.h"
 
-#define LANES 8   /* independent sums, so that the loop can be vectorised */
-#define AHEAD 512 /* elements that are prefetched ahead */
-#define CHUNKS_MAX 256 /* most chunks of a pass, which threads share */
-#define CLIP_EPS 1e-6  /* as torch.nn.utils.clip_grad_norm_ */
+#define LANES 8        /* number of partial sums, to vectorise the loop */
+#define AHEAD 512      /* number of elements to prefetch ahead */
+#define CHUNKS_MAX 256 /* maximum number of chunks that threads share */
+#define CLIP_EPS 1e-6  /* value of torch.nn.utils.clip_grad_norm_ */
 
 SIMD_CLONES double optim_block_squares(const float *x, size_t elems)
 {
@@ -22,7 +23,8 @@ SIMD_CLONES double optim_block_squares(const float *x, size_t elems)
     size_t i = 0;
 
     for (; i + LANES <= elems; i += LANES) {
-        __builtin_prefetch(x + i + AHEAD); /* beyond the page, as adam.c does */
+        /* Also beyond the page; see adam.c. */
+        __builtin_prefetch(x + i + AHEAD);
 #pragma omp simd
         for (int l = 0; l < LANES; l++)
             lanes[l] += (double)x[i + l] * (double)x[i + l];
@@ -34,7 +36,8 @@ SIMD_CLONES double optim_block_squares(const float *x, size_t elems)
     return sum;
 }
 
-/* As in counting up in binary: equal subtrees are joined at once. */
+/* Works like counting up in binary: two subtrees of equal size are joined at
+ * once. */
 void optim_sum_add(optim_sum_t *sum, double block)
 {
     double node = block;
@@ -59,18 +62,19 @@ double optim_sum_total(const optim_sum_t *sum)
 
 /* ---- passes that threads share ------------------------------------------- */
 
-/* One pass over an arena, in [chunks] chunks of [chunk] elements. */
+/* One pass over an arena, in [chunks] chunks of [pass->chunk] elements. */
 typedef struct pass {
     const float *in;
     float *out;
     size_t elems, chunk;
     float factor, most;
-    double *blocks; /* square sums of blocks; NULL: not wanted */
+    double *blocks; /* sums of squares of blocks; NULL: not wanted */
     double nodes[CHUNKS_MAX];
 } pass_t;
 
-/* Cut into chunks of whole blocks, a power of two of them: so each chunk is a
- * subtree of the sum's tree. */
+/* Choose the size of a chunk: a power of two times the size of a block, so
+ * that each chunk is a subtree of the tree of blocks. Returns the number of
+ * chunks. */
 static int64_t pass_cut(pass_t *pass)
 {
     pass->chunk = OPTIM_BLOCK * 16;
@@ -153,7 +157,7 @@ SIMD_CLONES static void scale(float *grads, size_t elems, float factor)
         grads[i] *= factor;
 }
 
-/* NaN stays NaN. */
+/* Clamp to [-most, most]. NaN stays NaN. */
 SIMD_CLONES static void clamp(float *grads, size_t elems, float most)
 {
 #pragma omp simd

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Opening an optimizer: its kind, options and state. pass.c makes the updates.
- */
+/* Opens an optimizer: its kind, options and state. pass.c makes the updates. */
 #include "optim/optim.h"
 
 #include <string.h>
@@ -11,7 +10,7 @@
 #include "optim/optim_priv.h"
 #include "simd/team.h"
 
-/* Smaller arenas are updated by one thread. */
+/* Arenas with fewer elements are updated by one thread. */
 #define TEAM_ELEMS ((size_t)262144)
 
 const opt_row_t optim_ema_options[] = {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * An update is one pass over the arena. The arena is cut into runs:
- * neighbouring parameters with the same options are one run, the gaps between
- * them included, so a model without groups is one flat pass. An optimizer that
+ * An update is one pass over the arena. The arena is divided into runs:
+ * neighbouring parameters with equal options form one run, which includes the
+ * gaps between them. So a model without groups has one run. An optimizer that
  * needs norms of tensors has a run for each tensor. A run ends where this
  * rank's range ends. Threads share the pieces of runs. Pieces and blocks begin
  * at multiples of their size in the arena, so neither threads nor ranges change
@@ -24,8 +24,8 @@
 
 /* ---- cutting ------------------------------------------------------------- */
 
-/* Number of units of [unit] elements that overlap [from, to), which is not
- * empty. */
+/* Number of units of [unit] elements that overlap [from, to), a range that is
+ * not empty. */
 static size_t touched(size_t from, size_t to, size_t unit)
 {
     return (to - 1) / unit - from / unit + 1;
@@ -65,7 +65,7 @@ static err_code_t parts_take(optim_t *optim, const optim_layout_t *layout,
     return ERR_OK;
 }
 
-/* A stretch of the arena, as if this rank held all of it. */
+/* A part of the arena that is one run if this rank has the whole arena. */
 typedef struct stretch {
     size_t from, to;
     const optim_set_t *set;
@@ -73,7 +73,7 @@ typedef struct stretch {
     size_t sums, sum_count;
 } stretch_t;
 
-/* Add the run that is in [part] and in [stretch]. */
+/* Add the run where the range of [part] and [stretch] overlap, if they do. */
 static void run_add(optim_t *optim, optim_part_t *part,
                     const stretch_t *stretch)
 {
@@ -103,7 +103,8 @@ static void run_add(optim_t *optim, optim_part_t *part,
     optim->run_count++;
 }
 
-/* Join views from [first] on to one stretch; returns the next view. */
+/* Join neighbouring views, from view [first] on, into one stretch. Returns the
+ * first view after it. */
 static int stretch_make(optim_t *optim, const optim_layout_t *layout,
                         const int *set_of, int first, stretch_t *out)
 {
@@ -133,7 +134,8 @@ static int stretch_make(optim_t *optim, const optim_layout_t *layout,
     return next;
 }
 
-/* Within each part runs ascend, do not overlap and stay in its range. */
+/* Check that within each part runs ascend, do not overlap and stay in its
+ * range. */
 static void runs_check(const optim_t *optim)
 {
     int runs = 0;
@@ -166,7 +168,8 @@ static void runs_check(const optim_t *optim)
     check(runs == optim->run_count, "%d runs of %d", runs, optim->run_count);
 }
 
-/* Every parameter is in exactly one run, if this rank has all of the arena. */
+/* Check that every parameter is in exactly one run, if this rank has the whole
+ * arena. */
 static void cover_check(const optim_t *optim, const optim_layout_t *layout)
 {
     int r = 0;
@@ -187,7 +190,8 @@ static void cover_check(const optim_t *optim, const optim_layout_t *layout)
     }
 }
 
-/* Stretches and ranges both ascend: walk them together. */
+/* Find all overlaps of stretches and ranges. Both ascend, so one walk over both
+ * is enough. */
 static void runs_cut(optim_t *optim, const optim_layout_t *layout,
                      const int *set_of)
 {
@@ -233,7 +237,7 @@ err_code_t optim_runs_cut(optim_t *optim, const optim_layout_t *layout,
 
 /* ---- updating ------------------------------------------------------------ */
 
-/* One pass over a part, shared by the threads. */
+/* One pass over a part of the arena, shared by the threads. */
 typedef struct pass {
     const optim_t *optim;
     const optim_part_t *part;
@@ -243,7 +247,8 @@ typedef struct pass {
     int64_t update;
 } pass_t;
 
-/* As torch.optim.swa_utils: the first update's result begins the average. */
+/* As torch.optim.swa_utils: the average begins with the result of the first
+ * update. */
 SIMD_CLONES static void average_update(float *restrict average,
                                        const float *restrict params,
                                        size_t elems, float fresh, bool first)
@@ -257,7 +262,8 @@ SIMD_CLONES static void average_update(float *restrict average,
         average[i] += fresh * (params[i] - average[i]);
 }
 
-/* Elements [offset, offset + elems) of [run], as a kind sees them. */
+/* The update of elements [offset, offset + elems) of [run], as an optimizer
+ * gets it. */
 static optim_update_t update_of(const pass_t *pass, const optim_run_t *run,
                                 size_t offset, size_t elems)
 {
@@ -277,7 +283,7 @@ static optim_update_t update_of(const pass_t *pass, const optim_run_t *run,
     return update;
 }
 
-/* Piece number [piece] of [run]: elements [*from, *to) of the arena. */
+/* Set [*from, *to) to the arena elements of piece number [piece] of [run]. */
 static void piece_find(const optim_run_t *run, int64_t piece, size_t *from,
                        size_t *to)
 {
@@ -320,7 +326,7 @@ static void piece_measure(const pass_t *pass, const optim_run_t *run,
 typedef void piece_t(const pass_t *pass, const optim_run_t *run, size_t from,
                      size_t to);
 
-/* Pieces [first, last), for one thread. */
+/* Compute pieces [first, last) in the calling thread. */
 static void pieces_run(const pass_t *pass, int64_t first, int64_t last,
                        piece_t *body)
 {
@@ -396,7 +402,8 @@ double *optim_sums(optim_t *optim, size_t *count)
     return optim->sums;
 }
 
-/* Every piece is computed alone, so the bits do not depend on the threads. */
+/* Every piece is computed by one thread, so the bits do not depend on the
+ * number of threads. */
 void optim_apply(optim_t *optim, int range, float *params, const float *grads,
                  double lr, int64_t update)
 {

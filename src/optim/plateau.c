@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * plateau: cuts the rate when a metric stops improving, as
- * torch.optim.lr_scheduler.ReduceLROnPlateau does. The caller keeps the state
+ * plateau: cuts the learning rate when a metric stops improving, like
+ * torch.optim.lr_scheduler.ReduceLROnPlateau. The caller keeps the state
  * (optim_watch_t) and saves it with the run; all functions are pure.
  */
 #include <math.h>
@@ -15,8 +15,8 @@ typedef enum plateau_mode { MODE_AUTO, MODE_MIN, MODE_MAX } plateau_mode_t;
 typedef struct plateau_options {
     optim_warmup_t warmup;
     char *metric;
-    int mode;     /* plateau_mode_t */
-    int relative; /* of threshold_modes: 0 is rel */
+    int mode;     /* a plateau_mode_t */
+    int relative; /* index in threshold_modes; 0 is "rel" */
     double factor, threshold, min_lr;
     int64_t patience, cooldown;
 } plateau_options_t;
@@ -87,7 +87,8 @@ static double plateau_lr(const void *options, const optim_span_t *span,
     return lr;
 }
 
-/* For metric [name], which may begin with "LOSS_". */
+/* Return whether larger values of metric [name] are better. The name may begin
+ * with "LOSS_". */
 static bool more_is_better(const char *name)
 {
     static const char *const better[] = {"accuracy", "top", "miou", "iou",

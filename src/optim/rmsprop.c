@@ -60,7 +60,7 @@ SIMD_CLONES static void loop_plain(float *restrict p,
     }
 }
 
-/* Rounding may make a variance of 0 negative. */
+/* Rounding may make a variance of 0 negative, so it is clamped to 0. */
 SIMD_CLONES static void loop_centered(float *restrict p,
                                       const float *restrict grads,
                                       float *restrict square,

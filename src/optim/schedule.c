@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Schedules of the learning rate: choosing one, and warm-up, which all have in
- * common. The shapes are in schedule_kinds.c. */
+/* Schedules of the learning rate: choosing one, and the warm-up that all of
+ * them can have. The shapes are in schedule_kinds.c. */
 #include "base/mem.h"
 #include "optim/optim_priv.h"
 
@@ -92,8 +92,8 @@ void optim_schedule_close(optim_schedule_t *schedule)
     mem_free(schedule);
 }
 
-/* Update 0 already has a rate (1/warmup of the full one); the first update
- * after warm-up has the full rate. */
+/* Update 0 already has a positive rate (1/warmup of the full rate). The first
+ * update after warm-up has the full rate. */
 double optim_schedule_lr(const optim_schedule_t *schedule, double lr,
                          int64_t step)
 {

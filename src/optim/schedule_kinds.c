@@ -3,7 +3,7 @@
 /*
  * The shapes of schedules: pure functions of the number of the update, so a
  * resumed run needs no state for them. Shapes that torch.optim.lr_scheduler
- * has, too, are the same, per update.
+ * has, too, give equal rates for each update.
  */
 #include <math.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 
 #define PI 3.14159265358979323846
 
-/* Row of the field that every options struct begins with. */
+/* Option row of the warm-up, with which every options struct begins. */
 #define WARMUP_ROW(text)                                                       \
     {                                                                          \
         .name = "warmup_steps", .type = OPT_INT, .offset = 0, .fallback = "0", \
@@ -30,7 +30,7 @@
                        offsetof(type, warmup) == 0,     \
                    "options")
 
-/* The fraction of the span that is done: 0 to 1. */
+/* The part of the span that is done, from 0 to 1. */
 static double share(const optim_span_t *span, int64_t step)
 {
     return step < span->steps ? (double)step / (double)span->steps : 1;
@@ -94,7 +94,7 @@ static err_code_t every_check(const opt_every_t *every, const char *key,
     return ERR_OK;
 }
 
-/* In updates, at least one. */
+/* The length of [every] in updates, at least one. */
 static double every_steps(const opt_every_t *every, const optim_span_t *span)
 {
     double steps = every->value;
@@ -144,7 +144,7 @@ const optim_schedule_kind_t optim_schedule_exponential = {
 typedef struct multistep_options {
     optim_warmup_t warmup;
     opt_ints_t milestones;
-    int unit; /* of units */
+    int unit; /* [unit] of [units] */
     double gamma;
 } multistep_options_t;
 
@@ -208,7 +208,8 @@ static const opt_row_t cosine_rows[] = {
     {.name = NULL},
 };
 
-/* From [from] to [to] along half a cosine. */
+/* Value between [from] and [to] along half a cosine; [done] goes from 0 to
+ * 1. */
 static double anneal(double from, double to, double done)
 {
     return to + (from - to) * 0.5 * (1 + cos(PI * done));
@@ -269,7 +270,7 @@ static err_code_t restarts_check(const void *options, err_t *err)
     return every_check(&restarts->period, "period", err);
 }
 
-/* In float64, which holds these lengths exactly. */
+/* Computed in float64, which represents these lengths exactly. */
 static double restarts_lr(const void *options, const optim_span_t *span,
                           double lr, int64_t step)
 {
@@ -315,7 +316,7 @@ static const opt_row_t one_cycle_rows[] = {
     {.name = NULL},
 };
 
-/* As torch.optim.lr_scheduler.OneCycleLR in its default form: the top is
+/* As torch.optim.lr_scheduler.OneCycleLR with its default options: the peak is
  * reached at update rise * steps - 1, the end at the last update. */
 static double one_cycle_lr(const void *options, const optim_span_t *span,
                            double lr, int64_t step)

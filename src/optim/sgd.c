@@ -63,12 +63,13 @@ SIMD_CLONES static void sgd_plain(float *restrict p,
 /* Factors of momentum in an update. */
 typedef struct sgd_scalars {
     float lr, decay, momentum;
-    float fresh;     /* of the gradient in the buffer */
-    float past, now; /* of buffer and gradient in the update */
+    float fresh; /* factor of the gradient in the momentum buffer */
+    /* Factors of the buffer and of the gradient in the update. */
+    float past, now;
 } sgd_scalars_t;
 
-/* The buffer begins with zeros, so that the first update copies the gradient
- * into it, as PyTorch does. */
+/* The buffer begins with zeros, so the first update copies the gradient into
+ * it, as PyTorch does. */
 SIMD_CLONES static void sgd_momentum(float *restrict p,
                                      const float *restrict grads,
                                      float *restrict buffer, size_t elems,
@@ -91,7 +92,7 @@ static void sgd_update(const optim_update_t *update)
         .lr = (float)update->lr,
         .decay = (float)sgd->weight_decay,
         .momentum = (float)sgd->momentum,
-        /* PyTorch does not dampen the first gradient. */
+        /* As in PyTorch, the first gradient is not dampened. */
         .fresh = update->number == 1 ? 1 : (float)(1 - sgd->dampening),
         .past = sgd->nesterov ? (float)sgd->momentum : 1,
         .now = sgd->nesterov ? 1 : 0,

@@ -10,7 +10,7 @@
 #include <cpuid.h>
 
 #define LEAF_FEATURES 7
-#define AMX_TILE (1u << 24) /* edx of LEAF_FEATURES */
+#define AMX_TILE (1u << 24) /* bit of edx, CPUID leaf LEAF_FEATURES */
 #define LEAF_TILES 0x1d
 
 bool simd_hides_tiles(void)
@@ -20,7 +20,7 @@ bool simd_hides_tiles(void)
     if (!__get_cpuid_count(LEAF_FEATURES, 0, &a, &b, &c, &d) ||
         (d & AMX_TILE) == 0)
         return false;
-    /* a: the number of the last palette; 1 is the only one so far */
+    /* a is the number of the last palette; only palette 1 exists so far */
     return !__get_cpuid_count(LEAF_TILES, 0, &a, &b, &c, &d) || a == 0;
 }
 #else
@@ -30,14 +30,14 @@ bool simd_hides_tiles(void)
 }
 #endif
 
-/* What the user asks for counts, even where it does not work. */
+/* A user's choice is respected even where it does not work. */
 static bool isa_asked(void)
 {
     return getenv("ONEDNN_MAX_CPU_ISA") != NULL ||
            getenv("DNNL_MAX_CPU_ISA") != NULL;
 }
 
-/* Refused only if oneDNN was in use before us: then it is not ours to set. */
+/* The call fails if oneDNN was used before; then its choice is final. */
 static void isa_settle(void)
 {
     if (simd_hides_tiles() && !isa_asked())
@@ -52,7 +52,8 @@ unsigned simd_isa(void)
     return (unsigned)dnnl_get_effective_cpu_isa();
 }
 
-/* Instruction sets are masks: a larger one holds the smaller. */
+/* Are all bits of [needed] set? A larger instruction set has the bits of the
+ * smaller ones. */
 static bool isa_holds(unsigned needed)
 {
     return (simd_isa() & needed) == needed;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Functions of one float without branches, so that loops over them become
- * vectors: about 2e-7 relative. NaN stays NaN.
+ * Functions of one float without branches, so that loops over them can be
+ * vectorised. The relative error is about 2e-7. NaN stays NaN.
  */
 #ifndef CDDP_SIMD_MATH_H
 #define CDDP_SIMD_MATH_H
@@ -13,8 +13,8 @@
 
 #define SIMD_INLINE static inline __attribute__((always_inline))
 
-/* Partial sums of a long sum, kept in vectors; their number is fixed, so that
- * every CPU adds in the same order. */
+/* Number of partial sums of a long sum, which are kept in vector registers. It
+ * is fixed, so that every CPU adds in the same order. */
 #define SIMD_LANES 16
 
 /* (exp(r) - 1 - r) / r^2 for |r| < 0.35; coefficients of Cephes' expf. */
@@ -30,9 +30,9 @@ SIMD_INLINE float simd_math_tail(float r)
 }
 
 /*
- * exp(x), for x from -87 to 88, and beyond as at these ends. 2^n times a
- * polynomial of the rest; n is rounded by adding 1.5 * 2^23, after which it
- * stands in the low bits.
+ * exp(x) for x from -87 to 88; a smaller or larger x gives the value at that
+ * end. Computed as 2^n times a polynomial of the remainder. Adding 1.5 * 2^23
+ * rounds n to an integer, which is then in the low bits.
  */
 SIMD_INLINE float simd_math_exp(float x)
 {
@@ -50,7 +50,7 @@ SIMD_INLINE float simd_math_exp(float x)
     return p * n;
 }
 
-/* exp(x) - 1, precise near 0. */
+/* exp(x) - 1, accurate near 0. */
 SIMD_INLINE float simd_math_expm1(float x)
 {
     float near = simd_math_tail(x) * x * x + x;
@@ -93,9 +93,9 @@ SIMD_INLINE float simd_math_log1p(float u)
 }
 
 /*
- * The distribution function of the standard normal, erfc(-x / sqrt 2) / 2, with
- * the well-known fit of erfc by t exp(-z^2 + polynomial of t), t = 1/(1 + z/2):
- * relative in the lower tail, too.
+ * The distribution function of the standard normal, erfc(-x / sqrt 2) / 2.
+ * erfc is approximated by the well-known t exp(-z^2 + polynomial of t), t =
+ * 1/(1 + z/2). The relative error is small in the lower tail, too.
  */
 SIMD_INLINE float simd_math_normal(float x)
 {

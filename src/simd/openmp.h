@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * The few calls of the OpenMP runtime that we make, as the OpenMP specification
- * declares them. <omp.h> belongs to a compiler, and clang's comes in a package
- * that would bring a second runtime; we only want the one that oneDNN runs on.
+ * The few functions of the OpenMP runtime that cddp calls, declared as in the
+ * OpenMP specification. <omp.h> belongs to a compiler, and clang's comes in a
+ * package that would bring a second runtime; cddp needs the runtime that
+ * oneDNN uses.
  */
 #ifndef CDDP_SIMD_OPENMP_H
 #define CDDP_SIMD_OPENMP_H

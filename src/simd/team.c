@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * A parallel region is one call of GOMP_parallel, which is what gcc makes of
- * `#pragma omp parallel` and every OpenMP runtime offers. We call it by hand,
- * since clang's -fopenmp would bring a second runtime into the process.
+ * A parallel region is one call of GOMP_parallel. gcc translates `#pragma omp
+ * parallel` to this call, and every OpenMP runtime offers it. cddp calls it
+ * directly, because clang's -fopenmp would bring a second runtime into the
+ * process.
  */
 #include "simd/team.h"
 
@@ -19,10 +20,10 @@ void GOMP_parallel(void (*body)(void *), void *context, unsigned threads,
 
 typedef struct simd_team {
     int64_t count;
-    int size; /* threads of the team */
+    int size; /* number of threads of the team */
     simd_team_body_t *body;
     void *context;
-    _Atomic int64_t done; /* with checks: items that the members had so far */
+    _Atomic int64_t done; /* if CHECK_ON: items given to threads so far */
 } simd_team_t;
 
 void simd_team_set(int threads)
@@ -31,7 +32,8 @@ void simd_team_set(int threads)
         omp_set_num_threads(threads);
 }
 
-/* global: a thread's own, as is the number of threads that OpenMP keeps. */
+/* global: each thread has its own crew; the number of threads that OpenMP
+ * keeps is per thread, too. */
 static _Thread_local crew_t *simd_team_crew;
 
 void simd_team_lend(crew_t *crew)
@@ -39,10 +41,10 @@ void simd_team_lend(crew_t *crew)
     simd_team_crew = crew;
 }
 
-/* global: a thread's own place in the team that it works in. */
+/* global: each thread's own number in the team that it works in. */
 static _Thread_local int simd_team_place;
 
-/* Run the share of member [number] of [size]. */
+/* Run the items of member [number] of [size]. */
 static void simd_team_share(simd_team_t *team, int number, int size)
 {
     const int64_t first = team->count * number / size;

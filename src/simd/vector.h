@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * SIMD_CLONES before a function: it is compiled for several vector units, see
- * base/clones.h; with clang there is one version. All give the same bits, as
- * src/op is compiled without fused multiply-add (but for gemm_small.c,
- * activations.c and gemm.c).
+ * SIMD_CLONES before a function: gcc compiles the function for several vector
+ * units, see base/clones.h; clang compiles one version. All versions give the
+ * same bits, because src/op is compiled without fused multiply-add (except
+ * gemm_small.c, activations.c and gemm.c).
  */
 #ifndef CDDP_SIMD_VECTOR_H
 #define CDDP_SIMD_VECTOR_H
@@ -17,8 +17,8 @@
 #define SIMD_CLONES BASE_CLONES
 #endif
 
-/* Before a loop over elements that are independent of each other, though its
- * result may lie over an input (in place): it may be vectorised. */
+/* Before a loop whose elements are independent of each other: the compiler may
+ * vectorise it even if the result may overwrite an input (in place). */
 #if defined(__GNUC__) && !defined(__clang__)
 #define SIMD_INDEPENDENT _Pragma("GCC ivdep")
 #else

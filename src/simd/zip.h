@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Split a line of floats into its even and its odd elements, and interleave two
- * lines, SIMD_ZIP elements at a time. Compilers do not vectorise such loops, or
- * poorly.
+ * Split a line of floats into its even and its odd elements, and interleave
+ * two lines, SIMD_ZIP elements at a time. Compilers vectorise such loops badly
+ * or not at all.
  */
 #ifndef CDDP_SIMD_ZIP_H
 #define CDDP_SIMD_ZIP_H
@@ -14,8 +14,8 @@
 
 typedef float simd_zip_t __attribute__((vector_size(4 * SIMD_ZIP)));
 
-/* Elements of two vectors of SIMD_ZIP floats: 0 to 15 of one, 16 to 31 of the
- * other. */
+/* A vector with elements chosen from two vectors of SIMD_ZIP floats; 0 to 15
+ * are elements of [a], 16 to 31 elements of [b]. */
 #if defined(__clang__) || __GNUC__ >= 12
 #define SIMD_ZIP_MIX(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
 #else
@@ -24,8 +24,8 @@ typedef int32_t simd_zip_order_t __attribute__((vector_size(4 * SIMD_ZIP)));
     __builtin_shuffle(a, b, (simd_zip_order_t){__VA_ARGS__})
 #endif
 
-/* Where the vector after the one at [i] begins. The last vector ends at [last],
- * so it may overlap the one before it: results must be stored, not added. */
+/* Index of the vector after the one at [i]. The last vector ends at [last] and
+ * may overlap the vector before it, so results must be stored, not added. */
 SIMD_INLINE int64_t simd_zip_next(int64_t i, int64_t last)
 {
     const int64_t next = i + SIMD_ZIP;
@@ -33,7 +33,7 @@ SIMD_INLINE int64_t simd_zip_next(int64_t i, int64_t last)
     return next < last && next + SIMD_ZIP > last ? last - SIMD_ZIP : next;
 }
 
-/* to[i] = from[2 i]; nothing behind from[30] is read. */
+/* to[i] = from[2 i]. Does not read beyond from[30]. */
 SIMD_INLINE void simd_unzip(const float *from, float to[SIMD_ZIP])
 {
     simd_zip_t a, b;

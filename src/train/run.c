@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * The loop. The position of a run is (epoch, step of the epoch). A checkpoint
- * at a step boundary keeps it, also in the middle of an epoch or between the
- * last step of an epoch and its evaluation; a later life goes on from there.
- * All ranks go through this file in lockstep: every decision depends only on
- * numbers that all ranks share.
+ * The training loop. The position of a run is (epoch, step of the epoch). A
+ * checkpoint at a step boundary stores it, also in the middle of an epoch, or
+ * between the last step of an epoch and its evaluation. A later life resumes
+ * from this position. All ranks go through this file in lockstep: every
+ * decision depends only on numbers that are equal on all ranks.
  */
 #include "train/run.h"
 
@@ -90,7 +90,8 @@ static void epoch_advance(hdf5io_progress_t *progress)
     progress->correct = 0;
 }
 
-/* ddp.check_every: before a checkpoint could keep what has drifted. */
+/* Check that the replicas are equal (ddp.check_every), before a checkpoint
+ * could store parameters that have drifted. */
 static err_code_t replica_verify(train_state_t *run, err_t *err)
 {
     size_t bytes = nn_graph_param_elems(run->graph) * sizeof(float);
@@ -100,9 +101,9 @@ static err_code_t replica_verify(train_state_t *run, err_t *err)
     return ddp_replica_check(run->replica.ddp, run->replica.params, bytes, err);
 }
 
-/* A rank that was asked to end while a checkpoint was written may have no time
- * for another step and another checkpoint: then all ranks leave with this one.
- * A complete run ends anyway. */
+/* Ask once more whether to stop. A rank that got a signal while a checkpoint
+ * was written may have no time for another step and another checkpoint: then
+ * all ranks end with this checkpoint. A complete run ends anyway. */
 static err_code_t stop_ask(train_state_t *run, err_t *err)
 {
     double asked;
@@ -118,9 +119,9 @@ static err_code_t stop_ask(train_state_t *run, err_t *err)
     return rc;
 }
 
-/* Do what is due, if ranks are equal. The check comes first, lest a checkpoint
- * keeps parameters that have drifted. A run that is to stop saves only when it
- * leaves. */
+/* Do what is due, if all ranks are equal. The replica check comes first, so
+ * that no checkpoint stores parameters that have drifted. A run that is about
+ * to stop writes its checkpoint when it leaves. */
 static err_code_t due_do(train_state_t *run, err_t *err)
 {
     train_due_t due = run->agreed.due;
@@ -143,7 +144,7 @@ static err_code_t due_do(train_state_t *run, err_t *err)
     return rc;
 }
 
-/* Is a checkpoint due at the end of the epoch in progress? */
+/* Return whether a checkpoint is due at the end of the current epoch. */
 static bool epoch_saves(const train_config_t *config, int64_t epoch)
 {
     const int64_t done = epoch + 1;
@@ -152,7 +153,7 @@ static bool epoch_saves(const train_config_t *config, int64_t epoch)
            every_hit(&config->checkpoint.every, OPT_EPOCHS, done);
 }
 
-/* The boundary after a step. */
+/* Work between two steps: decide what is due, and do it. */
 static err_code_t step_boundary(train_state_t *run, err_t *err)
 {
     const train_config_t *config = run->config;
@@ -174,7 +175,7 @@ static err_code_t step_boundary(train_state_t *run, err_t *err)
     run->agreed.due.save |=
         run->agreed.checkpoint ||
         every_hit(&config->checkpoint.every, OPT_STEPS, step);
-    /* The end of the epoch will save this step. */
+    /* The end of the epoch will write the checkpoint of this step. */
     if (run->progress.epoch_step == run->data.train.steps &&
         epoch_saves(config, run->progress.epoch))
         run->agreed.due.save = false;
@@ -202,7 +203,8 @@ static err_code_t epoch_end(train_state_t *run, err_t *err)
     return due_do(run, err);
 }
 
-/* Write a checkpoint from which the next life goes on. */
+/* Write a checkpoint, from which the next life resumes, and end with
+ * ERR_REQUEUE. */
 static err_code_t leave(train_state_t *run, err_t *err)
 {
     err_code_t rc = run->agreed.saved ? ERR_OK : train_checkpoint(run, err);
@@ -218,8 +220,9 @@ static err_code_t leave(train_state_t *run, err_t *err)
                    (long long)run->progress.epoch + 1);
 }
 
-/* A life that ended within the evaluation of its last step has not shown it to
- * a schedule that watches the metric: evaluate again. */
+/* Evaluate again if the schedule watches a metric of evaluations, and the
+ * earlier life ended during the evaluation after its last step: then the
+ * schedule has not got this value. */
 static err_code_t eval_catch_up(train_state_t *run, err_t *err)
 {
     const int64_t step = run->progress.step;
@@ -253,7 +256,8 @@ static err_code_t loop(train_state_t *run, err_t *err)
 
 /* ---- the end ------------------------------------------------------------ */
 
-/* A run that was complete already is evaluated again for its numbers. */
+/* Evaluate the final weights, unless that is done. A run that was already
+ * complete is evaluated again for its results. */
 static err_code_t finish(train_state_t *run, err_t *err)
 {
     if (run->last_eval.step == run->progress.step)
@@ -263,7 +267,7 @@ static err_code_t finish(train_state_t *run, err_t *err)
 
 /* A run is complete when its results are published and all ranks know it: until
  * then a lost rank is a fault. A summary that cannot be written is an error, as
- * that of an earlier life would stay. */
+ * the summary of an earlier life would stay. */
 static err_code_t complete(train_state_t *run, err_t *err)
 {
     err_code_t rc;
@@ -280,7 +284,8 @@ static err_code_t complete(train_state_t *run, err_t *err)
     return train_world_vote(&run->world, rc, err);
 }
 
-/* After a failure: that the summary cannot be written is only logged. */
+/* Write the summary of a failed run. If it cannot be written, a warning is
+ * logged. */
 static void summary_try(const train_state_t *run, err_code_t rc,
                         const err_t *why)
 {
@@ -290,7 +295,8 @@ static void summary_try(const train_state_t *run, err_code_t rc,
         log_warn("train", "%s", trouble.text);
 }
 
-/* Ranks that are threads of one process have no network. */
+/* Install the handler of last_words, only for ranks in a network of UCX: ranks
+ * that are threads of one process have none. */
 static void words_arm(const train_world_t *world, const train_dir_t *dir)
 {
     const slurm_job_t *job = dir->env->job;

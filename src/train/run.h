@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * The run: from a checked configuration to a trained model, or to the reason
- * why it stopped. Read run.c first, then step.c, eval.c, resume.c.
+ * why it stopped. Files to read in this order: run.c, step.c, eval.c, resume.c.
  */
 #ifndef CDDP_TRAIN_RUN_H
 #define CDDP_TRAIN_RUN_H
@@ -16,45 +16,50 @@
 #include "train/config.h"
 
 typedef enum train_resume {
-    TRAIN_RESUME_AUTO, /* the newest whole checkpoint, if there is any */
+    TRAIN_RESUME_AUTO, /* the newest complete checkpoint, if there is any */
     TRAIN_RESUME_NEVER,
-    TRAIN_RESUME_FRESH, /* put what is there aside and begin anew */
+    TRAIN_RESUME_FRESH, /* rename what is in the directory and start anew */
     TRAIN_RESUME_PATH
 } train_resume_t;
 
-/* What surrounds a run. All of it outlives train_run. */
+/* The surroundings of a run. They must outlive train_run. */
 typedef struct train_env {
     const slurm_job_t *job;
-    slurm_signal_t (*signal)(void); /* what was asked of this rank so far */
+    /* Returns the signal that this rank has received so far. */
+    slurm_signal_t (*signal)(void);
     train_resume_t resume;
-    const char *resume_path; /* TRAIN_RESUME_PATH */
+    const char *resume_path; /* path of the checkpoint for TRAIN_RESUME_PATH */
     uint64_t build_hash;
-    const char *versions; /* libraries and CPU, for the manifest; NULL: none */
-    double started;       /* clock_now at main's begin */
-    const char *backend;  /* group of "auto": "threads" or "ucx" */
+    /* Names of libraries and CPU, for the manifest; NULL: none. */
+    const char *versions;
+    double started; /* clock_now at the begin of main */
+    /* Comm backend that "auto" means: "threads" or "ucx". */
+    const char *backend;
 } train_env_t;
 
 typedef struct train_outcome {
-    bool speaker;   /* this rank prints the error's sentence */
-    bool have_eval; /* the numbers below are set (rank 0 and others alike) */
-    double loss, accuracy; /* validation; accuracy NaN: not a classifier */
-    double bound;          /* best possible accuracy, NaN: not known */
+    bool speaker;   /* this rank prints the error message */
+    bool have_eval; /* the fields below are set (on all ranks) */
+    /* Of the validation samples; accuracy: NaN unless a classifier. */
+    double loss, accuracy;
+    double bound; /* best possible accuracy; NaN: not known */
     int64_t step;
 } train_outcome_t;
 
 /*
- * Train. Takes over [boot] and closes it (after start-up, or with MPI-IO last).
- * ERR_OK: the run is complete. ERR_REQUEUE: checkpointed because it was asked
- * to stop. Else the error of the rank that found it, the same code on every
- * rank (a dead rank's survivors: ERR_PEER). Every wait is bounded by
- * fault.timeout. The lowest survivor writes RUNDIR/exit.json. Collective.
+ * Train. Takes over [boot] and closes it (after start-up, or, with MPI-IO, at
+ * the end). ERR_OK: the run is complete. ERR_REQUEUE: it was asked to stop and
+ * wrote a checkpoint. Otherwise the error of the rank that found it, with one
+ * code on all ranks (ERR_PEER on the survivors of a dead rank). Every wait is
+ * bounded by fault.timeout. The lowest survivor writes RUNDIR/exit.json.
+ * Collective.
  */
 err_code_t train_run(const train_config_t *config, const train_env_t *env,
                      boot_t *boot, train_outcome_t *out, err_t *err);
 
 /*
- * `--check`: validate everything that a run of [ranks] ranks on this node would
- * meet, without training, and print layers, data, memory per rank and steps per
+ * `--check`: check everything that a run of [ranks] ranks on this node would
+ * use, without training, and print layers, data, memory per rank and steps per
  * epoch to standard output. Local.
  */
 err_code_t train_check(const train_config_t *config, int ranks, err_t *err);

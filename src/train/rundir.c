@@ -3,8 +3,9 @@
 /*
  * The lock is an open-file-description lock on RUNDIR/lock. It works between
  * threads of one process, and between nodes if the file system supports POSIX
- * locks. If it does not (ENOLCK, ENOTSUP), a warning is logged and the run goes
- * on, as otherwise it could not use such a file system at all.
+ * locks. If the file system does not (ENOLCK, ENOTSUP), a warning is logged and
+ * the run goes on without a lock: an error would make such a file system
+ * unusable.
  */
 #include "train/rundir.h"
 
@@ -22,15 +23,18 @@
 #include "base/str.h"
 #include "train/settings.h"
 
-#define OWNER_MAX 4096 /* bytes of a lock file */
-#define ATTEMPTS 16    /* to lock a directory that other starts remove */
+#define OWNER_MAX 4096 /* maximum bytes of a lock file */
+/* Attempts to lock a directory that other starts remove. */
+#define ATTEMPTS 16
 
 struct train_rundir {
     int lock;
-    bool made_dir, made_lock; /* this start has made them */
+    /* This start has made the directory, the lock file. */
+    bool made_dir, made_lock;
     size_t owner_bytes;
     char *path, *lock_path;
-    char owner_before[OWNER_MAX]; /* what the lock file held */
+    /* Content of the lock file before this start. */
+    char owner_before[OWNER_MAX];
 };
 
 static err_code_t busy(const train_rundir_t *rundir, err_t *err)
@@ -61,8 +65,8 @@ static err_code_t take_lock(const train_rundir_t *rundir, err_t *err)
     return ERR_OK;
 }
 
-/* Write [text] to the lock file, in place, so that a full disk does not leave
- * it empty. */
+/* Write [text] over the content of the lock file. The file is not truncated
+ * first, so that a full disk does not leave it empty. */
 static bool owner_put(const train_rundir_t *rundir, const char *text,
                       size_t bytes)
 {
@@ -87,7 +91,8 @@ static err_code_t owner_set(train_rundir_t *rundir, const char *owner,
     return rc;
 }
 
-/* Is the lock file at the path still the one that this run has open? */
+/* Return whether the path of the lock file still is the file that this run has
+ * open. */
 static bool lock_is_there(const train_rundir_t *rundir)
 {
     struct stat mine, there;
@@ -97,8 +102,8 @@ static bool lock_is_there(const train_rundir_t *rundir)
            mine.st_dev == there.st_dev && mine.st_ino == there.st_ino;
 }
 
-/* Open the lock file; make its directory if necessary. ERR_OK without a file if
- * another start removes it meanwhile. */
+/* Open the lock file; make its directory if necessary. ERR_OK without an open
+ * file if another start removes the directory or the file meanwhile. */
 static err_code_t lock_open(train_rundir_t *rundir, err_t *err)
 {
     struct stat info;
@@ -124,8 +129,9 @@ static err_code_t lock_open(train_rundir_t *rundir, err_t *err)
                    rundir->path, strerror(errno));
 }
 
-/* Open and lock. A refused start removes the files that it made, perhaps just
- * after this one has opened them: then try again. */
+/* Open the lock file and lock it. A start that was refused removes the files
+ * that it made, perhaps just after this start has opened them: then try
+ * again. */
 static err_code_t lock_take(train_rundir_t *rundir, err_t *err)
 {
     err_code_t rc;
@@ -193,7 +199,8 @@ void train_rundir_refuse(train_rundir_t *rundir)
                      rundir->lock_path, strerror(errno));
         return;
     }
-    /* A start that opens the file now will see that it has no name any more. */
+    /* Another start that opens the lock file before this call will notice that
+     * the file has no name any more. */
     unlink(rundir->lock_path);
     if (rundir->made_dir)
         rmdir(rundir->path);

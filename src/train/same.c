@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Two rounds, and a third one if the shapes differ. First all ranks exchange
- * cards: a hash of all shapes, and one of the files that the rank sees. Then
- * each rank hashes its units (a unit is a field of a shard), which the ranks
- * that see the same files have divided among themselves. One sum over ranks
- * brings the hashes of rank 0's files to all: for each unit one rank adds the
- * hash and the others add 0. Every rank compares its own units.
+ * The comparison takes two rounds, and a third one if the shapes differ. First
+ * all ranks exchange cards: a hash of all shapes, and a hash that identifies
+ * the files that the rank sees. Then the data is hashed in units (a unit is a
+ * field of a shard). Ranks that see the same files divide the units among
+ * themselves. One sum over ranks brings the hashes of rank 0's files to all
+ * ranks: for each unit one rank adds the hash and the others add 0. Every rank
+ * compares its own units with them.
  */
 #include "train/same.h"
 
@@ -28,27 +29,30 @@
 
 /* What the ranks exchange first. */
 typedef struct card {
-    uint64_t place; /* host, mounts and files */
-    uint64_t shape; /* of all shards */
+    uint64_t place; /* hash of host, mounts and files */
+    uint64_t shape; /* hash of the shapes of all shards */
     int64_t shards, samples;
 } card_t;
 
-/* A shard of rank 0, sent to all if cards differ. */
+/* A shard of rank 0; sent to all ranks if their cards differ. */
 typedef struct entry {
-    char name[104]; /* of the file, cut off; zeros behind it */
+    char name[104]; /* file name, cut off if too long, padded with zeros */
     uint64_t shape;
     int64_t samples;
 } entry_t;
 
-/* A comparison under way. */
+/* The state of a comparison. */
 typedef struct look {
     const train_same_t *same;
     hdf5io_dataset_t *dataset;
-    card_t card, first;   /* this rank's and rank 0's */
-    int member, members;  /* index among the ranks that see the same files */
-    int shards, fields;   /* a unit is shard * fields + field */
-    double logged;        /* clock: the last line about progress */
-    int64_t bytes, total; /* read by this rank, and to be read */
+    card_t card, first; /* this rank's and rank 0's */
+    /* This rank's index among the ranks that see the same files; their
+     * number. */
+    int member, members;
+    int shards, fields; /* a unit has the number shard * fields + field */
+    double logged;      /* clock instant of the last line about progress */
+    /* Bytes read so far by this rank; bytes that it has to read. */
+    int64_t bytes, total;
 } look_t;
 
 static const char *base_name(const char *path)
@@ -70,7 +74,7 @@ static void view_add(hash_state_t *state, const comm_group_t *group)
     size_t bytes = 0;
 
     hash_state_add(state, host, strlen(host) + 1);
-    /* Without /proc, host and inodes must suffice. */
+    /* Without /proc the host name and the inodes must suffice. */
     if (stat("/proc/self/ns/mnt", &mounts) == 0)
         hash_state_add(state, &mounts.st_ino, sizeof mounts.st_ino);
     if (file_read("/proc/sys/kernel/random/boot_id", &boot, &bytes, NULL) ==
@@ -100,7 +104,7 @@ static card_t card_of(const look_t *look)
     return card;
 }
 
-/* Exchange cards; *alike: all ranks have the shapes of rank 0. */
+/* Exchange cards. Set *alike if all ranks have the shapes of rank 0. */
 static err_code_t cards_exchange(look_t *look, bool *alike, err_t *err)
 {
     comm_group_t *group = look->same->group;
@@ -145,7 +149,8 @@ static void entries_fill(const look_t *look, entry_t *entries)
     }
 }
 
-/* Compare shard [s] with rank 0's shard [there] (NULL: rank 0 has none). */
+/* Compare shard [s] with [there], rank 0's shard of that number (NULL: it has
+ * none). */
 static err_code_t entry_compare(const look_t *look, int s, const entry_t *there,
                                 err_t *err)
 {
@@ -183,8 +188,8 @@ static err_code_t entry_compare(const look_t *look, int s, const entry_t *there,
     return ERR_OK;
 }
 
-/* Rank 0 sends its shards; a rank that sees others names the first one that
- * differs. */
+/* Rank 0 sends a list of its shards. A rank with other shards fails and names
+ * the first one that differs. */
 static err_code_t shapes_compare(const look_t *look, err_t *err)
 {
     const int there = (int)look->first.shards;
@@ -245,8 +250,9 @@ static int64_t total_of(const look_t *look)
     return total;
 }
 
-/* Hash this rank's units into [mine]; those of other ranks stay 0. First the
- * hashes of a sample of the bytes; with [rounds] 2 then those of all bytes. */
+/* Hash this rank's units into [mine]; the entries of other units stay 0. The
+ * first entries are hashes of a sample of the bytes. If [rounds] is 2, hashes
+ * of all bytes follow. */
 static err_code_t units_hash(look_t *look, int rounds, uint64_t *mine,
                              err_t *err)
 {
@@ -316,7 +322,8 @@ static err_code_t marks_fold(const look_t *look, const uint64_t *units,
     return ERR_OK;
 }
 
-/* Make [out] from the hashes of [rounds] rounds in [first]. */
+/* Make [out] from the hashes in [first]: those of a sample of the bytes and, if
+ * [rounds] is 2, those of all bytes. */
 static err_code_t marks_make(const look_t *look, int rounds,
                              const uint64_t *first, train_marks_t *out,
                              err_t *err)
@@ -347,8 +354,8 @@ static err_code_t bytes_compare(look_t *look, train_marks_t *out, err_t *err)
     found = units_hash(look, rounds, mine, &own);
     if (look->card.place == look->first.place)
         memcpy(first, mine, count * sizeof *mine);
-    /* The last number counts the ranks that could not read: then the sums are
-     * no reference. */
+    /* The last number counts the ranks that could not read their data. If there
+     * are any, the sums are incomplete and cannot be compared with. */
     first[count] = found == ERR_OK ? 0 : 1;
     rc = comm_allreduce(look->same->group, first, count + 1, COMM_INT64,
                         COMM_SUM, err);

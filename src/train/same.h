@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * same: do all ranks see the same samples? Each rank reads its share by number,
- * so a node with other files (an old copy, another mount) would train on them
- * unnoticed.
+ * same: checks that all ranks see equal samples. Each rank reads its share by
+ * sample number, so a node with other files (an old copy, another mount) would
+ * train on them unnoticed.
  *
  * Each rank compares shapes and numbers of samples alone, as it has opened all
  * shards anyway. The bytes are read once per host: ranks that see the same
- * files (same host, same mounts, same inodes) divide them among themselves. The
- * hashes of rank 0's host are the reference for all ranks.
+ * files (one host, one set of mounts, equal inodes) divide them among
+ * themselves. The hashes of rank 0's host are the reference for all ranks.
  */
 #ifndef CDDP_TRAIN_SAME_H
 #define CDDP_TRAIN_SAME_H
@@ -17,13 +17,13 @@
 #include "hdf5io/dataset.h"
 
 typedef enum train_validate {
-    TRAIN_VALIDATE_QUICK, /* a sample of the bytes */
-    TRAIN_VALIDATE_FULL,  /* and all bytes */
-    TRAIN_VALIDATE_NONE   /* shapes and numbers of samples only */
+    TRAIN_VALIDATE_QUICK, /* compare a sample of the bytes */
+    TRAIN_VALIDATE_FULL,  /* compare that sample and then all bytes */
+    TRAIN_VALIDATE_NONE   /* compare shapes and numbers of samples only */
 } train_validate_t;
 
-/* Hashes of the shards of a dataset, one for all fields of a shard (see
- * hdf5io/digest.h). The same on all ranks. */
+/* Hashes of the shards of a dataset. A hash covers all fields of its shard (see
+ * hdf5io/digest.h). Equal on all ranks. */
 typedef struct train_marks {
     int shards;
     uint64_t *quick; /* [shards], of a sample of the bytes; NULL: not read */
@@ -34,15 +34,16 @@ typedef struct train_same {
     comm_group_t *group;
     const char *what; /* "data.train", for messages */
     train_validate_t how;
-    void (*alive)(void *context); /* (optional) while bytes are read */
+    /* NULL or called now and then while bytes are read. */
+    void (*alive)(void *context);
     void *context;
 } train_same_t;
 
 /*
- * Compare the data that this rank sees with rank 0's. ERR_DATA on ranks that
- * see other data; the message names shard, field and rank 0's host. ERR_OK on
- * the others, so a vote has to follow. [out] is filled on success, and freed by
- * train_marks_free. Collective; blocks while data is read.
+ * Compare the data that this rank sees with rank 0's data. Ranks with other
+ * data get ERR_DATA, with a message that names shard, field and rank 0's host.
+ * The other ranks get ERR_OK, so a vote has to follow. [out] is filled on
+ * success; train_marks_free frees it. Collective; blocks while data is read.
  */
 err_code_t train_same(const train_same_t *same, hdf5io_dataset_t *dataset,
                       train_marks_t *out, err_t *err);

@@ -11,12 +11,13 @@
 #include "base/str.h"
 #include "train/spread.h"
 
-/* Most classes for miou, which keeps three sums of each. */
+/* Maximum number of classes for miou, which needs three sums for each class. */
 #define CLASSES_MAX 4096
-/* Most outputs for r2, which keeps sums of each. */
+/* Maximum number of outputs for r2, which needs several sums for each
+ * output. */
 #define OUTPUTS_MAX 65536
 
-/* Kinds of losses that a score is for, a bit each. */
+/* Kinds of losses that a score can be used with, a bit each. */
 enum { CLASSES = 1, NUMBERS = 2, YES_NO = 4 };
 
 /* ---- values -------------------------------------------------------------- */
@@ -39,7 +40,7 @@ static double iou_value(const score_t *score, const train_scores_t *all,
     return sums[0] / (sums[1] + sums[2] - sums[0]);
 }
 
-/* The mean over the classes that occur in targets or answers. */
+/* The mean IoU over the classes that occur in labels or predictions. */
 static double miou_value(const score_t *score, const train_scores_t *all,
                          double loss, const double *sums)
 {
@@ -92,7 +93,7 @@ static double rmse_value(const score_t *score, const train_scores_t *all,
     return sqrt(sums[1] / sums[2]);
 }
 
-/* The mean over outputs. */
+/* The mean of r2 over outputs. */
 static double r2_value(const score_t *score, const train_scores_t *all,
                        double loss, const double *sums)
 {
@@ -106,7 +107,7 @@ static double r2_value(const score_t *score, const train_scores_t *all,
 }
 
 static const score_kind_t kinds[] = {
-    /* every evaluation has it */
+    /* every classifier has this score */
     {"accuracy", -1, CLASSES, NULL, NULL, 0, ALL, 0},
     {"accuracy", -1, YES_NO, train_score_yes_no_add, share_value, 2, ALL, 0},
     {"top", 1, CLASSES, train_score_top_add, share_value, 2, ALL, 0},
@@ -141,7 +142,8 @@ static err_code_t fail(tree_place_t place, err_t *err, const char *name,
     return err_set(err, ERR_CONFIG, "%s: metrics: %s %s", at, name, why);
 }
 
-/* Is [name] one of [kind]? Then *k is the number behind it. */
+/* Return whether [name] is the name of a score of [kind]. If so, set *k to the
+ * number at the end of the name. */
 static bool kind_match(const score_kind_t *kind, const char *name, int64_t *k)
 {
     size_t length = strlen(kind->name);
@@ -165,7 +167,7 @@ static err_code_t fail_unsuited(const train_scores_t *all, tree_place_t place,
     return fail(place, err, name, why);
 }
 
-/* The number in [name] is too large. */
+/* Fail: the number at the end of the name is too large. */
 static err_code_t fail_beyond(const train_scores_t *all, tree_place_t place,
                               err_t *err, const char *name)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* score.c chooses the scores and turns sums into values; score_sums.c adds a
+/* score.c chooses the scores and computes values from sums; score_sums.c adds a
  * batch to the sums. */
 #ifndef CDDP_TRAIN_SCORE_PRIV_H
 #define CDDP_TRAIN_SCORE_PRIV_H
@@ -11,17 +11,18 @@ typedef struct score_kind score_kind_t;
 
 typedef struct score {
     const score_kind_t *kind;
-    int64_t k; /* of topK, iouK */
-    size_t at; /* index of its first sum */
+    int64_t k; /* the number K in the names topK and iouK */
+    size_t at; /* index of the score's first sum */
 } score_t;
 
 struct train_scores {
-    int64_t classes;    /* 0: no classes */
-    int64_t rows;       /* of one sample */
-    int64_t inner;      /* distance of two classes of a row, in elements */
+    int64_t classes;    /* number of classes; 0: targets are no classes */
+    int64_t rows;       /* rows of one sample */
+    int64_t inner;      /* elements from one class of a row to the next class */
     bool ignore, plain; /* plain: the loss is the mean of -log p */
-    bool soft; /* targets are probabilities; the largest of a row is its
-                  label */
+    /* Targets are probabilities; the class with the largest one is the label
+     * of a row. */
+    bool soft;
     int64_t ignored;
     size_t sums;
     bool look;
@@ -31,29 +32,30 @@ struct train_scores {
     score_t scores[TRAIN_SCORES_MAX];
 };
 
-/* A batch: rows of classes, or plain elements. */
+/* A batch: rows of classes, or plain elements if there are no classes. */
 typedef struct score_batch {
     const train_scores_t *all;
     const float *x;
-    const int64_t *labels; /* NULL if soft */
+    const int64_t *labels; /* labels of the rows; NULL if [all]->soft */
     const float *values;
     int64_t rows;
 } score_batch_t;
 
 struct score_kind {
-    const char *name; /* a number K follows, unless [first] is -1 */
-    int64_t first;    /* least K; -1: no number */
-    int suits;        /* kinds of losses, a bit each */
+    const char *name; /* name; a number K follows it unless [first] is -1 */
+    int64_t first;    /* smallest K; -1: the name has no number */
+    int suits;        /* kinds of losses that it can be used with, a bit each */
     void (*add)(const score_t *score, const score_batch_t *batch, double *sums);
     double (*value)(const score_t *score, const train_scores_t *all,
                     double loss, const double *sums);
-    int sums;                       /* of the whole score */
-    enum { ALL, CLASS, OUTPUT } of; /* further sums for each of these */
-    int each;                       /* number of further sums for each */
+    int sums; /* sums of the whole score */
+    /* What has [each] further sums: nothing, a class, an output. */
+    enum { ALL, CLASS, OUTPUT } of;
+    int each; /* number of further sums of a class or output */
 };
 
-/* Add a batch to the sums of a score; a comment at each definition lists them.
- */
+/* Functions that add a batch to the sums of a score. The comment at each
+ * definition lists the sums. */
 void train_score_top_add(const score_t *score, const score_batch_t *batch,
                          double *sums);
 void train_score_miou_add(const score_t *score, const score_batch_t *batch,

@@ -7,13 +7,14 @@
 
 /* ---- classes ------------------------------------------------------------- */
 
-/* Index of class 0 of [row]; class k is k * inner elements behind it. */
+/* Index of the logit of class 0 of [row]. The logit of class k is k * inner
+ * elements after it. */
 static int64_t row_place(const train_scores_t *all, int64_t row)
 {
     return row / all->inner * all->classes * all->inner + row % all->inner;
 }
 
-/* Logits of [row]. NULL: the row is ignored. */
+/* The logits of [row]; NULL if the row is ignored. */
 static const float *row_logits(const score_batch_t *batch, int64_t row)
 {
     const train_scores_t *all = batch->all;
@@ -42,8 +43,8 @@ static int64_t row_label(const score_batch_t *batch, int64_t row)
                      : batch->labels[row];
 }
 
-/* Number of classes with a larger logit than [label]; of equal ones the first
- * counts as larger. */
+/* Number of classes that rank before [label]: those with a larger logit, and
+ * the lower ones of equal logit. */
 static int64_t row_rank(const train_scores_t *all, const float *x,
                         int64_t label)
 {
@@ -58,7 +59,7 @@ static int64_t row_rank(const train_scores_t *all, const float *x,
     return rank;
 }
 
-/* sums: rows whose label is among the k largest, rows */
+/* sums: rows whose label is among the K largest logits, rows */
 void train_score_top_add(const score_t *score, const score_batch_t *batch,
                          double *sums)
 {
@@ -72,8 +73,8 @@ void train_score_top_add(const score_t *score, const score_batch_t *batch,
     }
 }
 
-/* sums, of each class: rows that are correctly predicted as it, rows predicted
- * as it, rows that have it as label */
+/* sums of each class c: rows of label c predicted as c, rows predicted as c,
+ * rows of label c */
 void train_score_miou_add(const score_t *score, const score_batch_t *batch,
                           double *sums)
 {
@@ -92,7 +93,7 @@ void train_score_miou_add(const score_t *score, const score_batch_t *batch,
     }
 }
 
-/* sums: the same three, of class k only */
+/* sums: rows of label K predicted as K, rows predicted as K, rows of label K */
 void train_score_iou_add(const score_t *score, const score_batch_t *batch,
                          double *sums)
 {
@@ -110,8 +111,8 @@ void train_score_iou_add(const score_t *score, const score_batch_t *batch,
     }
 }
 
-/* -log p of the label of [row]; with soft targets the mean of -log p over the
- * classes, weighted by their probabilities. */
+/* -log p of the label of [row]. With soft targets: the mean of -log p over the
+ * classes, weighted by the targets. */
 static double row_entropy(const score_batch_t *batch, int64_t row,
                           const float *x, double log_sum)
 {
@@ -150,7 +151,7 @@ void train_score_entropy_add(const score_t *score, const score_batch_t *batch,
 
 /* ---- numbers, yes or no -------------------------------------------------- */
 
-/* sums: |d|, d^2, elements */
+/* sums, with d = output - target: |d|, d^2, number of elements */
 void train_score_difference_add(const score_t *score,
                                 const score_batch_t *batch, double *sums)
 {
@@ -164,7 +165,7 @@ void train_score_difference_add(const score_t *score,
     }
 }
 
-/* sums: samples; then those of spread.h for each output */
+/* sums: samples, then for each output the sums of spread.h */
 void train_score_spread_add(const score_t *score, const score_batch_t *batch,
                             double *sums)
 {
@@ -177,7 +178,8 @@ void train_score_spread_add(const score_t *score, const score_batch_t *batch,
                          (double)batch->x[i], (double)batch->values[i]);
 }
 
-/* sums: correct elements, elements; sigmoid(x) is above 1/2 if x > 0 */
+/* sums: correct elements, elements. A prediction is yes if sigmoid(x) > 1/2,
+ * that is if x > 0. */
 void train_score_yes_no_add(const score_t *score, const score_batch_t *batch,
                             double *sums)
 {

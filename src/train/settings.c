@@ -13,11 +13,11 @@
 #include "base/file.h"
 #include "base/str.h"
 
-/* Start of the first line, which tells from which step on the settings hold,
- * and when that life began. */
+/* Start of the first line. This line says from which step on the settings
+ * apply, and when that life began. */
 #define FIRST_LINE "# from step "
 
-/* The file's text into *out, NULL if it is not there. */
+/* Set *out to the file's text, or to NULL if there is no file. */
 static err_code_t read_if_there(const char *path, char **out, err_t *err)
 {
     struct stat info;
@@ -28,8 +28,8 @@ static err_code_t read_if_there(const char *path, char **out, err_t *err)
     return file_read_own(path, out, NULL, err);
 }
 
-/* The text behind the first line, and the step in that line. Older versions
- * wrote no such line. */
+/* Return the text after the first line and set *step to the step in that line.
+ * Older versions wrote no such line. */
 static const char *settings_of(const char *text, int64_t *step)
 {
     const char *end = strchr(text, '\n');
@@ -41,8 +41,8 @@ static const char *settings_of(const char *text, int64_t *step)
     return end + 1;
 }
 
-/* Write [text] to the next free config-N.yaml, unless an earlier start, killed
- * since, has written it already. */
+/* Write [text] to the free config-N.yaml with the lowest N, unless an earlier
+ * start wrote this text before it was killed. */
 static err_code_t keep(const char *directory, const char *text, err_t *err)
 {
     char *path, *there = NULL;

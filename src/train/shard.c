@@ -9,7 +9,8 @@
 
 /* ---- opening ------------------------------------------------------------- */
 
-/* The ranges of a rank are in order, without overlap, within the arena. */
+/* Check that the ranges of a rank are in order, do not overlap, and are within
+ * the arena. */
 static void ranges_check(const train_shard_t *shard, size_t elems)
 {
     size_t end = 0;
@@ -84,7 +85,8 @@ void train_shard_close(train_shard_t *shard)
 err_code_t train_shard_parts_open(train_shard_t *shard, size_t params,
                                   size_t slots, err_t *err)
 {
-    /* In the arena of a slot, a part ends where a parameter or a range ends. */
+    /* In the arena of a slot, a part ends where a parameter ends or where a
+     * range ends. */
     size_t ranges = (size_t)shard->range_count * (size_t)shard->size;
 
     shard->part_limit = (int)(slots * (params + ranges));
@@ -92,7 +94,8 @@ err_code_t train_shard_parts_open(train_shard_t *shard, size_t params,
                    "checkpoint table", &shard->parts, err);
 }
 
-/* The part of [param] that [rank] has in [bucket]; of count 0 if none. */
+/* The part of [param] that [rank] has in [bucket]; its count is 0 if there is
+ * none. */
 static hdf5io_part_t part_of(const train_shard_t *shard,
                              const nn_param_t *param, int bucket, int rank)
 {
@@ -152,8 +155,8 @@ err_code_t train_shard_clip(train_shard_t *shard, float *grads, double limit,
     memset(shard->blocks, 0, shard->block_count * sizeof *shard->blocks);
     for (int b = 0; b < shard->range_count; b++)
         optim_norm_part(grads, shard->ranges[b], shard->blocks, shard->threads);
-    /* Of each block one rank has the sum and the others 0, so the order of this
-     * sum over ranks does not matter. */
+    /* One rank has the square sum of a block, all others have 0 there, so the
+     * order of this sum over ranks does not matter. */
     rc = comm_allreduce(shard->group, shard->blocks, shard->block_count,
                         COMM_FLOAT64, COMM_SUM, err);
     if (rc != ERR_OK)

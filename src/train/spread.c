@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-/* A variance smaller than this times the sum of squares is rounding. */
+/* A variance smaller than NONE times the sum of squares is a rounding error. */
 #define NONE 1e-13
 
 static void sum_add(double sum[2], double value)

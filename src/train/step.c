@@ -2,12 +2,13 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * One update. The losses, requests to stop and failures of all ranks are summed
- * with the tail of the gradients. So a step has no other collective, and at its
- * end all ranks know the same: they go on, checkpoint or stop together.
+ * with the tail of the gradients. So a step needs no other collective, and at
+ * its end all ranks have the same numbers: they go on, write a checkpoint or
+ * stop together.
  *
- * A rank that meets an error within a step (a bad label, say) still takes part
- * in the reductions of the step, so nobody waits for it. Then all ranks stop
- * without an update, and get its error.
+ * A rank that meets an error within a step (a bad label, for example) still
+ * takes part in the reductions of the step, so that no rank waits for it. Then
+ * all ranks stop without an update and get its error.
  */
 #include <math.h>
 #include <stdio.h>
@@ -32,11 +33,11 @@ static void tail_begin(const train_replica_t *replica)
                sizeof(double));
 }
 
-/* Samples of a step that are computed at once. */
+/* Samples of a step that are computed together. */
 typedef struct micro {
     nn_batch_t batch;
     int64_t count;
-    bool accumulate; /* add to the gradients of the micro-batches before */
+    bool accumulate; /* add to the gradients of the previous micro-batches */
 } micro_t;
 
 static err_code_t micro_step(train_state_t *run, const micro_t *micro,
@@ -50,7 +51,7 @@ static err_code_t micro_step(train_state_t *run, const micro_t *micro,
     double middle;
     err_code_t rc;
 
-    /* Progress for the other ranks: a step may take long. */
+    /* Report progress to the other ranks, as a step may take long. */
     train_phase_set(&run->world, "forward and backward");
     rc = nn_exec_forward(exec, &micro->batch, results, err);
     middle = clock_now();
@@ -72,7 +73,7 @@ static err_code_t micro_step(train_state_t *run, const micro_t *micro,
     return rc;
 }
 
-/* This rank's samples of the step, one micro-batch after the other. */
+/* Compute this rank's samples of the step, one micro-batch after the other. */
 static err_code_t share_run(train_state_t *run, const hdf5io_batch_t *batch,
                             train_times_t *times, err_t *err)
 {
@@ -94,7 +95,8 @@ static err_code_t share_run(train_state_t *run, const hdf5io_batch_t *batch,
     return rc;
 }
 
-/* The micro-batches of the rank that has most in [step], cut into [parts]. */
+/* Number of micro-batches in [step] on the rank that has most of them; a rank's
+ * samples are divided into [parts]. */
 static int64_t micros_most(const hdf5io_sampler_t *sampler, int64_t step,
                            int ranks, int64_t parts)
 {
@@ -110,8 +112,9 @@ static int64_t micros_most(const hdf5io_sampler_t *sampler, int64_t step,
     return most;
 }
 
-/* This rank's samples, unless [own] is an error already. Ranks with more
- * micro-batches then expect it to take part in their syncbatchnorm sums. */
+/* Compute this rank's samples, unless [own] is already an error. Then take
+ * part in the syncbatchnorm sums of ranks with more micro-batches, which
+ * expect it. */
 static err_code_t share_step(train_state_t *run, const hdf5io_batch_t *batch,
                              train_times_t *times, err_code_t own, err_t *err)
 {
@@ -154,7 +157,7 @@ static err_code_t buckets_step(train_state_t *run, const hdf5io_batch_t *batch,
     if (*own == ERR_OK)
         *own = rc;
     if (*own == ERR_PEER) {
-        ddp_step_wait(ddp, NULL); /* fails at once */
+        ddp_step_wait(ddp, NULL); /* returns its error at once */
         return *own;
     }
     if (*own != ERR_OK)
@@ -179,15 +182,17 @@ static err_code_t step_compute(train_state_t *run, const hdf5io_batch_t *batch,
 
 /* The results of a step. */
 typedef struct step_result {
-    double losses[NN_FIELDS_MAX], loss; /* each, and their weighted sum */
-    double lr, norm; /* norm of the gradients before clipping */
+    /* Mean of each loss; weighted sum of these means. */
+    double losses[NN_FIELDS_MAX], loss;
+    double lr, norm; /* learning rate; norm of the gradients before clipping */
 } step_result_t;
 
-/* Add a step of [samples] samples to the epoch's loss. With one loss that is
- * the mean over all targets that count in the epoch; if targets have weights,
- * the mean of the steps' losses, weighted by the targets that count. With
- * several losses, or one of weight other than 1, the mean of the steps' [loss],
- * weighted by samples. [tail] holds the sums over all ranks. */
+/* Add a step of [samples] samples to the epoch's loss. With one loss, the
+ * epoch's loss is the mean over all targets that count; if targets have
+ * weights, it is the mean of the steps' losses, weighted by the number of
+ * targets that count. With several losses, or one loss of weight other than 1,
+ * it is the mean of the steps' [loss], weighted by samples. [tail] has the sums
+ * over all ranks. */
 static void loss_advance(const train_weigh_t *weigh, const double *tail,
                          int64_t samples, double loss,
                          hdf5io_progress_t *progress)
@@ -233,7 +238,7 @@ static void progress_advance(train_state_t *run, const hdf5io_batch_t *batch,
         tail[TRAIN_REPLICA_REQUEST] > 0.0 || tail[TRAIN_REPLICA_TERM] > 0.0;
 }
 
-/* Clip the gradients; *norm is their norm before. */
+/* Clip the gradients. *norm is their norm before clipping. */
 static err_code_t grads_clip(const train_replica_t *replica,
                              const train_config_t *config, int threads,
                              double *norm, err_t *err)
@@ -255,8 +260,8 @@ static err_code_t grads_clip(const train_replica_t *replica,
     return rc;
 }
 
-/* Clip, fold the running statistics, update. Without targets that count there
- * is no update. */
+/* Clip the gradients, fold the running statistics, update the parameters. There
+ * is no update if no target counts. */
 static err_code_t update(train_state_t *run, const hdf5io_batch_t *batch,
                          step_result_t *out, err_t *err)
 {
@@ -297,7 +302,8 @@ static err_code_t update(train_state_t *run, const hdf5io_batch_t *batch,
     return ERR_OK;
 }
 
-/* Several losses, each under its name; returns their number, 0 for one loss. */
+/* Write each of several losses under its name to [out]. Returns their number, 0
+ * if there is only one loss. */
 static int losses_name(const nn_graph_t *graph, const double *losses,
                        obs_value_t *out)
 {
@@ -343,8 +349,8 @@ static void step_log(train_state_t *run, const hdf5io_batch_t *batch,
         obs_metrics_step(run->dir.metrics, &row);
 }
 
-/* The step is reduced, so all ranks know the same. [own] is this rank's own
- * error. */
+/* Finish a step after its reduction, when all ranks have the same sums. [own]
+ * is this rank's own error. */
 static err_code_t step_finish(train_state_t *run, const hdf5io_batch_t *batch,
                               train_times_t *times, err_code_t own, err_t *err)
 {
@@ -370,7 +376,7 @@ static err_code_t step_finish(train_state_t *run, const hdf5io_batch_t *batch,
     return rc;
 }
 
-/* Compute, reduce, update. [own] is the error of reading the batch. */
+/* Compute, reduce and update. [own] is the error of reading the batch. */
 static err_code_t step_run(train_state_t *run, const hdf5io_batch_t *batch,
                            train_times_t *times, err_code_t own, err_t *err)
 {

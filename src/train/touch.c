@@ -14,13 +14,13 @@
 #include "base/mem.h"
 #include "base/thread.h"
 
-/* Not in the headers of older systems. */
+/* The headers of older systems lack this constant. */
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
 
-/* Bytes that a thread touches at once. Meanwhile the process can map no other
- * memory, so not too many. */
+/* Bytes that a thread touches with one call. The process can map no other
+ * memory during the call, so this is small. */
 #define PIECE ((size_t)4 << 20)
 
 #define THREADS_MAX 4
@@ -28,7 +28,7 @@
 struct train_touch {
     train_touch_arena_t arenas[TRAIN_TOUCH_MAX];
     int count;
-    atomic_size_t next; /* number of the next piece, over all arenas */
+    atomic_size_t next; /* index of the next piece, counted over all arenas */
     atomic_bool stop;
     pthread_t threads[THREADS_MAX];
     int started;
@@ -39,7 +39,8 @@ static size_t pieces_of(const train_touch_arena_t *arena)
     return (arena->bytes + PIECE - 1) / PIECE;
 }
 
-/* Find piece number [piece]; false: there is none. */
+/* Set *out to piece number [piece], counted over all arenas; false: there is no
+ * such piece. */
 static bool piece_find(const train_touch_t *touch, size_t piece,
                        train_touch_arena_t *out)
 {
@@ -59,8 +60,8 @@ static bool piece_find(const train_touch_t *touch, size_t piece,
     return false;
 }
 
-/* Touch the whole pages of a piece. The pages at its ends hold other data, too,
- * and are left. */
+/* Touch the pages that are wholly within a piece. Pages that the piece shares
+ * with other data are left out. */
 static bool piece_touch(train_touch_arena_t piece)
 {
     const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * touch: makes the kernel map the pages of arenas before the first step uses
- * them, on cores that are idle meanwhile. The contents of the arenas stay, and
- * other threads may use them at the same time. If the kernel cannot do this
+ * them, on cores that are idle at that time. The contents of the arenas stay,
+ * and other threads may use them at the same time. If the kernel cannot do this
  * (Linux before 5.14), pages are mapped when they are first used.
  */
 #ifndef CDDP_TRAIN_TOUCH_H
@@ -23,14 +23,14 @@ typedef struct train_touch_arena {
 typedef struct train_touch train_touch_t;
 
 /* Start [threads] threads (>= 1) that touch [count] <= TRAIN_TOUCH_MAX arenas,
- * in order. The arenas must stay until train_touch_close. */
+ * in order. The arenas must stay allocated until train_touch_close. */
 err_code_t train_touch_open(const train_touch_arena_t *arenas, int count,
                             int threads, train_touch_t **out, err_t *err);
 
-/* Wait until all is touched. */
+/* Wait until all pages are touched. */
 void train_touch_wait(train_touch_t *touch);
 
-/* Stop touching; NULL allowed. */
+/* Stop touching pages, and free [touch]. NULL allowed. */
 void train_touch_close(train_touch_t *touch);
 
 #endif

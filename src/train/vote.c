@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Two rounds: first the codes, a few bytes; without an error that is all. Then
- * the message of the first rank with an error.
+ * A vote has one or two rounds. The first exchanges the codes, a few bytes. If
+ * there is an error, the second brings the message of the lowest rank with an
+ * error.
  */
 #include "train/vote.h"
 
@@ -43,7 +44,8 @@ static bool any_ok(const int32_t *codes, int size)
     return false;
 }
 
-/* An error of some ranks only may come from their host: name rank and host. */
+/* If only some ranks have an error, the reason may be their host: put rank and
+ * host in front of the message. */
 static void place_say(const train_votes_t *votes, err_t *mine)
 {
     char host[ERR_HOST_MAX] = "";

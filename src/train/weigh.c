@@ -10,7 +10,7 @@
 #include "train/batch_part.h"
 #include "train/replica.h"
 
-/* Forget the last step. */
+/* Forget the numbers of the previous step. */
 static void weigh_reset(train_weigh_t *weigh)
 {
     check(weigh->work == NULL, "the last step's sum is still in flight");
@@ -18,7 +18,8 @@ static void weigh_reset(train_weigh_t *weigh)
     memset(weigh->own, 0, sizeof weigh->own);
 }
 
-/* Fill in the denominators if no target decides on them; false: one does. */
+/* Set the denominators if they do not depend on targets; return false if they
+ * do. */
 static bool weigh_plain(train_weigh_t *weigh, const hdf5io_batch_t *batch)
 {
     const int64_t global = batch == NULL ? 0 : batch->global;
@@ -36,7 +37,8 @@ static bool weigh_plain(train_weigh_t *weigh, const hdf5io_batch_t *batch)
     return true;
 }
 
-/* Sum over the targets of [count] samples from this rank's sample [from]. */
+/* Set [sums] to the sums over the targets of [count] samples, the first of
+ * which has index [from] in this rank's batch. */
 static void weigh_add(const train_weigh_t *weigh, const hdf5io_batch_t *batch,
                       int64_t from, int64_t count, double (*sums)[WEIGH_SUMS])
 {
@@ -50,7 +52,7 @@ static void weigh_add(const train_weigh_t *weigh, const hdf5io_batch_t *batch,
     }
 }
 
-/* Number of doubles that the ranks add up. */
+/* Number of doubles in the sum over ranks. */
 static size_t weigh_count(const train_weigh_t *weigh)
 {
     return WEIGH_SUMS * (size_t)nn_graph_losses(weigh->graph);
@@ -81,7 +83,7 @@ err_code_t train_weigh_finish(train_weigh_t *weigh, err_t *err)
     return work == NULL ? ERR_OK : comm_work_wait(work, err);
 }
 
-/* Leaf by leaf: no bit may depend on which rank holds a leaf. */
+/* Sum leaf by leaf: no bit may depend on which rank has which leaf. */
 err_code_t train_weigh_leaves(train_weigh_t *weigh, const hdf5io_batch_t *batch,
                               const train_leaves_t *leaves, int64_t size,
                               err_t *err)
@@ -144,7 +146,7 @@ bool train_weigh_losses(const train_weigh_t *weigh, const double *tail,
         if (!(denominator > 0))
             continue;
         out[k] = tail[train_replica_sums(k) + TRAIN_REPLICA_LOSS] / denominator;
-        /* A loss of weight 0 is only reported: it may be NaN. */
+        /* A loss of weight 0 is only reported, and may be NaN. */
         if (weight == 0)
             continue;
         *sum += weight * out[k];

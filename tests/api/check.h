@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* For functions that ranks of a test run: what fails is returned as an error,
- * so that the other ranks end, too. They have a parameter [error]. */
+/* Checks for functions that ranks of a test run. A failure is returned as an
+ * error, so that the other ranks end, too. Such a function has a parameter
+ * [error]. */
 #ifndef CDDP_TESTS_API_CHECK_H
 #define CDDP_TESTS_API_CHECK_H
 

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The cddp authors
 # shellcheck shell=bash
-# Sourced by tests that use the installed library: installs libcddp, its headers
-# and its .pc file below $scratch, and knows how a user's program is compiled.
-# $source and $build are the trees; ends the test as skipped (77) where
-# pkg-config or a compiler is missing. $SANITIZE (from tests/sanitize) are flags
-# for programs that use a library with sanitizers in it.
+# Sourced by tests that use the installed library. Installs libcddp, its headers
+# and its .pc file below $scratch, and defines how a user's program is compiled.
+# $source and $build are the source and the build tree. Without pkg-config or a
+# compiler the test ends as skipped (77). $SANITIZE (from tests/sanitize) has
+# flags for programs that use a library built with sanitizers.
 CC=${CC:-cc}
 SANITIZE=${SANITIZE:-}
-# A leak in a program of ours is a failure; in Criterion's it cannot be.
+# A leak in our own programs is a failure; Criterion's own leaks are not.
 [ -z "$SANITIZE" ] ||
     export LSAN_OPTIONS=${LSAN_OPTIONS/exitcode=0/exitcode=23}
 source=$(cd "${srcdir:-.}" && pwd)
@@ -24,7 +24,7 @@ for tool in pkg-config "${CC%% *}"; do
     fi
 done
 
-# A make of its own: that of `make check` must not hand it jobs and flags.
+# A separate make, which gets no jobs and flags from that of `make check`.
 if ! out=$(env -u MAKEFLAGS -u MFLAGS "${MAKE:-make}" -C "$build" \
     DESTDIR="$scratch/root" install-libLTLIBRARIES \
     install-dist_cddpincludeHEADERS install-nodist_cddpincludeHEADERS \
@@ -43,7 +43,7 @@ fail()
     failed=1
 }
 
-# compile SOURCE OUT [FLAG...]: as a user would, with all warnings.
+# compile SOURCE OUT [FLAG...]: compile as a user would, with all warnings.
 compile()
 {
     local from=$1 to=$2

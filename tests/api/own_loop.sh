@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The cddp authors
-# The example of an own training loop, compiled against the installed library
-# through pkg-config: any number of ranks finds the line, with the same
-# losses. Then what the library
-# exports, and its headers in C++.
+# The example of a user's own training loop, compiled against the installed
+# library through pkg-config: with any number of ranks it learns the line, and
+# the losses are equal. Then the symbols that the library exports, and its
+# headers in C++.
 # shellcheck source=SCRIPTDIR/install.sh
 . "${srcdir:-.}/tests/api/install.sh"
 
@@ -14,7 +14,7 @@ for ranks in 1 2 3; do
     out=$("$scratch/own-loop" $ranks 2>&1) || fail "$ranks ranks: $out"
     [[ ${out##*$'\n'} == "$ranks ranks: w 3.000 b -1.000" ]] ||
         fail "$ranks ranks: $out"
-    # The first losses; later ones are rounding.
+    # Only the first losses are compared; later ones differ by rounding.
     losses=$(head -n 5 <<<"$out")
     [[ $losses == step\ 1\ loss\ *step\ 16\ loss\ * ]] || fail "$out"
     [ "$losses" = "${alone:=$losses}" ] ||
@@ -23,8 +23,9 @@ done
 out=$("$scratch/own-loop" -1 2>&1)
 [[ $? == 78 && $out == "own-loop: local is -1, but"* ]] || fail "-1: $out"
 
-# Without LD_LIBRARY_PATH: a program finds the library by what cddp.pc says, and
-# one that was linked without pkg-config by what `module load` sets.
+# Without LD_LIBRARY_PATH a program finds the library through the path in
+# cddp.pc, and a program linked without pkg-config through what `module load`
+# sets.
 expected="1 ranks: w 3.000 b -1.000"
 # shellcheck disable=SC2046,SC2086 # lists of words
 $CC -std=c11 -O1 $SANITIZE "$source/examples/c/own-loop.c" \
@@ -43,7 +44,7 @@ $CC -std=c11 -O1 $SANITIZE "$source/examples/c/own-loop.c" \
 out=$(LD_LIBRARY_PATH=$scratch/root$path "$scratch/by-module" 1 2>&1)
 [[ ${out##*$'\n'} == "$expected" ]] || fail "started by the module: $out"
 
-# The interface is what begins with cddp_.
+# Only names that begin with cddp_ are exported.
 names=$(nm -D --defined-only "$libdir/libcddp.so" | awk '{print $3}')
 if stray=$(grep -v '^cddp_' <<<"$names"); then
     fail "exported: $stray"
@@ -54,7 +55,7 @@ for header in "$source"/include/cddp/*.h; do
             [[ $name == cddp_@(version_check|refuse|input_find) ]] || # inline
             fail "$header declares $name, which is not in the library"
     done
-    # Each header stands alone, also in C++.
+    # Each header can be included alone, also in C++.
     # shellcheck disable=SC2046
     echo "#include <cddp/${header##*/}>" | $CC -std=c11 -pedantic -Wall -Werror \
         -fsyntax-only -x c $(pkg-config --cflags cddp) - ||

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* A plugin with a layer of several inputs: y = gain x0 x1, and what follows is
- * added. The workspace keeps x0 x1. */
+/* A plugin with a layer of several inputs: y = gain * x0 * x1, plus the inputs
+ * after these. The workspace keeps x0 * x1. */
 #include <cddp/plugin.h>
 
 static int64_t elems_of(const cddp_shape_t *shape)

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The cddp authors
-# Plugins, compiled as a user would: the example trains, alone and in a model of
-# the run file, its gradient is right, and each bad one gets its sentence.
+# Plugins, compiled as a user would. The example trains, alone and in a model of
+# the run file; its gradient is right; and each wrong plugin gives its error
+# message.
 # shellcheck source=SCRIPTDIR/install.sh
 . "${srcdir:-.}/tests/api/install.sh"
 cd "$scratch" || exit 1
@@ -33,7 +34,7 @@ plugin "$source/examples/c/plugin.c" libprelu.so
 "$build/cddp-data" make ising -o data --train 24 --valid 8 --shards 1 \
     >/dev/null || exit 1
 
-# The plugin's model, and its layer in a model of the run file; trained.
+# The plugin's model, and its layer in a model of the run file, are trained.
 check 0 own_prelu2 '{plugin: ./libprelu.so, input: [1, 32, 32], classes: 2}'
 for model in '{plugin: ./libprelu.so, input: [1, 32, 32], classes: 2, width: 3}' \
     '{plugin: ./libprelu.so, input: [1, 32, 32], layers: [conv: {out: 4, kernel: 3}, batchnorm, own_prelu: {start: 0.1}, linear: {out: 2}]}'; do
@@ -42,9 +43,9 @@ for model in '{plugin: ./libprelu.so, input: [1, 32, 32], classes: 2, width: 3}'
     grep -q '^final: .*after 3 steps' <<<"$out" || fail "training $model: $out"
 done
 
-# Its gradient, through the installed library: alone; ahead of and behind layers
-# that compute in blocked layouts (there with slopes of 1, as finite differences
-# step over kinks); and as the first layer.
+# The gradient of the plugin's layer, through the installed library: alone;
+# before and after layers that use blocked layouts (with slopes of 1 there,
+# because finite differences step over kinks); and as the first layer.
 compile "$source/tests/api/plugin_gradient.c" gradient -lm ||
     fail "plugin_gradient.c does not compile"
 for layers in 'linear: {out: 4}, own_prelu: {start: 0.3}, linear: {out: 4}' \
@@ -54,8 +55,8 @@ for layers in 'linear: {out: 4}, own_prelu: {start: 0.3}, linear: {out: 4}' \
         fail "gradient of $layers: $out"
 done
 
-# A layer of several inputs: two or three of them, in blocked layouts or not, one
-# of which nobody needs the gradient of.
+# A layer with two or three inputs, in blocked layouts or not. The gradient of
+# one of the inputs is not needed.
 plugin "$source/tests/api/pair_plugin.c" libpair.so
 for layers in '{name: a, linear: {out: 4}}, {name: b, linear: {out: 4}, from: input}, {pair: , from: [b, a]}' \
     '{name: a, conv: {out: 16, kernel: 3}}, {name: b, conv: {out: 16, kernel: 3}, from: input}, {pair: , from: [a, b, a]}, conv: {out: 16, kernel: 2}, linear: {out: 4}' \
@@ -69,8 +70,8 @@ check 78 'run.yaml:2:71: layer pair1 (pair) takes 2 to 8 inputs' \
 check 78 'layer pair1 (pair) with input [4]: pair: input 2 is not as large as the first' \
     '{plugin: ./libpair.so, input: [1, 32, 32], layers: [linear: {out: 4}, {pair: , from: [linear1, input]}]}'
 
-# Two inputs and two losses: the plugin's network is that of the run file, to the
-# last bit, with its own losses and with those of the run file.
+# Two inputs and two losses: the plugin's network has the bits of the network in
+# the run file, with losses of the plugin and with losses of the run file.
 plugin "$source/examples/c/plugin-two.c" libtwo.so
 two=$source/examples/ising-two.yaml
 losses=$(sed -n '/^loss:/,/^optimizer:/p' "$two" | sed '$d')
@@ -102,7 +103,7 @@ check 78 'run.yaml:2:17: the plugin: the model has two inputs, spins and heat' \
 check 78 'run.yaml:2:17: the plugin: spins are [channels, height, width]' \
     '{plugin: ./libtwo.so, input: {spins: [32, 32], heat: [1]}}' plugin
 
-# What the user writes wrong. The model stands in line 2, from column 8 on.
+# Errors of the user. The model begins in line 2, column 8.
 check 78 'run.yaml:2:17: the plugin cannot be loaded: ./libnone.so: ' \
     '{plugin: ./libnone.so, input: [1, 32, 32]}'
 check 78 'run.yaml:2:17: the plugin cannot be loaded: libnone.so: ' \
@@ -124,7 +125,7 @@ check 78 'model.layers[0].own_prelu.start: expected' \
 check 78 'run.yaml:2:17: the model has a preset and a plugin' \
     '{plugin: ./libprelu.so, input: [1, 32, 32], preset: lenet, classes: 2}'
 
-# Faults of the plugin itself.
+# Errors of the plugin itself.
 bad()
 {
     plugin "$source/tests/api/bad_plugin.c" bad.so "-DFAULT=$1"
@@ -148,7 +149,7 @@ check 78 'run.yaml:3:7: loss: plugin stands for' \
 check 78 'but the model has no plugin' \
     '{input: [1, 32, 32], layers: [linear: {out: 2}]}' plugin
 
-# An error while it runs ends the run with its sentence.
+# An error while the plugin runs ends the run with the plugin's message.
 plugin "$source/tests/api/bad_plugin.c" bad.so -DFAULT=0
 check 0 mine1 '{plugin: ./bad.so, input: [1, 32, 32]}'
 out=$("$build/cddp-train" --fresh run.yaml 2>&1)

@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * plugin_gradient MODEL-YAML: do the gradients of a model (whose layers may be
- * a plugin's) agree with finite differences of its loss? A user's program,
- * against the installed library. Every parameter is looked at along one random
- * direction, as differences of single float32 numbers drown in rounding.
+ * of a plugin) agree with finite differences of its loss? This is a user's
+ * program, built against the installed library. Every parameter is tested
+ * along one random direction, because differences of single float32 numbers
+ * are lost in rounding.
  */
 #include <cddp/cddp.h>
 #include <math.h>
@@ -16,7 +17,7 @@ enum { SAMPLES = 3, INPUT = 2 * 5 * 6, TARGET = 4 };
 static float input[SAMPLES * INPUT], target[SAMPLES * TARGET];
 static const uint64_t ids[SAMPLES] = {0, 1, 2};
 
-/* A number in +-1 that depends on i alone. */
+/* A number in [-1, 1] that depends on i only. */
 static float number(size_t i)
 {
     return (float)((double)((i + 1) * 2654435761u % 65536) / 32768 - 1);
@@ -35,7 +36,8 @@ static double loss_of(cddp_exec_t *exec, int back)
     return loss;
 }
 
-/* Slope of the loss along the direction number(), in one parameter. */
+/* Compare the derivative of the loss by one parameter, along the direction
+ * number(i), with finite differences. Returns whether they differ. */
 static int param_check(cddp_exec_t *exec, const cddp_param_t *param, float *at,
                        const float *grads)
 {

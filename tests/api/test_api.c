@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* libcddp through its public headers: groups, collectives, a training loop over
- * data, model, reducer and checkpoints, and how errors come out. */
+/* libcddp through its public headers: groups, collectives, errors, and a
+ * training loop over data, model, reducer and checkpoints. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -93,7 +93,7 @@ Test(api, collectives_by_any_number_of_ranks, .timeout = 60)
     }
 }
 
-/* Outside of Slurm a process is one rank. */
+/* Outside of Slurm a process is a single rank. */
 Test(api, without_ranks_one_runs, .timeout = 60)
 {
     int one = 1;
@@ -147,14 +147,16 @@ Test(api, wrong_arguments_are_sentences, .timeout = 60)
     cr_expect_null(model);
 }
 
-/* All types and operations, and what is started and waited for later. */
+/* All types and operations, and collectives that are started first and waited
+ * for later. */
 static cddp_code_t kinds_main(cddp_group_t *group, void *context,
                               cddp_error_t *error)
 {
     const int rank = cddp_group_rank(group), size = cddp_group_size(group);
     const size_t cuts[] = {0, 2, 3, 7};
     int32_t least = 5 - rank, ranges[7], gathered[3];
-    uint16_t half = 0x3c00, brain = 0x3f80; /* 1 */
+    /* 1.0 in float16, 1.0 in bfloat16 */
+    uint16_t half = 0x3c00, brain = 0x3f80;
     char word[8] = "";
     cddp_work_t *works[4] = {NULL};
 
@@ -162,7 +164,7 @@ static cddp_code_t kinds_main(cddp_group_t *group, void *context,
     OK(cddp_allreduce(group, &least, 1, CDDP_INT32, CDDP_MIN, error));
     CHECK(least == 5 - (size - 1));
     OK(cddp_allreduce(group, &half, 1, CDDP_FLOAT16, CDDP_SUM, error));
-    CHECK(half == 0x4200); /* 3 */
+    CHECK(half == 0x4200); /* 3.0 in float16 */
     OK(cddp_allreduce(group, &brain, 1, CDDP_BFLOAT16, CDDP_SUM, error));
     CHECK(brain == 0x4040);
     for (int i = 0; i < 7; i++)
@@ -201,7 +203,7 @@ Test(api, all_types_and_collectives, .timeout = 60)
                  error.text);
 }
 
-/* Groups of even and odd ranks work side by side. */
+/* Groups of even and of odd ranks work at the same time. */
 static cddp_code_t split_main(cddp_group_t *group, void *context,
                               cddp_error_t *error)
 {
@@ -272,11 +274,11 @@ static void data_write(const char *path)
     cr_assert_eq(cmd_shard_write(path, &content, &err), ERR_OK, "%s", err.text);
 }
 
-/* What a loop has; [losses] are those of all steps. */
+/* State of a training loop; [losses] has the loss of each step. */
 typedef struct loop {
     const char *path, *directory;
-    int64_t from; /* restart after this step, 0: from the start */
-    int64_t stop; /* checkpoint after this one */
+    int64_t from; /* restart after this step; 0: begin anew */
+    int64_t stop; /* write a checkpoint after this step */
     double losses[32];
     int steps;
     cddp_model_t *model;
@@ -448,7 +450,7 @@ static cddp_code_t loop_run(cddp_group_t *group, loop_t *loop,
                           error);
 }
 
-/* Ranks share the plan; rank 0 leaves its losses there. */
+/* Ranks share the plan; rank 0 stores its losses there. */
 static cddp_code_t loop_main(cddp_group_t *group, void *context,
                              cddp_error_t *error)
 {
@@ -476,7 +478,8 @@ static void loop_try(loop_t *plan, int ranks)
                  error.text);
 }
 
-/* 1 rank, 3 ranks, and 2 ranks that go on where 3 have stopped: one curve. */
+/* One rank, and three ranks followed by two ranks that resume: all have nearly
+ * the same losses. */
 Test(api, a_loop_over_all_parts, .timeout = 120)
 {
     char directory[] = "/tmp/cddp-api-XXXXXX";
@@ -500,7 +503,8 @@ Test(api, a_loop_over_all_parts, .timeout = 120)
     for (int s = 0; s < 10; s++) {
         double there = s < 4 ? first.losses[s] : rest.losses[s];
 
-        /* Batch norm's statistics are a rank's own, so not the same bits. */
+        /* Batch norm uses the statistics of a rank's own samples, so bits
+         * differ. */
         cr_expect_float_eq(there, whole.losses[s], 0.3 * whole.losses[0],
                            "step %d: %g, alone %g", s, there, whole.losses[s]);
     }

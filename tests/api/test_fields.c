@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* libcddp through its public headers: a loop over a model with several inputs
- * and losses, on any number of ranks. */
+/* libcddp through its public headers: a training loop over a model with several
+ * inputs and losses, on any number of ranks. */
 #include <criterion/criterion.h>
 #include <hdf5.h>
 #include <math.h>
@@ -103,7 +103,7 @@ static cddp_code_t data_open(cddp_group_t *group, cddp_data_t **out,
     return cddp_data_open(group, &config, out, error);
 }
 
-/* Gradients of this rank's samples, and the sums of both losses. */
+/* Compute the gradients of this rank's samples, and the sums of both losses. */
 static cddp_code_t share_run(loop_t *loop, const cddp_batch_t *batch,
                              const double denominators[2], double sums[2],
                              cddp_error_t *error)
@@ -269,7 +269,7 @@ static cddp_code_t try_wrongs(cddp_group_t *group, void *context,
         cddp_code_t code = cddp_data_open(group, &config, &data, error);
 
         if (wrongs[i].sentence == NULL) {
-            CHECK(code == CDDP_OK); /* 1.0, 2.0, ... are classes */
+            CHECK(code == CDDP_OK); /* 1.0, 2.0, ... are valid classes */
             cddp_data_close(data);
             continue;
         }
@@ -291,12 +291,12 @@ Test(fields, wrong_arguments_are_sentences)
 /* ---- all ranks see the same data ------------------------------------------
  */
 
-/* Each rank its own file, as if on hosts with disks of their own. */
+/* Each rank has its own file, as if on hosts with local disks. */
 typedef struct copies {
     char *paths[2];
     const char *validate;
     cddp_code_t code;     /* expected on all ranks */
-    const char *sentence; /* a part of it */
+    const char *sentence; /* a part of the expected message */
 } copies_t;
 
 static cddp_code_t copies_open(cddp_group_t *group, void *context,
@@ -336,7 +336,8 @@ static void copies_expect(copies_t *copies, const char *validate,
                  error.text);
 }
 
-/* A copy of the file whose values differ from number [from] on. */
+/* Copy the file to [name] and return its path. Number [from] of /size is
+ * changed; -1: none is. */
 static char *copy_make(const char *name, int from)
 {
     char *to =
@@ -381,7 +382,7 @@ Test(fields, ranks_that_see_other_data_are_refused)
     copies_expect(&copies, "full", CDDP_DATA, "rank 1 on ");
     copies_expect(&copies, "none", CDDP_OK, NULL);
     copies_expect(&copies, "some", CDDP_CONFIG, "quick, full or none");
-    /* A rank that cannot open its files tells the others. */
+    /* If a rank cannot open its files, all ranks get its error. */
     free(copies.paths[1]);
     copies.paths[1] = str_dup("/nowhere.h5");
     copies_expect(&copies, NULL, CDDP_DATA, "no shard matches /nowhere.h5");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Comm hooks through the public headers: a program's own, and the built-in
- * ones by their names. */
+/* Comm hooks through the public headers: a hook of the program, and built-in
+ * hooks chosen by name. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 /* ---- an own hook: each rank sends the mean of each bucket ---------------- */
 
 typedef struct means {
-    int *closed; /* the table's context */
+    int *closed; /* the context of the hook's table */
     float *mine, *all;
     int size;
     int64_t step;
@@ -108,7 +108,7 @@ typedef struct plan {
     const cddp_hook_t *const *hooks;
     size_t elems;
     int64_t start;
-    float first[2]; /* rank 0's after the second step: w[0], b[0] */
+    float first[2]; /* w[0] and b[0] of rank 0 after the second step */
 } plan_t;
 
 static cddp_code_t steps_run(cddp_ddp_t *ddp, int rank, cddp_error_t *error)
@@ -221,7 +221,7 @@ static cddp_code_t far_main(cddp_group_t *group, void *context,
                   cddp_ddp_step_set(ddp, wrong[i], error) == CDDP_CONFIG &&
                   strstr(error->text, "from 0 to 2305843009213693951") != NULL;
     code = steps_run(ddp, cddp_group_rank(group), error);
-    /* It went on from 3. */
+    /* Steps are counted from 3 on. */
     if (code == CDDP_OK &&
         (!refused || fabsf(cddp_ddp_grads(ddp)[ROWS * COLUMNS] - 5) > 1e-3f))
         code = cddp_error_set(error, CDDP_DATA, "b is %g",

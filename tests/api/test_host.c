@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * libcddp in a program that is its own master: it has a locale, uses HDF5
- * itself, wants no lines on its terminal, and its storage is slow. fsync and
- * H5Dread are this program's own.
+ * libcddp in a host program with its own settings: the program has a locale,
+ * uses HDF5 itself, wants no output on its terminal, and has slow storage.
+ * This program replaces fsync and H5Dread by its own.
  */
 #include <criterion/criterion.h>
 #include <dlfcn.h>
@@ -26,13 +26,13 @@
 #include "hdf5io/checkpoint_manifest.h"
 #include "lib/german.h"
 
-/* Seconds in one slow call, well beyond the group's timeout: time itself is
- * what is tested. */
+/* Duration of a slow call in seconds, much longer than the group's timeout.
+ * This test depends on real time. */
 #define TIMEOUT 1.0
 #define SLOW 4
 #define ROWS 600
 
-/* global: used by the functions that the libraries call */
+/* global, because functions that libraries call use them */
 static atomic_int slow_syncs, reads, inside_host, inside_library, meetings;
 static char directory[] = "/tmp/cddp-host-XXXXXX";
 
@@ -77,9 +77,9 @@ TestSuite(host, .init = setup, .fini = teardown, .timeout = 120);
 
 typedef struct plan {
     cddp_checkpoint_config_t config;
-    int64_t step; /* 0: read */
+    int64_t step; /* step to write; 0: read the newest checkpoint */
     int found;
-    float data[8]; /* of rank 0 */
+    float data[8]; /* data that rank 0 read */
 } plan_t;
 
 static cddp_code_t checkpoint_main(cddp_group_t *group, void *context,
@@ -163,7 +163,7 @@ Test(host, another_model_is_refused)
 
 /* ---- log ----------------------------------------------------------------- */
 
-/* Where lines of the library arrive. */
+/* Counts the log lines of the library. */
 typedef struct lines {
     int count, warnings;
     char last[512];
@@ -181,7 +181,7 @@ static void take_line(void *context, cddp_level_t level, int rank,
     snprintf(lines->last, sizeof lines->last, "%s: %s", module, text);
 }
 
-/* Make the newest of two checkpoints a damaged one. */
+/* Write two checkpoints and damage the newer one. */
 static void damage(plan_t *plan)
 {
     char *path =
@@ -256,7 +256,7 @@ static cddp_code_t ddp_main(cddp_group_t *group, void *context,
     return CDDP_OK;
 }
 
-/* A manifest with numbers that have a point. */
+/* The text of a manifest that contains numbers with a decimal point. */
 static str_buf_t manifest_print(double sum)
 {
     const hdf5io_votes_t votes = {.size = 1};
@@ -306,7 +306,7 @@ Test(host, a_german_locale_changes_no_number)
 
 /* ---- HDF5 ---------------------------------------------------------------- */
 
-/* Chunks, so that rows are read through HDF5. */
+/* Write a chunked dataset, so that its rows are read through HDF5. */
 static void data_write(const char *path)
 {
     const hsize_t extent[2] = {ROWS, 3}, chunk[2] = {7, 3};
@@ -329,7 +329,7 @@ static void data_write(const char *path)
     H5Fclose(file);
 }
 
-/* What the program does with HDF5 meanwhile, until it is to stop. */
+/* A thread of the program that uses HDF5 until [stop] is set. */
 typedef struct busy {
     atomic_int stop, rounds;
     char *path;

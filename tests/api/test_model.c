@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Models and execs through the public headers: recomputed blocks, bfloat16. */
+/* Models and execs through the public headers: recomputed blocks, bfloat16,
+ * batch norm over all ranks. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -21,7 +22,7 @@ static const char model_text[] =
     "    - linear: {out: 5}\n"
     "loss: cross_entropy\n";
 
-/* What one step of a model gave. */
+/* Results of one step of a model. */
 typedef struct step {
     double loss;
     size_t bytes;
@@ -36,7 +37,7 @@ static void *zeros(size_t count, size_t size)
     return block;
 }
 
-/* One step, the number of samples and places of memory filled in. */
+/* Run one step; [config] gets the number of samples and the memory here. */
 static step_t step_run(const cddp_model_t *model, cddp_exec_config_t config)
 {
     static float input[SAMPLES * PIXELS];
@@ -122,7 +123,7 @@ Test(model, no_backward_of_an_exec_for_evaluation)
     cddp_model_close(model);
 }
 
-/* Does an exec of [model] in bf16 open here? */
+/* Try to open an exec of [model] in bf16 on this CPU. */
 static cddp_code_t bf16_try(const cddp_model_t *model, cddp_error_t *error)
 {
     float number = 0;
@@ -135,8 +136,8 @@ static cddp_code_t bf16_try(const cddp_model_t *model, cddp_error_t *error)
     return code;
 }
 
-/* Rounded numbers give nearly the same; where the CPU has no bfloat16, a
- * sentence says so. */
+/* The loss in bf16 is close to the loss in float32. A CPU without bfloat16 is
+ * reported with a message. */
 Test(model, products_in_bf16, .timeout = 60)
 {
     cddp_model_t *model = model_open();
@@ -158,7 +159,7 @@ Test(model, products_in_bf16, .timeout = 60)
     cddp_model_close(model);
 }
 
-/* oneDNN pretends to be on an older CPU. */
+/* oneDNN is told to behave as on an older CPU. */
 Test(model, bf16_is_refused_where_the_cpu_has_none, .timeout = 60)
 {
     cddp_model_t *model = model_open();
@@ -180,7 +181,7 @@ Test(model, bf16_is_refused_where_the_cpu_has_none, .timeout = 60)
 
 enum { ROWS = 7, FEATURES = 6, ELEMS = 512 };
 
-/* What all ranks together give. */
+/* Results summed over all ranks. */
 typedef struct synced {
     const char *text;
     double loss;
@@ -193,7 +194,7 @@ static cddp_code_t sum_over(void *context, double *sums, size_t count,
     return cddp_allreduce(context, sums, count, CDDP_FLOAT64, CDDP_SUM, error);
 }
 
-/* Rows [first, first + rows). */
+/* Add the results of rows [first, first + rows) to [out]. */
 static cddp_code_t rows_run(cddp_group_t *group, const cddp_model_t *model,
                             int first, int rows, synced_t *out,
                             cddp_error_t *error)
@@ -229,7 +230,7 @@ static cddp_code_t rows_run(cddp_group_t *group, const cddp_model_t *model,
     return CDDP_OK;
 }
 
-/* A rank without samples. */
+/* A rank without samples adds zeros to every sum. */
 static cddp_code_t zeros_add(cddp_group_t *group, const cddp_model_t *model,
                              cddp_error_t *error)
 {
@@ -242,7 +243,7 @@ static cddp_code_t zeros_add(cddp_group_t *group, const cddp_model_t *model,
     return CDDP_OK;
 }
 
-/* The first two ranks have samples; sums go over a group of their own. */
+/* The first two ranks have samples. Sums of batch norm use a sub-group. */
 static cddp_code_t sync_main(cddp_group_t *group, void *context,
                              cddp_error_t *error)
 {

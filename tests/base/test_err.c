@@ -86,7 +86,7 @@ Test(err, a_caller_may_drop_the_sentence)
     cr_assert_eq(err_suffix(NULL, "x"), ERR_OK);
 }
 
-/* Names in sentences may come from files of other users. */
+/* Names in messages may come from files of other users. */
 Test(err, control_characters_are_made_visible)
 {
     err_t err = ERR_INIT;

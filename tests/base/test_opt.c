@@ -306,7 +306,7 @@ Test(opt, times_and_intervals_have_units)
     }
 }
 
-/* Filling from [tree] must fail with a sentence that contains the given text.
+/* Filling from [tree] must fail with a message that contains the given text.
  * Frees [tree]. */
 static void expect_error(tree_t *tree, const char *path, const char *sentence)
 {

@@ -2,8 +2,8 @@
 # SPDX-FileCopyrightText: The cddp authors
 # shellcheck shell=bash
 #
-# What the benchmarks on a slow link share: $work, a scratch directory that goes
-# with the script, and
+# Shared by the benchmarks on a slow link: $work, a scratch directory that is
+# removed when the script ends, and
 #   link_limit RATE        limit the links of devcluster's two nodes by a token
 #                          bucket, until the script ends
 #   metric_mean KEY AFTER  mean of KEY in $work/run/metrics.jsonl over the steps

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * What the probes beside cddp-bench allreduce measure with, so that their
- * numbers mean the same as its own: as many rounds, and of the slowest rank's
- * times the median. For programs of one file, compiled by allreduce-peers.
+ * Measuring functions of the probes beside cddp-bench allreduce. They count
+ * rounds and take medians of the slowest rank's times as it does, so that
+ * results are comparable. For single-file programs that allreduce-peers
+ * compiles.
  */
 #ifndef CDDP_TESTS_BENCH_PROBE_H
 #define CDDP_TESTS_BENCH_PROBE_H
@@ -14,9 +15,10 @@
 
 #define PROBE_ROUNDS_MAX 2000
 #define PROBE_ROUNDS_MIN 15
-#define PROBE_ROUNDS_BYTES ((size_t)512 << 20) /* per size, about */
+/* approximate bytes per size */
+#define PROBE_ROUNDS_BYTES ((size_t)512 << 20)
 
-/* Seconds. */
+/* Time in seconds from an arbitrary start. */
 static double probe_now(void)
 {
     struct timespec time;
@@ -25,8 +27,8 @@ static double probe_now(void)
     return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
 }
 
-/* How often a call of [bytes] is timed; [asked] is what the user wants, 0:
- * nothing. At most PROBE_ROUNDS_MAX. */
+/* How often to time a call of [bytes] bytes; [asked] is the user's wish, 0:
+ * none. At most PROBE_ROUNDS_MAX. */
 static size_t probe_rounds(size_t bytes, size_t asked)
 {
     size_t rounds = PROBE_ROUNDS_BYTES / bytes;
@@ -43,8 +45,8 @@ static int probe_compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The median over the [rounds] of the slowest rank's [times], which are
- * overwritten. All ranks call it. */
+/* The median over [rounds] rounds of the slowest rank's time. All ranks call it
+ * with their own [times], which are overwritten. */
 static double probe_median(double *times, size_t rounds)
 {
     MPI_Allreduce(MPI_IN_PLACE, times, (int)rounds, MPI_DOUBLE, MPI_MAX,
@@ -53,7 +55,8 @@ static double probe_median(double *times, size_t rounds)
     return (times[(rounds - 1) / 2] + times[rounds / 2]) / 2;
 }
 
-/* The size after [bytes], up to [largest]; 0: that was the last. */
+/* The next size to measure after [bytes], at most [largest]; 0: [bytes] was the
+ * last. */
 static size_t probe_next(size_t bytes, size_t largest)
 {
     return bytes >= largest ? 0 : bytes > largest / 4 ? largest : bytes * 4;

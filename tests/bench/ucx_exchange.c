@@ -3,13 +3,14 @@
 /*
  * usage: ucx_exchange wake|busy SMALLEST LARGEST [ROUNDS]  (bytes, 2 MPI ranks)
  *
- * What two ranks on two nodes cannot do without, whoever implements it: each
- * sends the other its buffer and has the other's, by UCX alone, with no sum, no
- * deadline and no thread. "wake": the worker can be slept on, as ours can
- * (UCP_FEATURE_WAKEUP); "busy": it can only be looked at, as Open MPI does.
- * Over TCP the difference is what the kernel does for descriptors within
- * descriptors on every message. Measured as mpi_allreduce.c measures; MPI
- * carries addresses and results only. Prints "bytes,median_us" per size.
+ * The least that any all-reduce of two ranks on two nodes needs: each rank
+ * sends its buffer to the other and receives the other's buffer, with UCX only
+ * and without sum, deadline or thread. "wake": the worker has a descriptor to
+ * sleep on, as ours has (UCP_FEATURE_WAKEUP); "busy": the worker can only be
+ * polled, as in Open MPI. Over TCP the difference is the kernel's work for
+ * nested epoll descriptors on every message. The measurement is that of
+ * mpi_allreduce.c; MPI only transports addresses and results. Prints
+ * "bytes,median_us" per size.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -27,7 +28,7 @@
 typedef struct exchange {
     ucp_worker_h worker;
     ucp_ep_h endpoint;
-    ucp_tag_t tag; /* of the last exchange */
+    ucp_tag_t tag; /* tag of the last exchange */
     int pending;
 } exchange_t;
 
@@ -87,7 +88,8 @@ static void run(exchange_t *exchange, const void *mine, void *theirs,
 
 /* ---- a connection -------------------------------------------------------- */
 
-/* Something could sleep on the worker, and nothing does. */
+/* Make the worker's file descriptor one to sleep on, although nothing sleeps on
+ * it. */
 static void watch(ucp_worker_h worker)
 {
     struct epoll_event event = {.events = EPOLLIN};
@@ -98,8 +100,8 @@ static void watch(ucp_worker_h worker)
          "watch the worker");
 }
 
-/* Errors of the peer are told, which also keeps UCX off shared memory between
- * what are two nodes of one machine. */
+/* Connect with reporting of peer errors. With it UCX also avoids shared memory
+ * between two simulated nodes of one machine. */
 static void connect_to(exchange_t *exchange, int peer)
 {
     static char mine[ADDRESS_MOST], theirs[ADDRESS_MOST];
@@ -193,7 +195,8 @@ int main(int argc, char **argv)
             printf("%zu,%.3f\n", bytes, median * 1e6);
         bytes = probe_next(bytes, largest);
     }
-    MPI_Barrier(MPI_COMM_WORLD); /* UCX's objects go with the process */
+    /* UCX's objects are freed when the process ends */
+    MPI_Barrier(MPI_COMM_WORLD);
     MPI_Finalize();
     return 0;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Tests the selection by environment (recorded from Slurm 22.05), lists of
- * ranks, and solo. test_boot_threads.c tests boot_agree. */
+/* Tests the choice of a boot method by environment (recorded from Slurm 22.05),
+ * lists of ranks, and boot without other ranks. test_boot_threads.c tests
+ * boot_agree. */
 #include <criterion/criterion.h>
 #include <string.h>
 

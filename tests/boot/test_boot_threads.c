@@ -13,7 +13,7 @@
 typedef struct rank {
     boot_t *boot;
     uint64_t hash;
-    bool absent; /* closes its handle at once */
+    bool absent; /* close the handle at once */
     size_t bytes;
     pthread_barrier_t *gate;
     err_code_t code;
@@ -39,8 +39,8 @@ static void run(int size, double timeout, rank_t *ranks, thread_main_t main)
         pthread_join(threads[i], NULL);
 }
 
-/* Exchange in many rounds of different lengths and check each one; 0: all
- * correct. */
+/* Exchange in many rounds of different lengths and check each one. Returns 0 if
+ * all are correct. */
 static int rounds_check(boot_t *boot)
 {
     unsigned char mine[64], all[64 * RANKS_MAX];

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The cddp authors
-# cddp-bench allreduce: ranks as threads, with both backends, and one rank.
+# cddp-bench allreduce with ranks as threads, with both backends, and with one
+# rank.
 set -eu
 header=bytes,ranks,algorithm,min_us,median_us,p99_us,algbw_GBps,busbw_GBps,bound_us
 header+=,bound_by,lanes,slices,segment_bytes
@@ -31,7 +32,7 @@ head -1 bench.$$ | grep -qx 'collective,where,bytes,algorithm,median_us'
 awk -F, 'NR > 1 && (NF != 5 || !($5 > 0)) {print; exit 1}' bench.$$
 grep -q '^allreduce,local,64,shot,' bench.$$
 grep -q '^reduce-scatter,local,4096,ring,' bench.$$
-# What an arena goes by is measured, too.
+# The algorithm for arenas is measured, too.
 for row in allreduce,arena,16384 reduce-scatter,arena,64 gather-ranges,arena,64; do
     grep -q "^$row,node," bench.$$
     grep -q "^$row,flat," bench.$$

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The cddp authors
-# cddp-bench step: rows, scaling, paced rounds, and a record that can be read.
+# cddp-bench step: rows, scaling, paced rounds, and a record that can be read
+# back.
 set -eu
 trap 'rm -f step.$$ step.$$.yaml step.$$.st' EXIT
 cat >step.$$.yaml <<'YAML'

@@ -1,14 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The cddp authors
-# The command line of cddp-data: exit statuses and sentences.
+# The command line of cddp-data: exit statuses and error messages.
 set -u
 data=./cddp-data
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 failed=0
 
-# expect STATUS PATTERN ARGUMENT...: PATTERN is looked for in all that it prints
+# expect STATUS PATTERN ARGUMENT...: PATTERN must be in the output or the
+# errors.
 expect() {
     local status=$1 pattern=$2 out
     shift 2

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The cddp authors
-# The command line of cddp-train and cddp-info: statuses, sentences, --check, a
-# whole small run, and that docs/CONFIG.md is what the option tables say.
+# The command line of cddp-train and cddp-info: exit statuses, messages,
+# --check, a small run, and that docs/CONFIG.md agrees with the option tables.
 set -u
 source=$(cd "${srcdir:-.}" && pwd)
 build=$PWD
@@ -10,7 +10,7 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 failed=0
 
-# expect STATUS PATTERN COMMAND...: PATTERN is looked for in all that it prints
+# expect STATUS PATTERN COMMAND...: PATTERN must be in the output or the errors.
 expect() {
     local status=$1 pattern=$2 out found
     shift 2
@@ -28,7 +28,8 @@ expect 0 'usage: cddp-train' cddp-train --help
 expect 0 '^hdf5 +[0-9]' cddp-train --version
 expect 0 '^features: .*pmix' cddp-info
 expect 64 'unknown option --chekc' cddp-train --chekc
-# What is no file is refused at once, however much it would give.
+# What is not a regular file is refused at once, however much can be read from
+# it.
 CDDP_RUN=/dev/zero expect 78 'run file /dev/zero is a device; expected a YAML' \
     cddp-train --check
 mkfifo fifo.yaml
@@ -40,8 +41,8 @@ expect 64 'exclude each other' cddp-train --fresh --resume auto
 expect 64 'unknown option' cddp-info --nothing
 expect 0 '^1 rank on 1 host' cddp-info --topology
 expect 0 '^  rank 0: [0-9]+ cpus? [0-9]+.*, numa ' cddp-info --topology
-# On a pretended machine whose NUMA node k has CPU k alone, both lists are equal;
-# on one that has 512 CPUs in node 0, node 0 is the only one.
+# On a simulated machine whose NUMA node k has only CPU k, both lists are equal.
+# On one with 512 CPUs in node 0, node 0 is the only node.
 export HWLOC_THISSYSTEM=1
 HWLOC_SYNTHETIC='numa:1024 pu:1' expect 0 \
     '^  rank 0: [0-9]+ cpus? ([-0-9,]+), numa \1$' cddp-info --topology
@@ -54,7 +55,8 @@ expect 78 'CDDP_RUN|nowhere.yaml' cddp-train nowhere.yaml
 
 "$build/cddp-data" make ising -o data/ising --train 300 --valid 100 \
     --shards 2 >/dev/null || exit 1
-# Threads are no processes, whoever started them.
+# Ranks that are threads do not count as processes, whatever started the
+# program.
 cp "$source/examples/ising-mlp.yaml" .
 for io in data.io checkpoint.io; do
     expect 78 "^cddp-train: $io: mpi needs ranks that are processes" \
@@ -75,7 +77,8 @@ for example in ising ising-mlp; do
         cddp-train --check $example.yaml
     expect 0 'memory per rank \(3 ranks\)' \
         cddp-train --check --local 3 $example.yaml
-    # Micro-batches side by side: their partial sums and activations count.
+    # Micro-batches computed in parallel: their partial sums and activations
+    # count.
     expect 0 'memory per rank \(2 ranks, 3 micro-batches side by side\)' \
         cddp-train --check --local 2 --set train.reproducible=true \
         --set train.threads=3 $example.yaml
@@ -84,7 +87,7 @@ for example in ising ising-mlp; do
     expect 0 'comm hook +[0-9.]+ [KM]iB' \
         cddp-train --check --local 2 --set 'ddp.hook={powersgd: {rank: 2}}' \
         $example.yaml
-    # More parameters than this host can hold.
+    # More parameters than the memory of this host.
     expect 71 "^cddp-train: $example.yaml:[0-9]+:[0-9]+: the model has 1.378e\+11 parameters, which with their gradients take 1.0 TiB a rank, but this host has" \
         cddp-train --check --set 'model.layers=[linear: {out: 134217728}, linear: {out: 2}]' $example.yaml
     [ ! -e runs ] || { echo "FAIL: --check wrote something"; failed=1; }
@@ -96,8 +99,8 @@ for example in ising ising-mlp; do
         cddp-train --local 2 --set train.epochs=2 --set run.dir=run-$example \
         $example.yaml
 done
-# A life with other settings names each once; a complete run is not begun again
-# with them, and is as it was.
+# A life with other settings names each changed setting once. A complete run is
+# not started again with other settings, and stays as it was.
 state() { (cd "$1" && find . -type f -exec sha256sum {} + | sort); }
 before=$(state run-ising)
 more=(--set run.dir=run-ising --set train.log_every=7 --set
@@ -118,7 +121,8 @@ for change in 'optimizer.adamw.lr [0-9.e-]+ -> 0.5' 'train.batch [0-9]+ -> 64' \
         failed=1
     }
 done
-# The run directory is that of the run file; in a job it may hold its numbers.
+# The run directory is the one in the run file; in a job its name may contain
+# numbers of the job.
 task=(SLURM_JOB_ID=121 SLURM_ARRAY_JOB_ID=120 SLURM_ARRAY_TASK_ID=3)
 name=(--set run.dir= --set run.name=x)
 expect 0 '^runs/x$' cddp-train --print-rundir "${name[@]}" ising.yaml
@@ -134,13 +138,14 @@ expect 78 'run.dir is "\{array\}", but this is no task of a Slurm array' \
 expect 0 'steps of [0-9]+ samples' \
     cddp-train --check --set run.dir='"{array}"' ising.yaml
 [ ! -e runs ] || { echo "FAIL: a look at a run file wrote something"; failed=1; }
-# Threads that spin in each other's way are told what helps.
+# If threads spin while they have no core, a message says what helps.
 many=(--set train.epochs=1 --set train.threads=$(($(nproc) + 1)))
 expect 0 'expect it to be slower, .*set OMP_WAIT_POLICY=passive' \
     cddp-train "${many[@]}" --set run.dir=run-spin ising-mlp.yaml
 OMP_WAIT_POLICY=passive expect 0 'expect it to be slower$' \
     cddp-train "${many[@]}" --set run.dir=run-passive ising-mlp.yaml
-# On a CPU without bfloat16 `auto` computes in fp32 and says so; bf16 is refused.
+# On a CPU without bfloat16, `auto` computes in fp32 and says so; bf16 is
+# refused.
 ONEDNN_MAX_CPU_ISA=AVX2 expect 0 \
     'precision auto: fp32, as a CPU cannot multiply bfloat16' \
     cddp-train --local 2 --set train.epochs=1 --set train.precision=auto \
@@ -148,7 +153,8 @@ ONEDNN_MAX_CPU_ISA=AVX2 expect 0 \
 ONEDNN_MAX_CPU_ISA=AVX2 expect 69 \
     'train.precision is bf16, but this CPU cannot multiply bfloat16' \
     cddp-train --set train.precision=bf16 --set run.dir=run-bf16 ising.yaml
-# The last bits hang on the instruction set; a resume on another one says so.
+# The last bits depend on the instruction set; a resume with another one says
+# so.
 if "$build/cddp-train" --local 1 --set train.epochs=3 \
     --set run.dir=run-ising-mlp ising-mlp.yaml 2>&1 | grep 'was made with'; then
     echo "FAIL: the same machine is told from itself"
@@ -161,14 +167,14 @@ ONEDNN_MAX_CPU_ISA=SSE41 expect 0 \
 printf 'cddp comm table 1\nallreduce local any any any rind\n' >table
 expect 78 'table, line 2: algorithm "rind" is unknown' \
     cddp-train --set run.dir=run-table --set ddp.comm_table=table ising-mlp.yaml
-# Who reads a command's help by lines gets the last one, too.
+# A reader that reads a command's help line by line gets the last line, too.
 for command in cddp-train cddp-bench cddp-ckpt cddp-data cddp-info; do
     [ -z "$("$build/$command" --help | tail -c 1)" ] || {
         echo "FAIL: $command --help ends within a line"
         failed=1
     }
 done
-# A full disk is told, also when it was full long before the end.
+# A full disk is reported, even if it became full long before the end.
 for command in "cddp-info --config" "cddp-info --topology" "cddp-data --help"; do
     # shellcheck disable=SC2086 # words
     said=$("$build"/$command 2>&1 >/dev/full)
@@ -177,14 +183,15 @@ for command in "cddp-info --config" "cddp-info --topology" "cddp-data --help"; d
         failed=1
     fi
 done
-# A reader that leaves takes its lines with it, not the run.
+# If the reader of the output ends, only its lines are lost; the run goes on.
 "$build/cddp-train" --set run.dir=run-pipe --set train.epochs=3 \
     ising-mlp.yaml 2>/dev/null | true
 grep -q '"status": 0' run-pipe/exit.json || {
     echo "FAIL: the run ended when nobody read its output"
     failed=1
 }
-# So does a full disk under it; a status of failure would have it done again.
+# The run also goes on if the disk of its output is full; with an error status
+# it would be repeated.
 said=$("$build/cddp-train" --set run.dir=run-full --set train.epochs=1 \
     ising-mlp.yaml 2>&1 >/dev/full)
 found=$?
@@ -193,8 +200,8 @@ if [ $found -ne 0 ] || ! grep -q '"status": 0' run-full/exit.json ||
     echo "FAIL: a complete run >/dev/full: expected 0 and why, found $found: $said"
     failed=1
 fi
-# One that has halted (a stopped terminal, a full pipe) does not keep it from
-# ending, with a result or with an error.
+# A reader that does not read (a stopped terminal, a full pipe) does not keep
+# the run from ending, with a result or with an error.
 mkfifo halted
 exec 3<>halted
 dd if=/dev/zero of=halted bs=1M count=1 oflag=nonblock 2>/dev/null

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The cddp authors
-# What `cddp-train --check` says of the plan, and that train.recompute changes
+# The plan that `cddp-train --check` prints, and that train.recompute changes
 # memory, but no bit of a run.
 set -u
 source=$(cd "${srcdir:-.}" && pwd)
@@ -15,7 +15,7 @@ fail() {
     failed=1
 }
 
-# check SETTING...: the plan, into the file plan
+# check SETTING...: write the plan to the file plan
 check() {
     local settings=()
     for setting in "$@"; do
@@ -25,7 +25,7 @@ check() {
         fail "--check $*: $(cat plan)"
 }
 
-# says PATTERN: does the plan say so?
+# says PATTERN: does the plan contain PATTERN?
 says() {
     grep -qE -- "$1" plan || fail "no \"$1\" in: $(cat plan)"
 }
@@ -51,7 +51,7 @@ cd "$scratch" || exit 1
 "$build/cddp-data" make ising -o data/ising --train 96 --valid 32 \
     --shards 2 >/dev/null || exit 1
 cp "$source/examples/ising.yaml" run.yaml
-# Eight blocks with everything that keeps state or draws numbers.
+# Eight blocks with every layer that has state or draws random numbers.
 deep='model={input: [1, 32, 32], layers: [conv: {out: 8, kernel: 3, pad: 1},
 repeat: {times: 8, layers: [{name: c, conv: {out: 8, kernel: 3, pad: 1}},
 batchnorm, relu, {name: drop, dropout: {rate: 0.1}}, {name: sum, add: , from: [entry,
@@ -90,8 +90,8 @@ says "^gelu1 +gelu +[0-9x]+ +0  plain$bf16\$"
 says "^layernorm1 +layernorm +[0-9x]+ +32  plain$bf16\$"
 [ -z "$bf16" ] || says 'bf16: the outputs of 1 layers, forward and backward; of 3 more'
 
-# In bf16, what lies between convolutions takes half of the room, and any number
-# of ranks comes to the same bits.
+# In bf16, tensors between convolutions take half the memory, and any number of
+# ranks gives equal bits.
 residual='model={preset: resnet18, input: [1, 32, 32], classes: 2, width: 16}'
 check "$residual" train.precision=fp32
 full=$(bytes_of 'activations, scratch')

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The cddp authors
-# Every run file in examples/ trains: a few steps on a small data set, with the
-# large networks made narrow. Some also learn, on more data.
+# Every run file in examples/ trains: a few steps on a small data set, with
+# large networks made narrower. Some also learn, on more data.
 set -u
 source=$(cd "${srcdir:-.}" && pwd)
 build=$PWD
@@ -35,9 +35,9 @@ for file in "$source"/examples/*.yaml; do
     fi
 done
 
-# learns NAME DATA EPOCHS EXPRESSION [--set ...]: the run file NAME on the data
-# set in DATA, with EXPRESSION of awk true for the validation loss (loss) and
-# accuracy (right, %).
+# learns NAME DATA EPOCHS EXPRESSION [--set ...]: train the run file NAME on the
+# data set in DATA. EXPRESSION of awk must be true for the validation loss
+# (loss) and accuracy (right, %).
 learns()
 {
     local out
@@ -64,13 +64,13 @@ learns preset-unet3d learn 2 'right > 55'
 "$build/cddp-data" make ising -o learn-ising --train 1500 --valid 400 \
     --shards 1 >/dev/null || exit 1
 learns ising learn-ising 3 'right > 95'
-# The entropy of single bytes is about 3.45 nats here.
+# The entropy of single bytes of this text is about 3.45 nats.
 "$build/cddp-data" make bytes -o learn-bytes --valid 30 --bytes 150000 \
     "$source/docs" "$source/examples" "$source/src/nn" >/dev/null || exit 1
 learns gpt-bytes learn-bytes 2 'loss > 0 && loss < 3.2' \
     --set train.batch=8 --set model.width=64 --set model.depth=2
-# Each of several losses has its own mean over all ranks: as many ranks as one
-# likes print the same.
+# Each of several losses has its own mean over all ranks: any number of ranks
+# prints equal values.
 rows='"(loss|phase_loss|energy_loss|energy_mae)": [0-9.]+'
 for ranks in 1 2; do
     "$build/cddp-train" --local $ranks --set train.epochs=2 \

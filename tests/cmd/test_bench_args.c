@@ -138,7 +138,8 @@ Test(bench_tune, what_is_fastest_is_in_the_table)
     cr_expect_eq(tune_rows(&table, &times, &error), ERR_CONFIG);
 }
 
-/* Shots take the small ones, whatever rows for arenas say. */
+/* Small arrays in arenas use one-shot slots, whatever the rows of the table
+ * say, so sizes that were not measured get no rows. */
 Test(bench_tune, what_was_not_measured_has_no_rows)
 {
     tune_times_t times = {

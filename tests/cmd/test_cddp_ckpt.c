@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* The command line of cddp-ckpt (run from the build folder): what it prints and
- * its exit statuses. */
+/* The command line of cddp-ckpt (run from the build folder): its output and its
+ * exit statuses. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -13,8 +13,8 @@
 #include "base/str.h"
 #include "hdf5io/ckpt_fixture.h"
 
-/* Run ./cddp-ckpt [arguments]; @ stands for [home]. Asserts the status and
- * that each of [texts] (NULL-terminated) is printed. */
+/* Run ./cddp-ckpt [arguments], with each @ replaced by [home]. Assert that it
+ * exits with [status] and prints each of [texts], which end with NULL. */
 static void expect(const char *home, const char *arguments, int status,
                    const char *const *texts)
 {
@@ -95,7 +95,8 @@ Test(cddp_ckpt, list_and_show)
     ckpt_home_remove(home);
 }
 
-/* A save that was killed while it replaced one has left two names of debris. */
+/* A save that was killed while it replaced a checkpoint leaves two temporary
+ * names. One of them is complete. */
 Test(cddp_ckpt, whole_debris_is_a_checkpoint)
 {
     char *home = ckpt_home_make();
@@ -155,7 +156,7 @@ Test(cddp_ckpt, diff)
     char *other = str_printf("%s/other", home);
 
     ckpt_write(home, 2, 10);
-    ckpt_write(other, 3, 10); /* the same bits, cut in another way */
+    ckpt_write(other, 3, 10); /* equal tensors, cut into other shards */
     expect(home, "diff @/step-0000000010 @/other", 0, TEXTS(""));
     ckpt_ranks_free(ckpt_ranks_run(other, 3, 10, body_change, NULL), 3);
     expect(home, "diff @/step-0000000010 @/other/step-0000000010", 1,

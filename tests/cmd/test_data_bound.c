@@ -6,7 +6,8 @@
 
 #include "base/rng.h"
 
-/* Every threshold that could make a difference, counted anew each time. */
+/* The best accuracy over all thresholds that can differ, each counted
+ * separately. */
 static double brute_force(const cmd_bound_item_t *items, int count, int lowest,
                           int highest)
 {

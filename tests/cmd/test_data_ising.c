@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Sampled energies against the exact ones of the finite torus (Kaufman, Phys.
- * Rev. 76, 1232, 1949), magnetisation against Yang's formula. */
+/* Sampled energies compared with the exact ones of the finite torus (Kaufman,
+ * Phys. Rev. 76, 1232, 1949), and magnetisation with Yang's formula. */
 #include "cmd/data_ising.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
 #include <string.h>
 
-/* log of the sum of exponentials of [count] signed terms. */
+/* Logarithm of the sum of [count] terms signs[i] * exp(logs[i]). */
 static double log_sum(const double *logs, const int *signs, int count)
 {
     double most = logs[0], sum = 0;
@@ -61,7 +61,7 @@ static double exact_variance(double temperature)
 
 Test(exact, agrees_with_onsager)
 {
-    /* Known: -1.74556 per spin at T = 2 on the infinite lattice. */
+    /* The known value at T = 2 on the infinite lattice is -1.74556 per spin. */
     cr_assert_float_eq(exact_energy(2.0) / CMD_ISING_SITES, -1.74556, 2e-5);
 }
 
@@ -105,7 +105,8 @@ Test(ising, magnetisation_follows_yang)
         up += cmd_ising_magnet(spins) > 0;
     }
     cr_expect_float_eq(sum / samples, expected, 0.006);
-    /* Both signs come up equally often: five sigma of a fair coin. */
+    /* Both signs are equally frequent, within five standard deviations of a
+     * fair coin. */
     cr_expect(abs(up - samples / 2) < 50, "%d of %d up", up, samples);
 }
 
@@ -116,7 +117,7 @@ Test(ising, energy_and_magnet_of_known_states)
     memset(spins, 1, sizeof spins);
     cr_expect_eq(cmd_ising_energy(spins), -2 * CMD_ISING_SITES);
     cr_expect_eq(cmd_ising_magnet(spins), CMD_ISING_SITES);
-    spins[0] = -1; /* a corner: its bonds wrap around both edges */
+    spins[0] = -1; /* a corner, whose bonds wrap around both edges */
     cr_expect_eq(cmd_ising_energy(spins), -2 * CMD_ISING_SITES + 8);
     for (int i = 0; i < CMD_ISING_SITES; i++)
         spins[i] = (i + i / CMD_ISING_SIDE) % 2 ? 1 : -1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* `cddp-data info` and `verify` on files that are hard to look into: deep,
- * endless, linked, virtual, damaged. */
+/* `cddp-data info` and `verify` on difficult files: deeply nested, huge, with
+ * links, virtual, damaged. */
 #include <criterion/criterion.h>
 #include <hdf5.h>
 #include <stdbool.h>
@@ -38,8 +38,8 @@ static hid_t create(const char *name)
     return files_create(directory, name);
 }
 
-/* A dataset of [rows] int32 in chunks of [chunk] (0: contiguous), into whose
- * first [written] rows 1, 2, ... is written. */
+/* Add a dataset of [rows] int32 in chunks of [chunk] rows (0: contiguous). Its
+ * first [written] rows get the values 1, 2, ... */
 static void add(hid_t at, const char *name, hsize_t rows, hsize_t chunk,
                 hsize_t written)
 {
@@ -69,7 +69,7 @@ static void add(hid_t at, const char *name, hsize_t rows, hsize_t chunk,
     H5Sclose(space);
 }
 
-/* What info says of [name]; to be freed. */
+/* The output of info for the file [name]; to be freed. */
 static char *info(const char *name, err_code_t expected)
 {
     char *path = files_path(directory, name);
@@ -119,7 +119,7 @@ static void verify_bad(const char *name, const char *wanted)
     free(path);
 }
 
-/* 2000 groups in each other took more than a minute. */
+/* This used to take more than a minute for 2000 nested groups. */
 Test(look, deep_groups)
 {
     hid_t file = create("deep.h5"), group = H5Gopen2(file, "/", H5P_DEFAULT);
@@ -158,7 +158,7 @@ Test(look, groups_in_a_circle_and_with_two_names)
     cr_assert_eq(verify_ok("a.h5").datasets, 1);
 }
 
-/* Rows without bytes are not read, however many. */
+/* Rows for which the file has no bytes are not read, whatever their number. */
 Test(look, rows_that_were_never_written)
 {
     hid_t file = create("a.h5");
@@ -208,7 +208,7 @@ Test(look, a_virtual_dataset_without_its_source)
     H5Fclose(file);
     check_info("a.h5", ERR_OK, "virtual");
     cr_assert_eq(verify_ok("a.h5").bytes, 20);
-    /* and one that is its own source */
+    /* A virtual dataset that is its own source is refused. */
     file = create("a.h5");
     H5Pclose(list);
     list = H5Pcreate(H5P_DATASET_CREATE);
@@ -222,7 +222,7 @@ Test(look, a_virtual_dataset_without_its_source)
     H5Sclose(space);
 }
 
-/* Attributes of many values are not read into the place of one. */
+/* An attribute with many values is not read into memory for one value. */
 Test(look, large_attributes)
 {
     hsize_t count = 4000;
@@ -239,7 +239,7 @@ Test(look, large_attributes)
     H5Awrite(attribute, H5T_NATIVE_DOUBLE, many);
     H5Aclose(attribute);
     H5Sclose(space);
-    /* eight floats of one byte: the size of one double */
+    /* eight floats of one byte, as large as one double */
     H5Tset_fields(tiny, 7, 4, 3, 0, 3);
     H5Tset_ebias(tiny, 7);
     H5Tset_size(tiny, 1);
@@ -262,7 +262,7 @@ Test(look, large_attributes)
     free(path);
 }
 
-/* Long work says so, on stderr. */
+/* Long work reports its progress on stderr. */
 Test(look, progress_of_long_work)
 {
     char *path = files_path(directory, "a.h5");

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Names that a file brings are printed by the commands (run from the build
- * folder). None of them may act on the terminal: here they would set its title.
+ * The commands (run from the build folder) print names that a file contains.
+ * No such name may control the terminal: here it would set the terminal's
+ * title.
  */
 #include <criterion/criterion.h>
 #include <hdf5.h>
@@ -19,8 +20,9 @@
 #define NAME "\033]0;owned\a"
 #define SHOWN "\\x1b]0;owned\\x07"
 
-/* Run [command]; asserts the status, that [NAME] is shown in what it prints,
- * and that nothing there is a control character or no UTF-8. */
+/* Run [command]. Assert that it exits with [status], that its output shows NAME
+ * in escaped form, and that the output is valid UTF-8 without control
+ * characters. */
 static void expect(const char *command, int status)
 {
     char output[16384], *shown;

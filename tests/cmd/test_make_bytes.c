@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Texts become streams: which, in which order, and how they are cut. */
+/* Texts become streams: which texts, in which order, and how they are cut. */
 #include "cmd/make_bytes.h"
 
 #include <criterion/criterion.h>
@@ -28,7 +28,7 @@ static void text_write(const char *name, const char *text, size_t bytes)
     free(path);
 }
 
-/* Text [i]: 20 to 59 bytes. */
+/* Write text [i], of 20 to 59 bytes, to [out]; returns its length. */
 static int text_of(int i, char out[80])
 {
     return snprintf(out, 80, "text %d: %.*s\n", i, 10 + i,
@@ -92,7 +92,8 @@ static cmd_bytes_report_t make_ok(const char *out, int shards, int64_t most)
     return report;
 }
 
-/* Append /tokens of scratch/[name] to [tokens], which has [count]. */
+/* Append the /tokens of the file [name] in the scratch folder to [tokens],
+ * which has [count] tokens. Returns the new count. */
 static int tokens_read(const char *name, unsigned char *tokens, int count)
 {
     char *path = str_printf("%s/%s", scratch, name);
@@ -116,7 +117,7 @@ static int tokens_read(const char *name, unsigned char *tokens, int count)
     return count + (int)rows;
 }
 
-/* Is text [i], with its 0, somewhere in the stream? */
+/* Is text [i], with the 0 that ends it, somewhere in the stream? */
 static bool has_text(const unsigned char *tokens, int count, int i)
 {
     char text[80];
@@ -174,7 +175,8 @@ static uint64_t hash_of(const char *name)
     return hash;
 }
 
-/* Neither names, nor repetition, nor what is no text changes the files. */
+/* The files do not depend on the names of the texts, on repeated texts, or on
+ * files that are not text. */
 Test(bytes, only_the_texts_count)
 {
     cmd_bytes_report_t report;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Densities have the spectrum and the web that they are said to have, and the
- * same bits on any number of threads. */
+/* Densities have the spectrum and the cosmic web that the parameters describe,
+ * and equal bits on any number of threads. */
 #include "cmd/make_fields.h"
 
 #include <criterion/criterion.h>
@@ -67,7 +67,8 @@ static void draw(uint64_t number, float *density, uint8_t *web,
                  "%s", err.text);
 }
 
-/* The field of which [density] is the lognormal one, and its transform. */
+/* Fill [waves] with the Fourier transform of the Gaussian field of which
+ * [density] is the lognormal one. */
 static void waves_of(const float *density, double sigma, double complex *waves)
 {
     for (int i = 0; i < CELLS; i++)
@@ -88,8 +89,8 @@ static double square_of(int cell)
     return square;
 }
 
-/* Over many samples, the power of long and of middle waves is, in units of what
- * the parameters say, the same, and the variance is sigma^2. */
+/* Averaged over many samples, the power of long and of middle waves, relative
+ * to the parameters' spectrum, is equal, and the variance is sigma^2. */
 Test(fields, spectra_are_those_of_the_parameters)
 {
     enum { SAMPLES = 40 };
@@ -137,8 +138,9 @@ Test(fields, spectra_are_those_of_the_parameters)
     free(density);
 }
 
-/* The shares of the kinds in a Gaussian field (Doroshkevich, 1970): 8, 42, 42
- * and 8 per cent; matter is dense where it flows in. */
+/* Shares of the four kinds of regions in a Gaussian field (Doroshkevich, 1970):
+ * 8, 42, 42 and 8 per cent. Matter is dense where it flows in from all
+ * directions. */
 Test(fields, the_web_has_the_shares_of_a_gaussian_field)
 {
     static const double shares[CMD_FIELDS_WEBS] = {0.08, 0.42, 0.42, 0.08};

@@ -69,8 +69,8 @@ static uint64_t hash_of(const char *name)
     return hash;
 }
 
-/* HDF5 has time stamps in whole seconds: what is made behind this has another
- * one, if it has any. */
+/* Wait for the next second. HDF5's time stamps, if any, count whole seconds, so
+ * a file made after this has another stamp. */
 static void stamp_differs(void)
 {
     struct timespec next;
@@ -101,7 +101,8 @@ Test(make, same_bytes_on_any_number_of_threads)
     }
 }
 
-/* Read dataset [set] of [file] as [type] into [out]; its rows are returned. */
+/* Read dataset [set] of [file] as [type] into [out]; returns the number of
+ * rows. */
 static int read_set(hid_t file, const char *set, hid_t type, void *out)
 {
     hid_t data = H5Dopen2(file, set, H5P_DEFAULT), space;
@@ -170,7 +171,7 @@ Test(make, valid_shards_hold_samples_and_their_bound)
         for (int k = 0; k < CMD_ISING_SITES; k++)
             cr_assert(all->spins[i][k] == 1 || all->spins[i][k] == -1);
     }
-    /* Brute force over all energies there can be. */
+    /* Try all thresholds among the possible energies. */
     for (int threshold = -2049; threshold <= 2048; threshold++) {
         int right = 0;
 

@@ -208,8 +208,9 @@ static int run_flights(comm_group_t *group)
     for (int i = 0; i < FLIGHTS; i++) {
         data[i] = malloc(counts[i] * sizeof(double));
         fill(data[i], counts[i], COMM_FLOAT64, rank);
-        /* For each work another rank starts late, when the other ranks have
-         * long been waiting: no event of theirs wakes it. */
+        /* For each work another rank starts late, when the others have long
+         * been waiting. Without this delay such an order of starts would be
+         * rare. */
         if ((rank + i) % 4 == 1)
             usleep(1500);
         RANKS_CHECK(comm_allreduce_start(group, data[i], counts[i],
@@ -327,7 +328,7 @@ static int check_range(const void *data, const size_t *cuts, int rank,
 /* Reduce-scatter, then all-gather of ranges. The result is close to the serial
  * sum and equal on all ranks. If the sum is taken in rank order, its bits do
  * not depend on the ranges. The all-gather does not change a rank's own range.
- * */
+ */
 static int run_ranges_once(comm_group_t *group, void *data, size_t count,
                            comm_type_t type, comm_op_t op, int way)
 {

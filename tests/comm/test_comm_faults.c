@@ -291,7 +291,7 @@ Test(comm_faults, killed_rank_is_named_while_it_is_rung_for)
 }
 
 /* On two hosts: of four ranks the culprit owns a slice; of three it owns none.
- * */
+ */
 Test(comm_faults, in_the_node_stage_on_two_hosts)
 {
     fault_case_t fault = dies;
@@ -416,7 +416,7 @@ static int run_suspend(const comm_oob_t *oob, void *argument)
     RANKS_CHECK(oob->rank > 0 || write(go, "", 1) == 1);
     do { /* until rank 0 sees the end of the suspension */
         sum = oob->rank == 0 && suspend_over(child, &end);
-        usleep(2000); /* computes */
+        usleep(2000); /* the rank computes */
         RANKS_OK(comm_allreduce(group, &sum, 1, COMM_FLOAT64, COMM_SUM, &err),
                  err);
     } while (sum < 0.5);

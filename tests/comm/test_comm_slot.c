@@ -118,8 +118,8 @@ Test(comm_slot, a_late_rank_holds_nobody_up)
 /* How rank 1 spends its time between the two works. */
 typedef enum away { AWAY_BUSY, AWAY_STUCK } away_t;
 
-/* Rank 1 does all of the first work, is away for longer than anybody waits for
- * what does not move, and only then starts the second one. */
+/* Rank 1 completes the first work, stays away for longer than the timeout for
+ * works without progress, and only then starts the second work. */
 static int be_away(comm_group_t *group, float *data, away_t how)
 {
     const double end = clock_now() + 4 * TIMEOUT;
@@ -142,7 +142,7 @@ static int be_away(comm_group_t *group, float *data, away_t how)
     return work_end(group, data + MOST, 1, work);
 }
 
-/* Rank 0 has started both and waits for the second one first. */
+/* Rank 0 has started both works and waits for the second one first. */
 static int wait_backwards(comm_group_t *group, float *data, away_t how)
 {
     comm_work_t *works[2];
@@ -182,8 +182,9 @@ static int run_backwards(const comm_oob_t *oob, void *argument)
     return failed;
 }
 
-/* What others have completed is done, whether this rank has looked or not: it
- * waits for rank 1, which is named if it is stuck, and not if it is busy. */
+/* The first work counts as done once the other rank has completed it, even if
+ * this rank has not looked. Rank 0 therefore waits for rank 1, and reports it
+ * if it is stuck, but not if it is busy. */
 Test(comm_slot, who_waits_for_a_later_work_waits_for_the_right_one)
 {
     int results[RANKS_MAX];
@@ -192,5 +193,6 @@ Test(comm_slot, who_waits_for_a_later_work_waits_for_the_right_one)
     cr_assert_eq(ranks_forks(2, 30, run_backwards, &how, results), 0);
     how = AWAY_STUCK;
     (void)ranks_forks(2, 30, run_backwards, &how, results);
-    cr_assert_eq(results[0], 0); /* rank 1 may be killed before it has heard */
+    /* rank 1 may be killed before it has learnt of the fault */
+    cr_assert_eq(results[0], 0);
 }

@@ -20,8 +20,8 @@ TestSuite(comm_span, .init = ranks_transports, .timeout = 120);
 
 /* ---- places -------------------------------------------------------------- */
 
-/* Fill [sees], a matrix of which rank sees the memory of which: ranks of one
- * letter see each other. */
+/* Fill the matrix [sees]: sees[a * size + b] tells whether rank a can access
+ * the memory of rank b. Ranks of one letter can. */
 static void sees_fill(const char *nodes, char *sees)
 {
     size_t size = strlen(nodes);
@@ -67,7 +67,7 @@ Test(comm_span, half_blind_nodes_are_noticed)
 }
 
 /* Two ranks on one core; their host names pretend that they are on two hosts.
- * */
+ */
 static int run_shared_core(const comm_oob_t *oob, void *argument)
 {
     comm_config_t config = {.backend = "ucx", .timeout = 20};
@@ -118,8 +118,8 @@ typedef struct span_round {
     unsigned salt;
 } span_round_t;
 
-/* Draw a round; all ranks draw the same one. Sizes are 1 to MOST bytes, spread
- * evenly over powers of two. */
+/* Draw a round; all ranks draw the same one. Sizes are at most MOST bytes,
+ * spread evenly over powers of two. */
 static span_round_t round_draw(unsigned *seed)
 {
     static const comm_type_t types[] = {COMM_FLOAT32, COMM_FLOAT64, COMM_INT32,
@@ -252,7 +252,7 @@ static int run_span(const comm_oob_t *oob, void *argument)
 }
 
 /* Draw a layout with at least two nodes, one of which has at least two ranks.
- * */
+ */
 static void layout_draw(int size, unsigned *seed, char *nodes)
 {
     int count = 2 + rand_r(seed) % (size < 6 ? size - 1 : 5);

@@ -150,7 +150,7 @@ Test(comm_threads, a_slow_rank_that_reports_is_no_culprit, .timeout = 60)
 }
 
 /* The all-reduce that rank 1 starts; the other ranks start one of one float32.
- * */
+ */
 typedef struct mismatch {
     size_t count;
     comm_type_t type;

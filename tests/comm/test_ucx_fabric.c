@@ -142,7 +142,7 @@ Test(ucx_fabric, without_a_common_network_ucx_chooses)
 /* ---- the filter ---------------------------------------------------------- */
 
 /* Whether [code], run as the kernel runs it, lets a packet from [source] pass.
- * */
+ */
 static bool passes(const struct sock_filter *code, size_t count,
                    uint32_t source)
 {

@@ -324,7 +324,7 @@ static void plan_free(rank_plan_t *plan)
 /* ---- tests --------------------------------------------------------------- */
 
 /* Ranks of one node use no network at all, whatever networks the machine has.
- * */
+ */
 Test(strangers, ranks_of_one_node_listen_to_nobody)
 {
     rank_plan_t plan = {.silent = true};

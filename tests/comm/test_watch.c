@@ -463,7 +463,7 @@ Test(watch, one_note_at_a_time)
 }
 
 /* Ranks that are connected but not neighbours receive good-byes and no beats.
- * */
+ */
 Test(watch, connections_hear_good_byes)
 {
     group_open(64);

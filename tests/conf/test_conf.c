@@ -237,7 +237,7 @@ Test(conf, only_a_file_of_a_sensible_size_is_a_run_file, .timeout = 20)
     unlink(fifo);
 }
 
-/* The sentence contains a key of the run file. */
+/* The message contains a key of the run file. */
 Test(conf, escapes_in_a_key_are_not_shown_raw)
 {
     err_t err = ERR_INIT;

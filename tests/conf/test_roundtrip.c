@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Random trees must survive printing and parsing, and random damage to a run
- * file must give a sentence at worst. All seeds are fixed. */
+/* Random trees must survive printing and parsing. Random damage to a run file
+ * may at worst cause an error message. All seeds are fixed. */
 #include "conf/conf.h"
 
 #include <criterion/criterion.h>

@@ -8,7 +8,8 @@
 
 static ddp_view_t views[VIEWS];
 
-/* [count] views of sizes[i] elements, each at a multiple of 16 elements. */
+/* A layout of [count] views of sizes[i] elements, each beginning at a multiple
+ * of 16 elements. */
 static ddp_layout_t layout_of(const size_t *sizes, int count)
 {
     size_t at = 0;
@@ -27,7 +28,8 @@ static ddp_config_t limits(double first, double cap, double last)
         .first_bucket_mb = first, .bucket_cap_mb = cap, .last_bucket_mb = last};
 }
 
-/* Buckets cover the arena without gap or overlap, and every view once. */
+/* Check that buckets cover the arena without gaps or overlaps, and every view
+ * once. */
 static void check_cover(const ddp_layout_t *layout, const ddp_bucket_t *buckets,
                         int count)
 {
@@ -64,7 +66,7 @@ Test(bucket, first_and_last_keep_their_own_limits)
     int count;
 
     for (int v = 0; v < 20; v++)
-        sizes[v] = 65536; /* a quarter of a MiB */
+        sizes[v] = 65536; /* 1/4 MiB */
     layout = layout_of(sizes, 20);
     count = ddp_bucket_cut(&config, &layout, buckets);
     check_cover(&layout, buckets, count);
@@ -72,7 +74,8 @@ Test(bucket, first_and_last_keep_their_own_limits)
     cr_assert_eq(buckets[count - 1].view_count, 2);
     for (int b = 1; b < count - 1; b++)
         cr_assert_leq(buckets[b].view_count, 4);
-    cr_assert_eq(count, 1 + 5 + 1); /* 17 views between, four to a bucket */
+    /* 17 views in between, at most four per bucket */
+    cr_assert_eq(count, 1 + 5 + 1);
 }
 
 Test(bucket, a_parameter_larger_than_the_limit_is_alone)
@@ -89,8 +92,8 @@ Test(bucket, a_parameter_larger_than_the_limit_is_alone)
     cr_assert_eq(buckets[3].view_count, 1);
 }
 
-/* What is under way when backward ends is small: each bucket is at most twice
- * as large as the one behind it, up to the cap. */
+/* Little is still to be sent when backward ends: a bucket is at most twice as
+ * large as the next one, up to the cap. */
 Test(bucket, sizes_fall_towards_the_end)
 {
     size_t sizes[40];
@@ -100,7 +103,7 @@ Test(bucket, sizes_fall_towards_the_end)
     int count;
 
     for (int v = 0; v < 40; v++)
-        sizes[v] = 65536; /* a quarter of a MiB */
+        sizes[v] = 65536; /* 1/4 MiB */
     layout = layout_of(sizes, 40);
     count = ddp_bucket_cut(&config, &layout, buckets);
     check_cover(&layout, buckets, count);
@@ -112,7 +115,7 @@ Test(bucket, sizes_fall_towards_the_end)
     cr_assert_eq(buckets[1].view_count, 16);
 }
 
-/* A bias that fits behind another layer's weight would make it wait. */
+/* A bias in the bucket of another layer's weight would delay that bucket. */
 Test(bucket, no_layer_is_cut_apart)
 {
     size_t sizes[20];
@@ -122,8 +125,7 @@ Test(bucket, no_layer_is_cut_apart)
     int count;
 
     for (int v = 0; v < 20; v++)
-        sizes[v] =
-            v % 2 == 0 ? 512 : 262144; /* bias, weight: 1 MiB and 2 KiB */
+        sizes[v] = v % 2 == 0 ? 512 : 262144; /* bias: 2 KiB, weight: 1 MiB */
     layout = layout_of(sizes, 20);
     cr_assert_eq(ddp_bucket_cut(&config, &layout, buckets), 11);
     for (int v = 0; v < 20; v++)

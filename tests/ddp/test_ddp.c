@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * The reducer over 1 to 7 ranks that are threads. After a step the arena holds
- * the sums over ranks, with the same bits on all ranks, for any order in which
- * gradients become ready, and if a rank has no samples.
+ * The reducer over 1 to 7 ranks that are threads. After a step the arena has
+ * the sums over ranks, with equal bits on all ranks, for any order in which
+ * gradients become ready, and also if a rank has no samples.
  */
 #include "ddp/ddp.h"
 
@@ -15,14 +15,15 @@
 #include "lib/ranks.h"
 
 #define VIEWS 9
-#define SIZE 30000 /* elements of a view: 117 KiB, so several buckets */
+/* elements of a view: 117 KiB, so that there are several buckets */
+#define SIZE 30000
 #define TAIL 5
 
 typedef struct plan {
-    int skipper;                 /* rank that has no samples, -1: none */
-    int different;               /* rank with another layout, -1: none */
-    bool backwards;              /* odd ranks report views in reverse */
-    float (*sums)[VIEWS * SIZE]; /* [size] results, to compare */
+    int skipper;                 /* rank without samples; -1: none */
+    int different;               /* rank with another layout; -1: none */
+    bool backwards;              /* odd ranks report views in reverse order */
+    float (*sums)[VIEWS * SIZE]; /* results of each rank, to be compared */
 } plan_t;
 
 static ddp_layout_t layout_make(ddp_view_t *views, int odd)
@@ -88,7 +89,7 @@ static int sums_check(ddp_t *ddp, const comm_oob_t *oob, const plan_t *plan,
     for (size_t i = 0; i < SIZE; i++) {
         float expected = 0.0f;
 
-        /* The last three elements of a view are a gap. */
+        /* The last three elements of a view are padding. */
         for (int r = 0; r < oob->size && i < SIZE - 3; r++)
             if (r != plan->skipper)
                 expected += value(r, step, i);
@@ -158,7 +159,7 @@ Test(ddp, a_rank_without_samples_joins_with_zeros)
     reduce_ranks(2, (plan_t){.skipper = 0});
 }
 
-/* Every rank builds the same table but one. */
+/* All ranks but one open the same layout. */
 static int layout_main(const comm_oob_t *oob, void *argument)
 {
     const plan_t *plan = argument;
@@ -215,7 +216,7 @@ Test(ddp, the_initial_state_is_rank_zeros)
     cr_assert_eq(ranks_threads(5, broadcast_main, NULL), 0);
 }
 
-/* One rank's copy has a flipped bit; every rank hears whose. */
+/* One rank's copy has a flipped bit; every rank reports which rank it is. */
 static int drift_main(const comm_oob_t *oob, void *argument)
 {
     const plan_t *plan = argument;
@@ -253,7 +254,8 @@ Test(ddp, the_rank_whose_weights_drifted_is_named)
 
 /* ---- local steps --------------------------------------------------------- */
 
-/* Elements of the gradients that are this rank's own (0 if it is [idle]). */
+/* Number of gradient elements that still have this rank's own values (0 if it
+ * is [idle]). */
 static size_t own_count(ddp_t *ddp, int rank, int step, bool idle)
 {
     size_t count = 0;
@@ -265,7 +267,7 @@ static size_t own_count(ddp_t *ddp, int rank, int step, bool idle)
     return count;
 }
 
-/* In odd steps gradients are not summed, but the tail is. */
+/* In odd steps the tail is summed, but gradients are not. */
 static int local_main(const comm_oob_t *oob, void *argument)
 {
     ddp_config_t config = {

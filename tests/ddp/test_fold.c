@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Leaves that are done in any order, by any number of threads: what comes out
- * are the subtrees of the one fixed tree, with the bits of a plain recursion
- * over it, and with no more slots than were announced nobody waits for ever.
+ * Leaves finished in any order, by any number of threads, give the subtrees of
+ * the one fixed tree, with the bits of a plain recursion over it. With as many
+ * slots as ddp_fold_slots returns, no thread waits for ever.
  */
 #include "ddp/fold.h"
 
@@ -46,7 +46,7 @@ static void bench_open(bench_t *bench, int slots)
                  ERR_OK, "%s", err.text);
 }
 
-/* The tree as comm.h describes it. */
+/* The tree sum as comm.h describes it. */
 static double tree_sum(int64_t a, int64_t b)
 {
     int64_t half = 1;
@@ -58,7 +58,7 @@ static double tree_sum(int64_t a, int64_t b)
     return tree_sum(a, a + half) + tree_sum(a + half, b);
 }
 
-/* Leaves [first, first + held) of [leaves] were done. */
+/* Check the subtrees of the leaves [first, first + held) of [leaves]. */
 static void bench_check(const bench_t *bench, int64_t first, int64_t held,
                         int64_t leaves)
 {
@@ -120,7 +120,7 @@ static void work_do(void *context, int member)
 
     while (ddp_fold_claim(bench->fold, &leaf)) {
         bench->sums[leaf.slot] = leaf_value(leaf.number);
-        /* Out of step, so that leaves overtake each other. */
+        /* Threads take different times, so that leaves finish out of order. */
         for (int i = 0; i < member + (int)(leaf.number % 3); i++)
             sched_yield();
         ddp_fold_done(bench->fold, &leaf);
@@ -151,7 +151,7 @@ Test(fold, threads_do_with_the_announced_slots, .timeout = 60)
     }
 }
 
-/* Member 1 waits for a slot, or comes too late; either way it goes home. */
+/* Member 1 waits for a slot or comes too late; in both cases it returns. */
 static void stop_early(void *context, int member)
 {
     bench_t *bench = context;
@@ -182,7 +182,7 @@ Test(fold, a_stop_sends_home_who_waits, .timeout = 60)
     ddp_fold_close(bench.fold);
 }
 
-/* At most two a level, and one for each leaf under way. */
+/* At most two slots per level, and one for each leaf in progress. */
 Test(fold, slots_grow_with_the_logarithm)
 {
     for (int64_t leaves = 1; leaves <= 130; leaves++)

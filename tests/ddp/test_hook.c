@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * The built-in comm hooks over 1 to 7 ranks that are threads: the same bits on
- * every rank, exact where they promise it, nothing lost over time where they do
- * not, and fewer bytes.
+ * The built-in comm hooks over 1 to 7 ranks that are threads: equal bits on
+ * every rank, exact sums where promised, otherwise no loss over time, and
+ * fewer bytes.
  */
 #include "ddp/hook.h"
 
@@ -17,7 +17,7 @@
 
 /* ---- powersgd ------------------------------------------------------------ */
 
-/* What `--check` prints. [elems] floats of residual, and what is sent. */
+/* Bytes of memory that `--check` prints for this hook. */
 static size_t bytes_of(const char *hook)
 {
     static const ddp_view_t views[] = {
@@ -44,7 +44,7 @@ Test(hook, memory_is_told_beforehand)
     cr_assert_eq(bytes_of("hook: none"), 0);
     cr_assert_eq(bytes_of("hook: bf16"), 6016 * (2 + 4));
     cr_assert_eq(bytes_of("hook: {fp16: {error_feedback: false}}"), 6016 * 2);
-    /* P of 60 x 3 and the bias in the message, Q of 100 x 3, the residual. */
+    /* P (60 x 3) and the bias in the message, Q (100 x 3), and the residual. */
     cr_assert_eq(bytes_of("hook: {powersgd: {rank: 3}}"),
                  4 * (180 + 16 + 300 + 6016));
 }
@@ -103,7 +103,7 @@ Test(hook, powersgd_is_plain_before_its_start)
     hook_run(plain, 3);
     hook_run(plan, 3);
     cr_assert_eq(memcmp(plain->sent[0], plan->sent[0], sizeof *plan->sent), 0);
-    /* The same steps at a later place of the run. */
+    /* The same gradients, but one step later in the run. */
     plan->at = 1;
     hook_run(plan, 3);
     cr_assert_neq(memcmp(plain->sent[0], plan->sent[0], sizeof *plan->sent), 0);
@@ -111,8 +111,8 @@ Test(hook, powersgd_is_plain_before_its_start)
     free(plain);
 }
 
-/* One step: what is left over by rounding lies where the next step's Q looks
- * first, if all that the gradients have in common is their rank. */
+/* Only one step: in the next one Q would align with the rounding errors in the
+ * residual, since these gradients have no other common direction. */
 Test(hook, powersgd_is_exact_for_a_sum_of_its_rank)
 {
     hook_plan_t *plan = hook_plan_make("hook: {powersgd: {start_step: 0}}", 1);
@@ -168,10 +168,11 @@ Test(hook, powersgd_without_memory_keeps_none)
 
 /* ---- fp16, bf16 ---------------------------------------------------------- */
 
-/* Rounding of the sums is all that is lost. */
+/* Only the rounding of the sums is lost. */
 Test(hook, halves_are_near_in_each_step_and_nearer_over_time)
 {
-    const double step[] = {1.0 / 1024, 1.0 / 128}; /* of the largest sums */
+    /* relative to the largest sums */
+    const double step[] = {1.0 / 1024, 1.0 / 128};
 
     for (int h = 0; h < 2; h++)
         for (int ranks = 1; ranks <= HOOK_RANKS; ranks++) {
@@ -212,7 +213,7 @@ static double owed(const hook_plan_t *plan, int ranks, int i)
     return sum;
 }
 
-/* 1e-9 is below half of fp16's smallest number. */
+/* 1e-9 is less than half of the smallest number of fp16. */
 Test(hook, what_is_too_small_for_fp16_arrives_in_time)
 {
     hook_plan_t *plan = hook_plan_make("hook: fp16", 400);
@@ -233,7 +234,7 @@ Test(hook, what_is_too_small_for_fp16_arrives_in_time)
     free(plan);
 }
 
-/* 3e5 in all, five times what fp16 can hold. */
+/* The sum is 3e5, five times the largest number of fp16. */
 Test(hook, what_is_too_large_for_fp16_follows)
 {
     hook_plan_t *plan = hook_plan_make("hook: fp16", 8);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * A comm hook that is written here and chosen by its name; and ranks that
- * descend together with the built-in ones.
+ * A comm hook that this program defines and chooses by name; and gradient
+ * descent with the built-in hooks.
  */
 #include <criterion/criterion.h>
 #include <math.h>
@@ -15,11 +15,12 @@
 
 /* ---- a hook of one's own ------------------------------------------------- */
 
-/* Every rank gives its gradients as a sign and one length for all, the mean of
- * their sizes; no memory. A bucket's message: the length, then the signs. */
+/* A rank sends the signs of its gradients, and one length per bucket, the mean
+ * of their magnitudes; it keeps no residual. A bucket's message is the length,
+ * then the signs. */
 typedef struct signs {
     signed char *mine, *all;
-    size_t room; /* bytes of a message */
+    size_t room; /* bytes of a rank's messages */
     int size;
 } signs_t;
 
@@ -131,13 +132,13 @@ Test(hook_own, an_unknown_one_is_refused_with_those_that_there_are)
 
 /* ---- descending together ------------------------------------------------- */
 
-/* f_r(x) = |x - c_r|^2 / 2 over all elements; the ranks' minimum is the mean of
- * the c_r, wherever a rank's own lies. */
+/* Rank r minimises f_r(x) = |x - c_r|^2 / 2. The minimum of the sum is the mean
+ * of all c_r. */
 typedef struct descent {
     const char *hook;
     double rate;
     int steps;
-    double left[HOOK_RANKS]; /* distance to the minimum */
+    double left[HOOK_RANKS]; /* each rank's distance to the minimum */
 } descent_t;
 
 static void descend(ddp_t *ddp, const comm_oob_t *oob, float *x,
@@ -217,8 +218,8 @@ static double descent_left(const char *hook, double rate, int steps, int ranks)
     return descent.left[0];
 }
 
-/* About 65 at the start. Memory is what brings all of it down: without, only
- * what the first columns hold is seen. */
+/* The distance is about 65 at the start. Only with residuals does all of it
+ * decrease; without, only the components in the first columns are seen. */
 Test(hook_own, ranks_descend_to_the_common_minimum)
 {
     double with = descent_left("hook: {powersgd: {rank: 2, start_step: 0}}",

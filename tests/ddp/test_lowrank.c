@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Thin products against plain float64 loops, and orthonormal vectors. */
+/* Products with few columns compared with plain float64 loops, and orthonormal
+ * vectors. */
 #include "ddp/lowrank.h"
 
 #include <criterion/criterion.h>
@@ -77,7 +78,7 @@ Test(lowrank, vectors_become_orthonormal)
     float v[RANK * COLUMNS];
 
     fill(v, RANK * COLUMNS, 3);
-    /* Almost parallel, and of very different lengths. */
+    /* Almost parallel vectors of very different lengths. */
     for (int i = 0; i < COLUMNS; i++) {
         v[COLUMNS + i] = 1e8f * (v[i] + 1e-3f * v[COLUMNS + i]);
         v[2 * COLUMNS + i] *= 1e-12f;
@@ -105,7 +106,7 @@ Test(lowrank, a_vector_that_says_nothing_new_becomes_zero)
     cr_assert_eq(lowrank_orthonormalize(v, RANK, COLUMNS), 0);
 }
 
-/* A run that diverges must be seen to diverge. */
+/* NaN stays NaN, so that a diverging run is noticed. */
 Test(lowrank, what_is_no_number_stays_so)
 {
     float v[RANK * COLUMNS];

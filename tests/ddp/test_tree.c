@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Leaves of random numbers, dealt to 1 to 9 ranks of 1 to 3 threads: the sums
- * have the bits that one thread alone gets.
+ * Leaves of random numbers on 1 to 9 ranks of 1 to 3 threads: the sums have
+ * the bits that one thread alone gets.
  */
 #include "ddp/tree.h"
 
@@ -20,7 +20,7 @@
 
 typedef struct plan {
     int64_t leaves;
-    int threads; /* of a rank */
+    int threads; /* threads per rank */
     float grads[RANKS][ELEMS];
     double tail[RANKS][TAIL];
 } plan_t;
@@ -42,7 +42,7 @@ static void leaf_fill(int64_t leaf, float *grads, double *tail)
     for (int i = 0; i < ELEMS; i++)
         grads[i] = (float)rng_normal(&rng);
     for (int i = 0; i < TAIL; i++)
-        tail[i] += rng_normal(&rng); /* the tail comes zeroed */
+        tail[i] += rng_normal(&rng); /* the tail is zero at first */
 }
 
 static void leaves_do(void *context, int member)
@@ -96,7 +96,7 @@ static int tree_main(const comm_oob_t *oob, void *argument)
     return 0;
 }
 
-/* [many] on [ranks] ranks has the bits of [one] on one. */
+/* Check that [many] on [ranks] ranks gives the bits of [one] on one rank. */
 static void same(const plan_t *one, plan_t *many, int ranks)
 {
     cr_assert_eq(ranks_threads(ranks, tree_main, many), 0);

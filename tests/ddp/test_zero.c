@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * ZeRO-1 in the reducer: how the arena is cut, for any number of ranks; that a
- * rank's own ranges get the sums that everybody would have, bit for bit; and
- * that what owners store reaches all.
+ * ZeRO-1 in the reducer, for any number of ranks: how the arena is cut; a
+ * rank's own ranges get the sums of a run without shards, bit for bit; and
+ * what owners store reaches all ranks.
  */
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -15,7 +15,8 @@
 
 #define VIEWS 9
 #define SIZE 3001
-#define STRIDE 3008 /* a gap behind every view */
+/* distance of views in elements, with padding after each */
+#define STRIDE 3008
 #define ELEMS ((size_t)VIEWS * STRIDE)
 #define UNIT 256
 #define TAIL 3
@@ -85,8 +86,8 @@ Test(zero, shards_cover_the_arena_once_and_evenly)
 /* ---- a step -------------------------------------------------------------- */
 
 typedef struct shared {
-    int skipper;  /* rank without samples, -1: none */
-    bool reverse; /* odd ranks report views the other way round */
+    int skipper;  /* rank without samples; -1: none */
+    bool reverse; /* odd ranks report views in reverse order */
     const char *backend;
 
 } shared_t;
@@ -122,7 +123,8 @@ static int backward(ddp_t *ddp, const comm_oob_t *oob, const shared_t *shared,
     return 0;
 }
 
-/* What is not mine is spoilt, mine is doubled, and all is handed around. */
+/* Set the other ranks' ranges to -7 and this rank's own ranges to twice the
+ * gradients, then share all ranges. */
 static int share_round(ddp_t *ddp, const ddp_shards_t *shards, int rank,
                        float *params)
 {
@@ -165,7 +167,7 @@ static int steps_run(comm_group_t *group, const comm_oob_t *oob,
             RANKS_CHECK(params[i] == 2 * ddp_grads(plain)[i]);
         RANKS_CHECK(params[SIZE] == 0);
     }
-    /* The gradients' own arena will do, too. */
+    /* The arena of the gradients can be shared as well. */
     for (int b = 0; b < ddp_shards_buckets(shards); b++)
         RANKS_OK(ddp_share(ddp, b, ddp_grads(ddp), &err), err);
     RANKS_OK(ddp_share_wait(ddp, &err), err);

@@ -54,7 +54,7 @@ typedef struct case_map {
 
 /* A dataset. */
 typedef struct case_set {
-    bool numbers; /* does it hold numbers? */
+    bool numbers; /* are its elements numbers? */
     bool reals;   /* floating-point numbers */
     bool named;   /* an enumeration, which HDF5 does not convert */
     case_verdict_t
@@ -66,7 +66,7 @@ typedef struct case_set {
     int ndim;
     hsize_t dims[H5S_MAX_RANK];
     size_t bytes;     /* bytes per element */
-    uint64_t written; /* number of written elements, from the first on */
+    uint64_t written; /* number of elements written, from the first on */
     double fill;
     uint64_t nan_at; /* index of a NaN, UINT64_MAX: none */
     bool mapped;
@@ -131,8 +131,8 @@ typedef struct case_shape {
                 [3]; /* dimensions of one sample, for even and odd datasets */
 } case_shape_t;
 
-/* Write the files of a case to the directory [home]. The lock of HDF5 is
- * held. */
+/* Write the files of a case to the directory [home]. The caller has locked
+ * HDF5. */
 void case_write(case_bytes_t *bytes, const char *home, case_model_t *model);
 
 /* Make the dataset [name] in [group] of file number [file]. [odd] selects the

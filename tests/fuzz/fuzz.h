@@ -4,7 +4,7 @@
  * The fuzz targets. Each target takes any bytes as the content of one kind of
  * file, passes them to the code that reads such files, and checks conditions
  * that hold for every input: the code returns a documented status with a
- * sentence, and accepted input is unchanged after it is printed and read again.
+ * message, and accepted input is unchanged after it is printed and read again.
  * If not, the target ends the process (by abort or a sanitizer's report).
  *
  * `make fuzz` links each target with libFuzzer; tests/fuzz/test_flips runs the
@@ -32,8 +32,8 @@ fuzz_target_t fuzz_manifest;
  * opened, digested and read. */
 fuzz_target_t fuzz_dataset;
 
-/* Abort unless status [rc] is success, or a code in [allowed] (ends with
- * ERR_OK) that [err] repeats with a sentence. */
+/* Abort unless [rc] is success, or a code in [allowed] (a list that ends with
+ * ERR_OK) that [err] has with a message. */
 void fuzz_check(err_code_t rc, const err_t *err, const err_code_t *allowed);
 
 #endif

@@ -3,7 +3,7 @@
 /*
  * Flips 200 bits in every kind of file, one at a time, at places that are the
  * same in every run. No flip may end the process; each gives a documented
- * status and a sentence (tests/fuzz/fuzz.h). Every flip in bytes covered by a
+ * status and a message (tests/fuzz/fuzz.h). Every flip in bytes covered by a
  * hash is detected.
  */
 #include <criterion/criterion.h>

@@ -16,7 +16,7 @@ typedef enum files_layout {
     FILES_LAYOUTS
 } files_layout_t;
 
-/* One dataset; its numbers are value(row, element within the row). */
+/* One dataset; its elements are value(row, element within the row). */
 typedef struct files_column {
     const char *name;
     int ndim; /* dimensions of a row, at most 3 */
@@ -43,8 +43,8 @@ void files_write(const char *path, files_layout_t layout, int64_t first,
 /* Overwrite number [at] of the flat dataset [name] in [path]. */
 void files_poke(const char *path, const char *name, int64_t at, double value);
 
-/* Write [bytes] bytes of [text] to [path]; truncate [path] to [bytes] bytes;
- * size of [path]. */
+/* In turn: write [bytes] bytes of [text] to [path]; truncate [path] to [bytes]
+ * bytes; return the size of [path]. */
 void files_write_text(const char *path, const char *text, size_t bytes);
 void files_truncate(const char *path, int64_t bytes);
 int64_t files_bytes(const char *path);

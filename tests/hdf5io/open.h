@@ -25,8 +25,8 @@ typedef struct open_setup {
     hdf5io_dataset_config_t config;
 } open_setup_t;
 
-/* Inputs from /spins and classes from /phase, in all files that match
- * directory/pattern. */
+/* A setup with inputs from /spins and classes from /phase, in all files that
+ * match directory/pattern. */
 void open_setup(open_setup_t *setup, const char *directory,
                 const char *pattern);
 void open_setup_free(open_setup_t *setup);
@@ -35,7 +35,8 @@ void open_setup_free(open_setup_t *setup);
 void open_begin(char **directory, open_setup_t *setup, const char *pattern);
 void open_end(char *directory, open_setup_t *setup);
 
-/* The same as a fixture of Criterion: a directory and a setup for "*.h5". */
+/* The directory and the setup that the Criterion fixture below makes, for the
+ * pattern "*.h5". */
 extern char *open_directory;
 extern open_setup_t open_all;
 void open_start(void);
@@ -46,19 +47,20 @@ void open_stop(void);
 void open_write(const char *directory, const char *name, files_layout_t layout,
                 int64_t first, int64_t rows);
 
-/* Open the dataset; on failure fail the test with the sentence. */
+/* Open the dataset; if that fails, the test fails with the message. */
 hdf5io_dataset_t *open_dataset(const open_setup_t *setup);
 
-/* Opening must fail with [code] and a sentence that contains all texts. */
+/* Opening must fail with [code] and a message that contains all of [texts]. */
 void open_refused(const open_setup_t *setup, err_code_t code,
                   const char *const *texts);
 #define OPEN_REFUSED(setup, code, ...) \
     open_refused((setup), (code), (const char *const[]){__VA_ARGS__, NULL})
 
-/* Read [count] samples; returns how many numbers differ from those written. */
+/* Read [count] samples; returns the number of values that differ from those
+ * written. */
 int open_wrong_samples(hdf5io_dataset_t *dataset, const int64_t *index,
                        int64_t count);
-/* open_wrong_samples for all samples in order, backwards, in leaps, and
+/* open_wrong_samples for all samples in order, backwards, with jumps, and
  * twice. */
 int open_wrong_orders(hdf5io_dataset_t *dataset, int64_t samples);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* For every run of elements of small tensors, its boxes hold exactly its
- * elements, in order. */
+/* For every range of elements of small tensors, the boxes of the range contain
+ * exactly its elements, in order. */
 #include <criterion/criterion.h>
 
 #include "hdf5io/checkpoint_box.h"
 
-/* Walk the box in C order; element k must be flat element at + k. */
+/* Visit the box in C order; element k must be flat element at + k. */
 static void box_expect(const hdf5io_manifest_tensor_t *t,
                        const hdf5io_box_t *box, int64_t at)
 {

@@ -52,7 +52,7 @@ static const char *const files[] = {"shard-0.h5", "shard-1.h5", "shard-2.h5",
                                     "checkpoint.h5", "MANIFEST.json"};
 #define FILES (int)(sizeof files / sizeof *files)
 
-/* Read with 2 ranks; all must fail with ERR_DATA and a sentence that contains
+/* Read with 2 ranks; all must fail with ERR_DATA and a message that contains
  * [file]. */
 static void expect_damaged(const char *home, const char *path, const char *file)
 {

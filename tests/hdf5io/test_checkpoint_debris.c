@@ -180,8 +180,8 @@ Test(checkpoint_debris, what_cannot_be_read_is_not_passed_over)
     ckpt_home_remove(home);
 }
 
-/* Intact debris of an abandoned line of the run would be the newest checkpoint
- * at the next start. */
+/* Complete debris of steps after the point of return would be the newest
+ * checkpoint at the next start. */
 Test(checkpoint_debris, going_back_supersedes_debris_too)
 {
     char *home = ckpt_home_make();

@@ -216,7 +216,7 @@ Test(checkpoint_fault, a_crash_while_retiring_leaves_the_newest)
     }
 }
 
-/* A directory that cannot be created gives a sentence, too. */
+/* If the directory cannot be created, there is an error message. */
 Test(checkpoint_fault, a_directory_that_cannot_be_made_fails_all)
 {
     ckpt_rank_t *ranks =

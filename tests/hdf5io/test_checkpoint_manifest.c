@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Manifests with a correct hash but wrong content are refused with a sentence;
+/* Manifests with a correct hash but wrong content are refused with a message;
  * and no text crashes the parser. */
 #include <criterion/criterion.h>
 #include <float.h>

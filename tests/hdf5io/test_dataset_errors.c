@@ -300,7 +300,7 @@ Test(dataset_errors, targets_of_another_size)
     OPEN_REFUSED(&setup, ERR_DATA, "but the model gives 3 values");
 }
 
-/* The sentence starts with the option that needs the data and its place in the
+/* The message starts with the option that needs the data and its place in the
  * run file. */
 Test(dataset_errors, what_does_not_fit_is_told_with_its_place)
 {
@@ -383,7 +383,7 @@ static double bad_label(int64_t row, int64_t element)
     return row == 17 ? 2.5 : row == 23 ? -1 : row == 29 ? NAN : 1;
 }
 
-/* Reading [row] of the bad labels must fail with a sentence that contains
+/* Reading [row] of the bad labels must fail with a message that contains
  * [text]. */
 static void check_label(hdf5io_dataset_t *dataset, int64_t row,
                         const char *text)

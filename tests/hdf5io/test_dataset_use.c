@@ -72,7 +72,8 @@ static void shards_write(files_layout_t layout, int count)
     }
 }
 
-/* Read samples in leaps through all shards; returns how many are wrong. */
+/* Read samples with jumps through all shards; returns the number of wrong
+ * values. */
 static int wrong_samples(hdf5io_dataset_t *dataset, int64_t first)
 {
     const int64_t samples = hdf5io_dataset_samples(dataset);

@@ -267,7 +267,8 @@ Test(links, a_pipe_in_place_of_the_target_is_refused, .timeout = 30)
     link_both("master.h5", "parts/data.h5", true);
     CHECK_REFUSED(ERR_DATA, "is an external link to parts/data.h5:/spins", path,
                   "is not a file");
-    /* also not while names are listed for a sentence, or behind a link */
+    /* a pipe is also not opened while names are listed for a message, or behind
+     * a link */
     file = create("master.h5");
     H5Lcreate_external("parts/data.h5", "/", file, "other", H5P_DEFAULT,
                        H5P_DEFAULT);

@@ -192,7 +192,8 @@ static double bad_label(int64_t row, int64_t element)
     return row == 70 ? 99 : open_phase(row, element);
 }
 
-/* In file order row 70 belongs to step 4; batches 0 to 3 come first. */
+/* In file order row 70 belongs to step 4. The reader gets batches 0 to 3 first,
+ * then the error. */
 Test(loader, an_error_surfaces_in_its_place_and_stays)
 {
     const files_column_t columns[] = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Headers that claim more than is stored: HDF5 creates such files, and does not
- * check them before it reads. */
+/* Headers that describe more data than is stored: HDF5 creates such files, and
+ * does not check them before it reads. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -367,9 +367,9 @@ Test(virtual, a_circle_is_found)
     CHECK_REFUSED("which leads back to itself");
 }
 
-/* Write /spins in unlimited blocks of [rows] rows, one source per block:
- * sources have printf names (or there is one unlimited source, if [source_max]
- * is unlimited). /phase likewise. */
+/* Write /spins and /phase as virtual datasets with an unlimited mapping in
+ * blocks of [rows] rows. Each block has its own source, with a printf name; or,
+ * if [source_max] is unlimited, there is one unlimited source. */
 static void write_endless(hid_t file, hsize_t rows, bool printf_names,
                           const char *source, const char *const *names)
 {

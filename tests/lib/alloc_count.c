@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Replaces the allocator's entry points by ones that count and call glibc's own
- * (the manual's "Replacing malloc"); all libraries of the process go through
- * them.
+ * Replaces the functions of the allocator by ones that count and then call
+ * glibc's (see "Replacing malloc" in its manual). All libraries of the process
+ * call these.
  */
 #include "lib/alloc_count.h"
 
@@ -24,7 +24,7 @@
 
 static _Thread_local long counted;
 static _Thread_local long counted_onednn;
-static _Thread_local bool inside; /* dladdr may allocate itself */
+static _Thread_local bool inside; /* dladdr may itself allocate */
 
 long alloc_count(void)
 {
@@ -50,8 +50,8 @@ void *__libc_calloc(size_t items, size_t bytes);
 void *__libc_realloc(void *block, size_t bytes);
 void *__libc_memalign(size_t align, size_t bytes);
 
-/* oneDNN is C++, so its allocations come from operator new in libstdc++, which
- * nobody else in our programs uses. */
+/* oneDNN is written in C++: its allocations come from operator new in
+ * libstdc++, which no other part of our programs uses. */
 static void count(const void *caller)
 {
     Dl_info info;

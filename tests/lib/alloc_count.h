@@ -9,12 +9,12 @@
 
 #include <stdbool.h>
 
-/* False in builds with sanitizers, which bring their own malloc. */
+/* False in builds with sanitizers, which replace malloc themselves. */
 bool alloc_count_works(void);
 
-/* Allocations by the calling thread so far, those inside oneDNN apart: its
- * execute call builds a small argument map on the heap each time, which no
- * caller can avoid (2.6 and 3.x; a few dozen bytes, recycled by malloc). */
+/* Number of allocations by the calling thread so far, without those inside
+ * oneDNN: each call of its execute builds a small map of arguments, which no
+ * caller can avoid (2.6 and 3.x; a few dozen bytes, which malloc reuses). */
 long alloc_count(void);
 long alloc_count_onednn(void);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* A locale in which 1/2 is "0,5": the machine's own, or one that is made for
- * the test, which then is skipped where that cannot be. */
+/* A locale in which 1/2 is written "0,5": that of the machine, or one made for
+ * the test. The test is skipped if neither is possible. */
 #ifndef CDDP_TESTS_GERMAN_H
 #define CDDP_TESTS_GERMAN_H
 
@@ -13,8 +13,8 @@
 
 #define GERMAN "de_DE.UTF-8"
 
-/* From here on this process is in it. [directory] is the test's, and takes what
- * has to be made. */
+/* Switch this process to that locale. A locale that has to be made is stored in
+ * [directory], a directory of the test. */
 static inline void german_begin(const char *directory)
 {
     char command[512], half[16];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* A reader that has halted, as a stopped terminal or a pager does. */
+/* A reader that has stopped reading, like a stopped terminal or a pager. */
 #ifndef CDDP_TESTS_LIB_HALTED_H
 #define CDDP_TESTS_LIB_HALTED_H
 
@@ -8,7 +8,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-/* A pipe that is full: a write to ends[1] blocks until ends[0] is read. */
+/* Open a full pipe: a write to ends[1] blocks until ends[0] is read. */
 static inline void halted_open(int ends[2])
 {
     static const char page[4096];

@@ -1,4 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Included ahead of every test when configure found no Criterion. */
+/* Included before every test if configure found no Criterion. */
 #error make check needs Criterion: install libcriterion-dev (Debian, Ubuntu) or criterion (Spack) and run configure again

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Ranks as threads: a shared table and a barrier. Ranks as processes: one
- * socket pair each to the parent, which serves the exchange: it reads one
- * message of every rank (a length, then bytes), and sends all of them back.
+ * Ranks as threads exchange through a shared table and a barrier. Ranks as
+ * processes each have a socket pair to the parent, which serves the exchange:
+ * it reads one message of every rank (a length, then bytes) and sends all of
+ * them to each rank.
  */
 #include "lib/ranks.h"
 
@@ -32,7 +33,7 @@ typedef struct ranks_team {
     pthread_cond_t changed;
     int count, arrived, gone;
     unsigned round;
-    char *all; /* of this round */
+    char *all; /* contributions of all ranks to this round */
 } ranks_team_t;
 
 typedef struct ranks_seat {
@@ -43,7 +44,8 @@ typedef struct ranks_seat {
     pthread_t thread;
 } ranks_seat_t;
 
-/* Wait for the others of [round]; false: one has returned without coming. */
+/* Wait for the other ranks of [round]. Returns false if one has returned
+ * without joining. */
 static bool team_meet(ranks_team_t *team, unsigned round)
 {
     if (++team->arrived == team->count) {
@@ -72,7 +74,8 @@ static err_code_t team_exchange(void *context, const void *mine, size_t bytes,
         code = err_set(err, ERR_PEER, "a rank left before the exchange");
     else
         memcpy(all, team->all, (size_t)team->count * bytes);
-    /* Second meeting: nobody begins the next round before all have read. */
+    /* Second meeting: no rank begins the next round before all have read this
+     * one. */
     if (code == ERR_OK && !team_meet(team, team->round))
         code = err_set(err, ERR_PEER, "a rank left during the exchange");
     if (team->arrived == 0) {
@@ -111,7 +114,7 @@ int ranks_threads(int count, ranks_main_t main, void *argument)
         seats[rank] = (ranks_seat_t){
             .team = &team, .main = main, .argument = argument, .rank = rank};
         if (pthread_create(&seats[rank].thread, NULL, seat_run, &seats[rank]))
-            abort(); /* a test that cannot start its ranks proves nothing */
+            abort(); /* a test whose ranks cannot start must fail */
     }
     for (int rank = 0; rank < count; rank++) {
         pthread_join(seats[rank].thread, NULL);
@@ -127,12 +130,14 @@ int ranks_threads(int count, ranks_main_t main, void *argument)
 
 typedef struct ranks_child {
     pid_t pid;
-    int socket; /* parent's end, -1 once the child is gone */
-    char *mine; /* its part of the exchange that is being collected */
+    int socket; /* the parent's end; -1 once the child has ended */
+    /* the child's part of the current exchange; NULL: not received */
+    char *mine;
     size_t bytes;
 } ranks_child_t;
 
-#define RANKS_ABSENT UINT64_MAX /* instead of a length: the exchange failed */
+/* sent in place of a length: the exchange failed */
+#define RANKS_ABSENT UINT64_MAX
 
 static bool socket_move(int fd, void *data, size_t bytes, bool out)
 {
@@ -177,7 +182,8 @@ static void child_run(const comm_oob_t *oob, ranks_main_t main, void *argument)
     int result = main(oob, argument);
 
     fflush(NULL);
-    _exit(result); /* the test framework's exit handlers are the parent's */
+    /* not exit: the test framework's exit handlers belong to the parent */
+    _exit(result);
 }
 
 static void child_start(ranks_child_t *children, int rank, int count,
@@ -214,7 +220,8 @@ static double now(void)
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-/* Read one part from [child]; at its end reap it and note how it ended. */
+/* Read one part from [child]. If the child has ended instead, reap it and store
+ * how it ended in *result. */
 static void child_serve(ranks_child_t *child, int *result)
 {
     uint64_t length;
@@ -233,7 +240,8 @@ static void child_serve(ranks_child_t *child, int *result)
     child->socket = -1;
 }
 
-/* Answer the exchange if every rank has given its part, or one is gone. */
+/* Answer the exchange if every rank has sent its part, or if a rank has ended.
+ */
 static void children_answer(ranks_child_t *children, int count)
 {
     int given = 0, gone = 0;
@@ -261,7 +269,7 @@ static void children_answer(ranks_child_t *children, int count)
     }
 }
 
-/* Is every rank that is left stopped (SIGSTOP)? Then nothing will come. */
+/* Are all remaining ranks stopped (SIGSTOP), so that no message will come? */
 static bool children_stopped(const ranks_child_t *children, int count)
 {
     for (int i = 0; i < count; i++) {
@@ -277,7 +285,8 @@ static bool children_stopped(const ranks_child_t *children, int count)
     return true;
 }
 
-/* Serve until all are gone (true) or the instant has passed. */
+/* Serve until all children have ended (returns true), until time [instant], or
+ * until all that remain are stopped. */
 static bool children_serve(ranks_child_t *children, int count, double instant,
                            int *results)
 {

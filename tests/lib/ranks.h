@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * ranks: run N ranks inside a test, without Slurm: as threads of the test's
- * process, or as forked processes that exchange over socket pairs. A rank is a
- * function that gets its out-of-band exchange and answers 0 for success. Test
- * assertions belong to the main thread: ranks use RANKS_CHECK.
+ * ranks: runs N ranks inside a test without Slurm, as threads of the test's
+ * process or as forked processes that exchange over socket pairs. A rank is a
+ * function that gets its out-of-band exchange and returns 0 for success.
+ * Criterion's assertions work in the main thread only: ranks use RANKS_CHECK.
  */
 #ifndef CDDP_TESTS_LIB_RANKS_H
 #define CDDP_TESTS_LIB_RANKS_H
@@ -15,13 +15,14 @@
 
 #define RANKS_MAX 64
 
-/* What ranks_forks finds: the exit code, 128 + signal, or RANKS_KILLED when
- * the rank had not ended by the deadline. */
+/* Result of a rank in ranks_forks: its exit code, 128 + signal, or RANKS_KILLED
+ * if it had not ended by the deadline. */
 #define RANKS_KILLED 1000
 
 typedef int (*ranks_main_t)(const comm_oob_t *oob, void *argument);
 
-/* Fail the rank (return 1) with place and condition unless [condition]. */
+/* Unless [condition] is true, print place and condition and return 1 from the
+ * rank. */
 #define RANKS_CHECK(condition)                                         \
     do {                                                               \
         if (!(condition)) {                                            \
@@ -31,7 +32,7 @@ typedef int (*ranks_main_t)(const comm_oob_t *oob, void *argument);
         }                                                              \
     } while (0)
 
-/* The same for an err_code_t; prints the sentence that [err] holds. */
+/* Like RANKS_CHECK for an err_code_t; prints the message in [err]. */
 #define RANKS_OK(code, err)                                           \
     do {                                                              \
         if ((code) != ERR_OK) {                                       \
@@ -41,17 +42,18 @@ typedef int (*ranks_main_t)(const comm_oob_t *oob, void *argument);
         }                                                             \
     } while (0)
 
-/* From here on UCX takes transports that exist on every machine, unless the
+/* From here on UCX uses transports that exist on every machine, unless the
  * environment names others. */
 void ranks_transports(void);
 
-/* Run [main] as [count] threads of this process; the number of ranks that did
- * not return 0. */
+/* Run [main] in [count] threads of this process. Returns the number of ranks
+ * that did not return 0. */
 int ranks_threads(int count, ranks_main_t main, void *argument);
 
-/* Run [main] in [count] forked processes; whoever is left after [seconds], or
- * when all that are left have stopped themselves, is killed. results[rank] as
- * above. Returns the number of nonzero results. */
+/* Run [main] in [count] forked processes. Ranks that have not ended after
+ * [seconds] are killed, and so are the remaining ranks if all of them have
+ * stopped themselves. results[rank] is described above. Returns the number of
+ * nonzero results. */
 int ranks_forks(int count, double seconds, ranks_main_t main, void *argument,
                 int *results);
 

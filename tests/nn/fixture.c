@@ -37,9 +37,9 @@ const char *const fixture_cnn =
     "    - linear: {out: 3}\n"
     "loss: cross_entropy\n";
 
-/* Every way in which layers are connected: two repeats of a residual block, a
- * tensor with four readers, one layer that reads a tensor twice, several inputs
- * and weights that three layers share. */
+/* All ways to connect layers: two repeats of a residual block, a tensor with
+ * four readers, a layer that reads a tensor twice, several inputs, and weights
+ * that three layers share. */
 const char *const fixture_graph_model =
     "model:\n"
     "  input: [2, 6, 6]\n"
@@ -68,7 +68,7 @@ const char *const fixture_graph_model =
     "    - linear: {out: 3}\n"
     "loss: cross_entropy\n";
 
-/* Activations and norms, each in two settings where it has any. */
+/* Activations and norms; those with options appear in two settings. */
 const char *const fixture_smooth =
     "model:\n"
     "  input: [2, 6, 5]\n"
@@ -98,7 +98,7 @@ const char *const fixture_smooth =
     "    - linear: {out: 3}\n"
     "loss: cross_entropy\n";
 
-/* Tokens: an embedding whose weight the last layer shares. */
+/* A model of tokens: the last layer shares the weight of the embedding. */
 const char *const fixture_tokens =
     "model:\n"
     "  input: [6]\n"
@@ -186,7 +186,8 @@ static void make_target(const nn_target_info_t *target, rng_t *rng, int64_t n,
             ((float *)out)[i] = (float)rng_normal(rng);
 }
 
-/* Every sample has its own numbers, whatever batch it is in. */
+/* Fill the batch. The numbers of a sample depend only on its index in the data
+ * set, not on the batch. */
 static void make_batch(fixture_t *f, int64_t from, int64_t batch)
 {
     const nn_graph_t *graph = f->graph;

@@ -25,7 +25,7 @@ uint64_t preset_mix(uint64_t z)
     return z ^ (z >> 31);
 }
 
-/* In [-1, 1), exact in float32. */
+/* Number [i] of the sequence with [key]: in [-1, 1), exact in float32. */
 static float number(uint64_t key, uint64_t i)
 {
     return (float)((double)(preset_mix(key + i) >> 40) / 0x1p23 - 1);
@@ -51,8 +51,8 @@ void preset_weights(const nn_graph_t *graph, float *params)
     }
 }
 
-/* [count] numbers of batch [step], keyed by [name]: whole ones from 0 to below
- * - 1, or real ones. */
+/* Fill [out] with the [count] real numbers of batch [step], from the sequence
+ * called [name]. */
 static void reals_make(const char *name, int64_t step, int64_t count,
                        float *out)
 {

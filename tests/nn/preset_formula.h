@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /* Weights and samples by the formula of tests/python/make_preset_reference.py,
- * for the tests that read its numbers. */
+ * for tests that compare with its results. */
 #ifndef CDDP_TESTS_NN_PRESET_FORMULA_H
 #define CDDP_TESTS_NN_PRESET_FORMULA_H
 
@@ -10,20 +10,23 @@
 #include "nn/fixture.h"
 
 #define PRESET_STEPS 20
-/* Relative; PyTorch's own float32 may be further away, by what is recorded. */
+/* Relative tolerance. If the recorded error of PyTorch's own float32 is larger
+ * than this, PRESET_NOISE times that error is allowed. */
 #define PRESET_TOLERANCE 1e-5
 #define PRESET_NOISE 4.0
 
-/* Random bits: of number [z]; the first number of what is called [name]. */
+/* preset_mix: random bits from the number [z]. preset_key: the number at which
+ * the sequence called [name] begins. */
 uint64_t preset_mix(uint64_t z);
 uint64_t preset_key(const char *name);
 
 void preset_weights(const nn_graph_t *graph, float *params);
 
-/* Samples and targets of step [step] into the fixture's batch. */
+/* Fill the fixture's batch with the samples and targets of step [step]. */
 void preset_batch(const fixture_t *f, int64_t samples, int64_t step);
 
-/* tests/data/[name]; a failed one fails the test. The caller frees it. */
+/* Load tests/data/[name]; the test fails if that fails. The caller frees the
+ * result. */
 json_t *preset_load(const char *name);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* The counted cost of a plan, against counts by hand. */
+/* The estimated cost of a plan, compared with counts by hand. */
 #include <criterion/criterion.h>
 #include <math.h>
 
@@ -31,13 +31,13 @@ static nn_cost_t cost_of(bool training, double flops_s, double bytes_s)
 
 Test(cost, flops)
 {
-    /* products, and 3 for each logit of the loss */
+    /* operations of the products, and 3 per logit for the loss */
     const double linear1 = 2 * 5 * 7 * 9, linear2 = 2 * 5 * 9 * 4;
     const double loss = 3 * 5 * 4;
     nn_cost_t cost = cost_of(true, 1, HUGE_RATE);
 
     cr_expect_eq(cost.forward_flops, linear1 + linear2 + loss);
-    /* nobody wants the gradient of the input */
+    /* the gradient of the model's input is not computed */
     cr_expect_eq(cost.backward_flops, linear1 + 2 * linear2 + loss);
     cr_expect_eq(cost.seconds, cost.forward_flops + cost.backward_flops);
     cr_expect_eq(cost.compute_seconds, cost.seconds);

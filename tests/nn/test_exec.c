@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Whole graphs: what a backward does to gradients that are there, the order of
- * grad_ready, moments, dropout, outputs, and what is wrong in a batch. (Whether
- * gradients are right: test_exec_grad.c.) */
+/* Whole graphs: how backward treats existing gradients, the order of
+ * grad_ready, moments, dropout, outputs, and errors in a batch.
+ * test_exec_grad.c checks that gradients are right. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <string.h>
@@ -65,7 +65,7 @@ static err_code_t record_ready(void *context, int index, err_t *err)
     const nn_param_t *p = nn_graph_param(order->graph, index);
 
     cr_expect_eq(index, order->next);
-    /* Final: it is written. */
+    /* The gradient is final: it has been written. */
     cr_expect_gt(fixture_largest(order->grads + p->offset, p->count), 0,
                  "%s has no gradient", p->name);
     order->next++;
@@ -105,8 +105,8 @@ Test(exec, gradients_are_ready_in_order_of_the_arena)
     check_order(fixture_graph_model);
 }
 
-/* One layer three times in a row is the same as the layer three times with
- * equal weights, and its gradient is the sum of theirs. */
+/* A layer used three times in a row computes what three layers with equal
+ * weights compute; its gradient is the sum of their gradients. */
 Test(exec, gradients_of_shared_weights_are_added)
 {
     nn_graph_t *shared =
@@ -136,7 +136,7 @@ Test(exec, gradients_of_shared_weights_are_added)
 
         cr_expect_float_eq((double)f.bind.grads[i], (double)sum, 1e-5);
     }
-    /* Once more on top. */
+    /* A second backward adds the same gradients again. */
     fixture_forward(&f);
     fixture_backward(&f, 1, true);
     for (size_t i = 0; i < elems; i++)
@@ -151,8 +151,8 @@ Test(exec, gradients_of_shared_weights_are_added)
     nn_graph_close(apart);
 }
 
-/* The head writes the gradient of the shared table, the embedding adds to it;
- * a second backward adds all once more. */
+/* The output layer writes the gradient of the shared table, and the embedding
+ * adds to it. A second backward adds everything again. */
 Test(exec, a_tied_table_gets_the_gradients_of_all_its_users)
 {
     nn_graph_t *graph = fixture_graph(
@@ -190,7 +190,7 @@ Test(exec, moments_are_added_and_dropout_rests_in_evaluation)
     cr_expect_gt(first, 0);
     fixture_forward(&f);
     cr_expect_float_eq(f.bind.moments[6], 2 * first, 1e-12 * first);
-    /* Evaluation: the same whatever the epoch, no moments. */
+    /* Evaluation does not depend on the epoch, and adds no moments. */
     fixture_open(&e, graph, "ref", 0, BATCH, false);
     fixture_open(&again, graph, "ref", 0, BATCH, false);
     again.batch.epoch = 9;
@@ -223,7 +223,7 @@ Test(exec, moments_of_each_layer_have_their_place)
         }
     for (int i = 0; i < 6; i++)
         cr_expect_float_eq(f.bind.moments[i], sums[i], 1e-5);
-    /* The second one sees mean 0 and variance 1. */
+    /* The second batchnorm gets inputs with mean 0 and variance 1. */
     for (int c = 0; c < 3; c++) {
         cr_expect_float_eq(f.bind.moments[6 + c], 0, 1e-4);
         cr_expect_float_eq(f.bind.moments[9 + c], count, 1e-3);
@@ -248,7 +248,7 @@ Test(exec, every_dropout_has_its_own_mask)
     cr_assert_eq(nn_exec_output(f.exec, 0, out, &err), ERR_OK);
     for (int i = 0; i < BATCH * 500; i++)
         zeros += out[i] == 0;
-    /* Three quarters, within five standard deviations. */
+    /* Three quarters of the outputs, within five standard deviations. */
     cr_expect_float_eq(zeros, 2250, 5 * 24, "%d", zeros);
     fixture_close(&f);
     nn_graph_close(graph);
@@ -297,7 +297,8 @@ Test(exec, a_target_that_is_no_class_is_an_error_that_names_it)
     nn_graph_close(graph);
 }
 
-/* Forward of a batch in which [token] stands at position 2 of sample 3. */
+/* Expect that forward fails with [says] if [token] is at position 2 of sample
+ * 3. */
 static void check_token(const nn_graph_t *graph, const char *backend,
                         int32_t token, const char *says)
 {
@@ -318,7 +319,7 @@ Test(exec, a_token_outside_of_the_vocabulary_is_named)
     const char *backends[] = {"ref", "cpu"};
 
     cr_expect_eq(nn_graph_input_info(graph, 0).tokens,
-                 11); /* the smaller one */
+                 11); /* the smaller of the two vocabularies */
     for (int i = 0; i < 2; i++) {
         if (!fixture_has_backend(backends[i]))
             continue;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * A step allocates nothing: the allocator is counted. What oneDNN does inside
- * its calls (lists of arguments, packing buffers of its matrix product) is not
- * ours to change, and told apart by the caller. Not under the address or thread
- * sanitizer, which have an allocator of their own.
+ * A step allocates nothing: calls of the allocator are counted. Allocations
+ * inside oneDNN (lists of arguments, packing buffers of its matrix product)
+ * cannot be avoided here; they are recognised by the caller's address and not
+ * counted. The test is skipped under the address and thread sanitizers, which
+ * have their own allocator.
  */
 #include <criterion/criterion.h>
 #include <dlfcn.h>
@@ -27,10 +28,11 @@
 #endif
 
 static bool counting;
-static long allocations; /* while counting, without oneDNN's own */
+static long allocations; /* counted allocations, without those of oneDNN */
 
 #if COUNTING
-/* glibc's own entry points, under other names. */
+/* The functions of glibc that this program's malloc and related functions call.
+ */
 void *__libc_malloc(size_t bytes);
 void *__libc_calloc(size_t n, size_t bytes);
 void *__libc_realloc(void *block, size_t bytes);
@@ -120,7 +122,8 @@ static long count_step(const char *backend, const char *yaml)
 
 Test(exec_alloc, a_step_on_ref_allocates_nothing)
 {
-    void *volatile probe; /* or the compiler leaves the pair out */
+    /* volatile, so that the compiler does not remove the calls */
+    void *volatile probe;
 
     if (!COUNTING)
         cr_skip_test("the sanitizer's allocator cannot be counted");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Whole graphs: gradients by finite differences, their sum over half batches,
- * several losses, and the cpu backend against ref. */
+/* Whole graphs: gradients compared with finite differences, their sum over half
+ * batches, several losses, and the cpu backend compared with ref. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -22,11 +22,11 @@ static const char *const mse_model = "model:\n"
                                      "    - relu\n"
                                      "loss: mse\n";
 
-/* Derivative of the loss along [direction] of the parameter [p], by central
+/* Derivative of the loss by parameter [p] along [direction], by central
  * differences. */
 static double slope(fixture_t *f, const nn_param_t *p, const float *direction)
 {
-    const double h = 1e-4; /* small: relu and maxpool have kinks */
+    const double h = 1e-4; /* small, because relu and maxpool have kinks */
     float *at = f->params + p->offset;
     double sums[2];
     float *saved = malloc(p->count * sizeof *saved);
@@ -42,7 +42,8 @@ static double slope(fixture_t *f, const nn_param_t *p, const float *direction)
     return (sums[1] - sums[0]) / (2 * h);
 }
 
-/* Compare the gradient of every parameter along a few random directions. */
+/* Compare the gradient of every parameter with finite differences along a few
+ * random directions. */
 static void check_gradients(const char *yaml, const char *backend)
 {
     nn_graph_t *graph = fixture_graph(yaml);
@@ -66,7 +67,8 @@ static void check_gradients(const char *yaml, const char *backend)
             size += (double)g * (double)g;
         }
         expected = slope(&f, p, direction);
-        /* A bias before batch norm has no gradient: hence the constant. */
+        /* The gradient of a bias before batch norm is 0 up to rounding, hence
+         * the constant in the tolerance. */
         cr_expect_leq(fabs(found - expected), 0.02 * sqrt(size) + 0.01,
                       "%s: %g by differences, %g by backward", p->name,
                       expected, found);
@@ -181,7 +183,7 @@ Test(exec_grad, two_half_batches_accumulate_to_a_full_one)
     fixture_open(&full, graph, "ref", 0, 2 * BATCH, true);
     fixture_open(&first, graph, "ref", 0, BATCH, true);
     fixture_open(&second, graph, "ref", BATCH, BATCH, true);
-    /* Both halves write into one gradient arena. */
+    /* Both halves write to one gradient arena. */
     mem_free(second.bind.grads);
     second.bind.grads = first.bind.grads;
     nn_exec_bind(second.exec, &second.bind);
@@ -249,8 +251,8 @@ Test(exec_grad, cpu_agrees_with_ref)
     compare_backends(mse_model);
 }
 
-/* Losses of a target of the output's shape, which is any numbers here: those of
- * kl are logarithms. */
+/* Losses whose target has the shape of the output. The targets here are any
+ * real numbers; kl takes them as logarithms. */
 Test(exec_grad, ref_gradients_of_other_losses_match_finite_differences)
 {
     static const char *const losses[] = {"mae", "{huber: {delta: 0.3}}", "bce",
@@ -270,7 +272,8 @@ Test(exec_grad, ref_gradients_of_other_losses_match_finite_differences)
     }
 }
 
-/* Positions count, not their probabilities, and no weight of a class. */
+/* The mean is over positions. Neither the probabilities of a target nor the
+ * class weights change its denominator. */
 Test(exec_grad, a_target_may_be_probabilities_of_classes)
 {
     static const char model[] =
@@ -306,8 +309,8 @@ Test(exec_grad, a_target_may_be_probabilities_of_classes)
     nn_graph_close(graph);
 }
 
-/* Tokens and numbers in; classes and numbers out; a tensor that two losses and
- * a layer read, and losses that read one target together. */
+/* Inputs are tokens and numbers, targets are classes and numbers. Two losses
+ * and a layer read one tensor, and two losses share one target. */
 static const char *const several_model =
     "model:\n"
     "  input: {words: [6], image: [2, 5, 4]}\n"
@@ -356,7 +359,8 @@ static const char one_target_model[] =
     "  - {cross_entropy: {ignore_index: 9}, from: both, target: y, name: more}"
     "\n";
 
-/* As class numbers, as real numbers, and with one that counts for nothing. */
+/* One target is read as class numbers, as real numbers, and as class numbers
+ * with an ignored one. */
 Test(exec_grad, losses_take_one_target_in_several_ways)
 {
     nn_graph_t *graph = fixture_graph(one_target_model);
@@ -379,7 +383,7 @@ Test(exec_grad, losses_take_one_target_in_several_ways)
     nn_graph_close(graph);
 }
 
-/* Even of targets that are no numbers. */
+/* It is left out even if its targets are NaN. */
 Test(exec_grad, a_loss_of_scale_0_is_left_out)
 {
     const double scales[] = {0, 1, 0}, alone[] = {1, 1, 1};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Layers that one call computes: which, and that no bit changes. */
+/* Layers that are fused into one call: which ones, and that fusing changes no
+ * bit. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <string.h>
@@ -10,9 +11,9 @@
 
 #define BATCH 6
 
-/* Every form, and what must stay apart: a batchnorm that others read, one that
- * does not come right before the add, one whose input is added to it, too, an
- * add of three. */
+/* All fused forms, and forms that must not be fused: a batchnorm with other
+ * readers, one that is not directly before the add, one whose input is also
+ * added to it, an add of three tensors. */
 static const char *const fused_model =
     "model:\n"
     "  input: [3, 8, 8]\n"
@@ -45,9 +46,10 @@ static const char *const fused_model =
     "    - linear: {out: 5}\n"
     "loss: cross_entropy\n";
 
-/* Linear layers with activations, norms ahead of them; what must stay apart: a
- * linear and a norm that others read, too, an activation of another layer than
- * the one before, one that is no activation of x. */
+/* Linear layers with activations, some after norms. Forms that must not be
+ * fused: a linear layer and a norm with other readers, an activation that reads
+ * another layer than the preceding one, an activation whose backward needs its
+ * input. */
 static const char *const token_model =
     "model:\n"
     "  input: [9, 20]\n"
@@ -183,7 +185,7 @@ Test(fuse, a_linear_takes_its_activation)
     nn_graph_close(graph);
 }
 
-/* Both ways of [model] as [config] says. */
+/* Compare [model], run as [config] describes, with and without fusion. */
 static void expect_same_bits(const char *model, nn_exec_config_t config)
 {
     nn_graph_t *graph = fixture_graph(model);
@@ -214,8 +216,9 @@ static void expect_same_bits(const char *model, nn_exec_config_t config)
     nn_graph_close(graph);
 }
 
-/* In training, with recomputed blocks, and in evaluation. (Convolutions in bf16
- * store what lies between parts rounded, a call does not.) */
+/* In training, in training with recomputed blocks, and in evaluation.
+ * Convolutions in bf16 are left out: unfused layers store rounded tensors
+ * between them, a fused call does not. */
 Test(fuse, fused_calls_change_no_bit)
 {
     const char *const models[] = {fused_model, token_model};
@@ -232,7 +235,7 @@ Test(fuse, fused_calls_change_no_bit)
     }
 }
 
-/* A run that diverges must say so: relu may not turn NaN into 0. */
+/* A diverging run must be noticed: relu must not turn NaN into 0. */
 Test(fuse, nan_passes_fused_calls)
 {
     const char *const models[] = {fused_model, token_model};

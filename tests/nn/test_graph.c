@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* What a built graph tells: shapes, names, arenas, documentation. */
+/* What a built graph reports: shapes, names, arenas, documentation. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -140,7 +140,8 @@ Test(graph, parameters_lie_in_reverse_order_of_use)
     nn_graph_close(graph);
 }
 
-/* What is frozen keeps its statistics, and asks no other rank for its sums. */
+/* A frozen batch norm keeps its running statistics, and needs no sums of other
+ * ranks. */
 Test(graph, frozen_batch_norm_has_no_moments)
 {
     static const char yaml[] =
@@ -270,7 +271,7 @@ Test(graph, repeats_may_lie_in_repeats)
         "    - {add: , from: [e_2, relu3]}\n"
         "loss: mse\n");
 
-    /* One b and its two c in each of two rounds. */
+    /* Each of two rounds has one parameter of b and two of c. */
     cr_expect_eq(nn_graph_params(graph), 2 * 3);
     cr_expect_str_eq(nn_graph_param(graph, 1)->name, "b_2.weight");
     expect_from(graph, "b_1", "a");

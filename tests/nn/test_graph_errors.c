@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Every sentence about a wrong model, with its place. */
+/* Every error message about a wrong model, with its place in the file. */
 #include <criterion/criterion.h>
 #include <string.h>
 
 #include "nn/fixture.h"
 
-/* Two ends; the loss follows. */
+/* A model with two outputs; the text of the loss is appended. */
 #define TWO                                    \
     "model:\n  input: [4]\n  layers:\n"        \
     "    - {name: slim, linear: {out: 2}}\n"   \
@@ -16,11 +16,11 @@
 
 typedef struct wrong {
     const char *yaml;
-    const char *begins; /* of the sentence */
+    const char *begins; /* how the message begins */
     const char *says[3];
 } wrong_t;
 
-/* The layer stands in line 4, column 7. */
+/* A model with one layer, which begins in line 4, column 7. */
 #define LAYER(text) "model:\n  input: [3, 8, 8]\n  layers:\n    - " text
 #define LOSS "\nloss: cross_entropy\n"
 #define HEAD "\n    - linear: {out: 2}" LOSS

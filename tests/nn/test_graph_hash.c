@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* The hash of a model: it stays what it was in older versions, and every option
- * of every layer and loss changes it. */
+/* The hash of a model: older versions of cddp computed the same value, and
+ * every option of every layer and loss changes it. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,14 +9,15 @@
 
 #include "nn/fixture.h"
 
-/* A small model for each kind. Options that are not given have their defaults.
- * A kind that is not listed gets an image. */
+/* A small model for each kind of layer or loss. Options that are not listed
+ * have their defaults; kinds that are not listed get an image as input. */
 typedef struct hash_case {
     const char *kind, *input, *from;
     struct {
         const char *name, *value;
     } options[3];
-    uint64_t hash; /* of cddp 0.1; 0: the kind is newer */
+    /* the hash that cddp 0.1 computed; 0: that version lacked the kind */
+    uint64_t hash;
 } hash_case_t;
 
 #define IMAGE "[2, 8, 8]"
@@ -94,7 +95,7 @@ static const hash_case_t loss_cases[] = {
 
 #define COUNT(list) ((int)(sizeof(list) / sizeof(list)[0]))
 
-/* The value that [option] has in [one]; NULL: its default. */
+/* The value of [option] in [one]; NULL: the default. */
 static const char *value_of(const hash_case_t *one, const char *option)
 {
     for (int i = 0; i < COUNT(one->options); i++)
@@ -104,8 +105,8 @@ static const char *value_of(const hash_case_t *one, const char *option)
     return NULL;
 }
 
-/* The hash of the model of [one] where [option] has [value]; with [option]
- * NULL, of the model as it is. 0: there is no such model. */
+/* The hash of the model of [one] with [option] set to [value]; if [option] is
+ * NULL, of the model unchanged. 0: the model is invalid. */
 static uint64_t hash_of_case(const hash_case_t *one, bool loss,
                              const char *option, const char *value)
 {
@@ -159,13 +160,13 @@ Test(graph_hash, stays_what_it_was)
     expect_old_hashes(loss_cases, COUNT(loss_cases), true);
 }
 
-/* Values to try for an option; those that do not fit it are refused. */
+/* Values to try for an option; the model refuses those that do not fit. */
 static const char *const values[] = {
     "false", "true",   "0",      "1",      "2",         "3",         "0.25",
     "0.001", "[1, 2]", "[2, 1]", "[2, 3]", "[1, 2, 3]", "[2, 8, 8]", "64",
 };
 
-/* Is there a value of the option that gives the model another hash? */
+/* Does some value of the option give the model another hash? */
 static bool changes_hash(const hash_case_t *one, bool loss,
                          const opt_row_t *row)
 {
@@ -206,7 +207,8 @@ static void expect_changes(const nn_kind_t *const *kinds,
                       "has an option without default",
                       (*kinds)->name);
         for (const opt_row_t *row = (*kinds)->rows; row->name != NULL; row++)
-            /* The mask is one more input, which changes the hash anyway. */
+            /* A mask is also one more input, which changes the hash in any
+             * case. */
             if (strcmp((*kinds)->name, "attention") != 0 ||
                 strcmp(row->name, "mask") != 0)
                 cr_expect(changes_hash(one, loss, row),
@@ -339,7 +341,8 @@ Test(graph_hash, newer_options_are_hashed_as_they_are_printed)
     tree_free(list);
 }
 
-/* A kind that is in no table of the hash: its options change it. */
+/* The options of a kind that the hash does not list by hand change the hash,
+ * too. */
 Test(graph_hash, newer_options_reach_the_hash)
 {
     nn_layer_t layer = {.kind = &newer, .name = (char *)"newer1"};

@@ -32,7 +32,8 @@ static float *init(const nn_graph_t *graph, uint64_t seed, float *buffers)
     return params;
 }
 
-/* Uniform in +-bound: range, mean and variance. */
+/* Check range, mean and variance of a uniform distribution in [-bound, bound].
+ */
 static void expect_uniform(const float *values, size_t count, double bound)
 {
     double sum = 0, squares = 0;
@@ -82,7 +83,7 @@ Test(graph_init, ranges_are_pytorchs)
         cr_expect_eq(buffers[i], 0);
         cr_expect_eq(buffers[nn_graph_buffer(graph, 1)->offset + i], 1);
     }
-    /* The gap behind the 500 biases. */
+    /* The padding after the 500 biases is zero. */
     p = find(graph, "linear1.bias");
     for (size_t i = p->count; i % 16 != 0; i++)
         cr_expect_eq(params[p->offset + i], 0);
@@ -91,7 +92,8 @@ Test(graph_init, ranges_are_pytorchs)
     nn_graph_close(graph);
 }
 
-/* Normal: mean and variance within five standard errors. */
+/* Check that mean and variance are those of a normal distribution, within five
+ * standard errors. */
 static void expect_normal(const float *values, size_t count, double mean,
                           double std)
 {
@@ -109,7 +111,8 @@ static void expect_normal(const float *values, size_t count, double mean,
     cr_expect_gt(fixture_largest(values, count), fabs(mean) + 2 * std);
 }
 
-/* A conv [64, 4, 3, 3] in 2 groups, and a linear [500, 64 * 49]. */
+/* A model with a conv of weights [64, 4, 3, 3] in 2 groups, and a linear of
+ * weights [500, 64 * 49]. */
 static nn_graph_t *init_graph(const char *conv, const char *linear)
 {
     char text[512];
@@ -188,7 +191,7 @@ Test(graph_init, normal_and_zeros)
     nn_graph_close(graph);
 }
 
-/* The last norm of a residual block is a usual place for it. */
+/* Typically used for the last norm of a residual block. */
 Test(graph_init, zeros_of_a_norm)
 {
     nn_graph_t *graph =
@@ -202,7 +205,8 @@ Test(graph_init, zeros_of_a_norm)
     nn_graph_close(graph);
 }
 
-/* As graph_init does alone, with [members]. */
+/* Check that a crew of [members] threads draws the values that one thread alone
+ * drew. */
 static void expect_crew(const nn_graph_t *graph, int members,
                         const float *alone)
 {
@@ -219,8 +223,8 @@ static void expect_crew(const nn_graph_t *graph, int members,
     free(params);
 }
 
-/* One weight of 333 * 333 numbers, one of 1001 * 333, both more than a crew is
- * called for. */
+/* Two weights, of 333 * 333 and of 1001 * 333 numbers: both are large enough
+ * for a crew to share the work. */
 Test(graph_init, any_number_of_threads_draws_the_same_bits)
 {
     nn_graph_t *graph = fixture_graph(
@@ -234,7 +238,7 @@ Test(graph_init, any_number_of_threads_draws_the_same_bits)
 
     for (int members = 1; members <= 9; members++)
         expect_crew(graph, members, alone);
-    expect_crew(graph, 70, alone); /* more than take part */
+    expect_crew(graph, 70, alone); /* more threads than can take part */
     free(alone);
     nn_graph_close(graph);
 }
@@ -280,7 +284,7 @@ Test(graph_init, moments_become_pytorchs_running_statistics)
     cr_assert_leq(nn_graph_buffer_elems(graph), 128);
     for (size_t i = 0; i < nn_graph_buffer_elems(graph); i++)
         buffers[i] = 2;
-    /* Feature 4 of a, and feature 1 of b. */
+    /* Feature 4 of layer a, and feature 1 of layer b. */
     for (int i = 0; i < 3; i++) {
         moments[4] += x[i];
         moments[6 + 4] += x[i] * x[i];
@@ -292,7 +296,7 @@ Test(graph_init, moments_become_pytorchs_running_statistics)
     cr_expect_float_eq(buffers[16 + 4], 0.75 * 2 + 0.25 * var, 1e-6);
     cr_expect_float_eq(buffers[32 + 1], 0.9 * 2 + 0.1 * mean, 1e-6);
     cr_expect_float_eq(buffers[48 + 1], 0.9 * 2 + 0.1 * var, 1e-6);
-    /* No samples: nothing changes. */
+    /* Without samples nothing changes. */
     nn_graph_fold_moments(graph, moments, 0, 0, buffers);
     cr_expect_float_eq(buffers[32 + 1], 0.9 * 2 + 0.1 * mean, 1e-6);
     nn_graph_close(graph);
@@ -303,13 +307,13 @@ Test(graph_init, space_counts_in_running_statistics)
     nn_graph_t *graph =
         fixture_graph("model: {input: [1, 1, 2], layers: [batchnorm]}\n"
                       "loss: mse\n");
-    double moments[2] = {3, 5}; /* one sample: 1, 2 */
+    double moments[2] = {3, 5}; /* of one sample with the values 1 and 2 */
     float buffers[32] = {0};
 
     nn_graph_fold_moments(graph, moments, 1, 0, buffers);
     cr_expect_float_eq(buffers[0], 0.1 * 1.5, 1e-7);
     cr_expect_float_eq(buffers[16], 0.1 * 0.5, 1e-7);
-    /* Rounding may not make a variance negative. */
+    /* Rounding must not make a variance negative. */
     moments[1] = 4.499999;
     buffers[16] = 0;
     nn_graph_fold_moments(graph, moments, 1, 0, buffers);

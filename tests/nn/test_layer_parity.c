@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Single layers against PyTorch, whose numbers tests/python/
- * make_layer_reference.py recorded in tests/data/layers.json: with the same
- * weights, input and target the same output, loss and gradient of every
- * parameter, to 1e-5 of the norm, in bfloat16 (against the same numbers) to
- * 2e-2.
+ * Single layers compared with PyTorch, whose results
+ * tests/python/make_layer_reference.py recorded in tests/data/layers.json.
+ * With equal weights, input and target, the output, the loss and the gradient
+ * of every parameter agree to 1e-5 of the norm; in bfloat16, compared with the
+ * same numbers, to 2e-2.
  */
 #include <criterion/criterion.h>
 #include <jansson.h>
@@ -64,7 +64,7 @@ static void weights_copy(fixture_t *f, const json_t *params)
     }
 }
 
-/* Running statistics, of the cases that tell them. */
+/* Copy the running statistics of cases that have them. */
 static void buffers_copy(fixture_t *f, const json_t *buffers)
 {
     for (int i = 0; i < nn_graph_buffers(f->graph) && buffers != NULL; i++) {
@@ -75,7 +75,8 @@ static void buffers_copy(fixture_t *f, const json_t *buffers)
     }
 }
 
-/* The norm of the difference, by that of what PyTorch has. */
+/* Check the norm of the difference, relative to the norm of PyTorch's result.
+ */
 static void check_near(const char *name, const arithmetic_t *in,
                        const char *what, const float *found, const json_t *list)
 {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Losses against PyTorch, whose numbers tests/python/make_loss_reference.py
- * recorded in tests/data/losses.json: the mean over what counts and the
- * gradient of the logits, to 1e-5 of the norm. A position of zeros stands for
- * the model, so that its gradient is that of the logits, summed over samples.
+ * Losses compared with PyTorch, whose results
+ * tests/python/make_loss_reference.py recorded in tests/data/losses.json: the
+ * mean over the targets that count, and the gradient of the logits, to 1e-5 of
+ * the norm. The model is a position layer of zeros, so that its gradient is
+ * the gradient of the logits, summed over samples.
  */
 #include <criterion/criterion.h>
 #include <jansson.h>

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Twenty steps of several models and optimizers against PyTorch, whose numbers
- * tests/python/make_reference.py recorded in tests/data: same weights, same
- * samples, same order; each step's loss to 1e-4 relative, and at the end a loss
- * in evaluation mode, which depends on the running statistics of batch norm.
+ * Twenty steps of several models and optimizers compared with PyTorch, whose
+ * results tests/python/make_reference.py recorded in tests/data. Weights,
+ * samples and their order are equal. The loss of each step agrees to a
+ * relative 1e-4, and so does a loss in evaluation mode at the end, which
+ * depends on the running statistics of batch norm.
  */
 #include <criterion/criterion.h>
 #include <hdf5.h>
@@ -19,14 +20,14 @@
 #include "nn/nn.h"
 #include "optim/optim.h"
 
-/* A backend, its precision, and how near its losses are, relative. */
+/* A backend, its precision, and the relative tolerance of its losses. */
 typedef struct arithmetic {
     const char *backend;
     bool bf16;
     double tolerance;
 } arithmetic_t;
 
-/* What all cases share: reference.json and the samples of reference.h5. */
+/* Data of all cases: reference.json and the samples of reference.h5. */
 typedef struct reference {
     json_t *json;
     hid_t file;
@@ -35,7 +36,7 @@ typedef struct reference {
     int64_t *labels;
 } reference_t;
 
-/* One case: a model, its memory, two execs. */
+/* One case: a model, its memory, and two execs. */
 typedef struct parity {
     const reference_t *reference;
     const json_t *json;
@@ -66,7 +67,7 @@ static char *data_path(const char *name)
     return str_printf("%s/tests/data/%s", source != NULL ? source : ".", name);
 }
 
-/* All of dataset [name] as [type], of [item] bytes an element. */
+/* Read all of dataset [name] as [type], with [item] bytes per element. */
 static void *read_all(hid_t file, const char *name, hid_t type, size_t item)
 {
     hid_t set = H5Dopen2(file, name, H5P_DEFAULT), space;
@@ -113,7 +114,7 @@ static const char *case_text(const parity_t *p, const char *key)
     return json_string_value(json_object_get(p->json, key));
 }
 
-/* The recorded initial weights, in place of nn's own. */
+/* Replace nn's initial weights by the recorded ones. */
 static void weights_load(parity_t *p)
 {
     for (int i = 0; i < nn_graph_params(p->graph); i++) {
@@ -231,7 +232,7 @@ static void parity_close(parity_t *p)
     nn_graph_close(p->graph);
 }
 
-/* Mean loss of the batch that begins at sample [first]; [batch] is filled. */
+/* Fill [batch] with the samples from [first] on, and return their mean loss. */
 static double forward(parity_t *p, nn_exec_t *exec, int64_t first,
                       nn_batch_t *batch)
 {
@@ -271,7 +272,7 @@ static void expect_near(const parity_t *p, const char *what, size_t step,
                         double found, const json_t *recorded)
 {
     double expected = json_real_value(recorded);
-    /* roundings of weights add up from step to step */
+    /* Rounding errors of the weights accumulate over the steps. */
     double drift = p->arithmetic->bf16 && step > 9 ? 2 : 1;
 
     cr_expect(fabs(found - expected) <=
@@ -323,7 +324,7 @@ Test(parity, cpu_computes_what_pytorch_computes)
     check_all(&(arithmetic_t){.backend = "cpu", .tolerance = 1e-4});
 }
 
-/* Rounded factors: the same run, to two digits. */
+/* With factors rounded to bfloat16 the losses agree to two digits. */
 Test(parity, ref_is_near_pytorch_in_bf16)
 {
     check_all(&(arithmetic_t){"ref", true, 2e-2});

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* The memory plan: blocks that live at the same time never overlap, on random
- * lifetimes and on the execs of random chains and graphs; and sharing changes
- * no bit. */
+/* The memory plan: blocks in use at the same time never overlap, with random
+ * lifetimes and in the execs of random chains and graphs; and sharing memory
+ * changes no bit. */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -66,8 +66,8 @@ Test(plan, blocks_of_different_times_share_memory)
     cr_expect_eq(total, 128 + 64);
 }
 
-/* A random chain that is always valid: three-dimensional layers on [2, 6, 6],
- * then flat ones. */
+/* The text of a random valid chain: layers on [2, 6, 6], then layers on flat
+ * tensors. */
 static char *random_model(rng_t *rng)
 {
     static const char *const spatial[] = {"conv: {out: 4, kernel: 3, pad: 1}",
@@ -98,8 +98,8 @@ static char *random_model(rng_t *rng)
     return text.text;
 }
 
-/* A name among the layers whose output has the shape of [shapes[i]] = [shape];
- * [last]: the newest of them. */
+/* Pick at random one of the layers i with shapes[i] = [shape]; -1: there is
+ * none. */
 static int pick(rng_t *rng, const int *shapes, int count, int shape)
 {
     int found = -1, seen = 0;
@@ -113,9 +113,9 @@ static int pick(rng_t *rng, const int *shapes, int count, int shape)
 #define GRAPH_LAYERS 14
 
 /*
- * A random graph on images: each layer takes random earlier ones. Shape s means
- * [s, 5, 5]; whatever nobody has used is added up at the end. Convolutions of
- * equal shapes share their weights now and then.
+ * The text of a random graph on images: each layer reads random earlier
+ * layers. Shape s means [s, 5, 5]. Outputs that no layer reads are added up at
+ * the end. Some convolutions of equal shape share their weights.
  */
 static char *random_graph(rng_t *rng)
 {
@@ -195,8 +195,8 @@ static int fresh_block(nn_region_t *blocks, int *count, size_t bytes)
     return (*count)++;
 }
 
-/* Give every value of the exec memory of its own, and add gradients in calls of
- * their own. */
+/* Give every value of the exec its own memory, and add gradients in separate
+ * calls. */
 static void unshare(fixture_t *f)
 {
     nn_exec_t *exec = f->exec;
@@ -238,7 +238,7 @@ static void unshare(fixture_t *f)
                         ? fresh_block(blocks, &count, op_out(input->op)->bytes)
                         : input->dy;
         }
-    /* All live at once, so that none share. */
+    /* All blocks have overlapping lifetimes, so none share memory. */
     cr_assert_eq(nn_plan_place(blocks, count, &exec->bytes, NULL), ERR_OK);
     mem_free(exec->regions);
     exec->regions = blocks;
@@ -247,7 +247,7 @@ static void unshare(fixture_t *f)
     fixture_poison(f);
 }
 
-/* After backward, too. */
+/* Outputs are equal, also after backward. */
 static void expect_same_output(fixture_t *f, fixture_t *g, const char *yaml)
 {
     const op_desc_t *desc = op_out(f->exec->nodes[f->exec->count - 2].op);
@@ -261,8 +261,8 @@ static void expect_same_output(fixture_t *f, fixture_t *g, const char *yaml)
     free(b);
 }
 
-/* Run one step with the plan, layers in [parts] blocks, and one without any
- * sharing. */
+/* Compare steps with the plan for layers in [parts] blocks to steps without any
+ * sharing of memory. */
 static void compare_parts(const char *yaml, const char *backend, int parts)
 {
     nn_graph_t *graph = fixture_graph(yaml);
@@ -283,7 +283,7 @@ static void compare_parts(const char *yaml, const char *backend, int parts)
         cr_expect_eq(fixture_distance(f.bind.grads, g.bind.grads, elems), 0,
                      "%s", yaml);
         expect_same_output(&f, &g, yaml);
-        /* Again, accumulating. */
+        /* A second step adds to the gradients. */
         fixture_forward(&f);
         fixture_forward(&g);
         fixture_backward(&f, 1, true);
@@ -308,9 +308,9 @@ static void compare_plans(const char *yaml, const char *backend)
     compare_parts(yaml, backend, 3);
 }
 
-/* Sums whose gradient may lie in one place for both terms, and norms that add
- * theirs to it: the second term made of the first, in and out of order, read by
- * others, too, and of a graph input. */
+/* Adds both of whose terms may share one gradient, and norms that add to it:
+ * the second term computed from the first, in either order; terms with other
+ * readers; a term that is a graph input. */
 static const char *const shortcuts =
     "model:\n"
     "  input: [4, 6]\n"
@@ -337,7 +337,7 @@ static void compare_random_plans(const char *backend)
 {
     rng_t rng;
 
-    /* The output is larger than what else there is. */
+    /* The output is larger than all other tensors. */
     compare_plans("model: {input: [2, 6, 6], layers: [conv: {out: 2, kernel: "
                   "3}, conv: {out: 9, kernel: 1, pad: 3}]}\nloss: mse\n",
                   backend);
@@ -377,7 +377,7 @@ Test(plan, evaluation_needs_less_than_training)
     nn_graph_close(graph);
 }
 
-/* A layer of large weights, which another one shares. */
+/* A layer of large weights, and another layer that shares them. */
 static const char *const large =
     "model: {input: [5], layers: [{linear: {out: 200}}, {linear: {out: 200}}, "
     "{linear: {out: 200}, share: linear2}, {linear: {out: 3}}]}\n"
@@ -388,7 +388,8 @@ static const char *const unshared =
     "{linear: {out: 3}}]}\n"
     "loss: cross_entropy\n";
 
-/* Only the layer whose weights were shared adds to what another one wrote. */
+/* Only the layer that shares weights adds to a gradient that another layer
+ * wrote. */
 Test(plan, gradients_made_anew_need_no_room_beside_them)
 {
     const nn_exec_config_t config = {.op_backend = "ref",
@@ -430,7 +431,7 @@ Test(plan, in_place_layers_share_their_inputs_memory)
                  "batchnorm, relu");
     cr_expect_eq(f.exec->nodes[7].first.y, f.exec->nodes[6].first.y,
                  "dropout, flatten");
-    /* dropout may not write over what relu's backward reads. */
+    /* dropout must not overwrite the output that relu's backward reads. */
     cr_expect_neq(f.exec->nodes[6].first.y, f.exec->nodes[5].first.y,
                   "relu, dropout");
     cr_expect_eq(f.exec->nodes[1].dy, f.exec->nodes[2].dy);

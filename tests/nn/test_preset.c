@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Presets: sizes as published, errors with their place, and that each of them
- * computes the same on both backends. */
+/* Presets: published numbers of parameters, errors with their place, and equal
+ * results on both backends. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@ static nn_graph_t *preset_graph(const char *model, const char *loss)
     return fixture_graph(yaml);
 }
 
-/* Without the gaps between tensors. */
+/* Number of parameters, without the padding between tensors. */
 static size_t parameters(const nn_graph_t *graph)
 {
     size_t sum = 0;
@@ -38,7 +38,7 @@ static void expect_parameters(const char *model, const char *loss, size_t count)
     nn_graph_close(graph);
 }
 
-/* The numbers of torchvision, and of the papers. */
+/* The numbers are those of torchvision and of the papers. */
 Test(preset, sizes_are_those_of_the_originals)
 {
     expect_parameters("preset: resnet18, input: [3, 224, 224], classes: 1000",
@@ -51,7 +51,7 @@ Test(preset, sizes_are_those_of_the_originals)
                       "cross_entropy", 11173962);
     expect_parameters("preset: lenet, input: [1, 28, 28], classes: 10",
                       "cross_entropy", 61706);
-    /* Among the layers, with an input of another name. */
+    /* The preset is one of the layers, and its input has another name. */
     expect_parameters("input: {image: [1, 28, 28]}, layers: [{preset: {lenet: "
                       "{classes: 10}}, from: input}]",
                       "cross_entropy", 61706);
@@ -59,7 +59,8 @@ Test(preset, sizes_are_those_of_the_originals)
      * norm after the last block). */
     expect_parameters("preset: vit, input: [3, 224, 224], classes: 1000",
                       "cross_entropy", 5717416 - 2 * 192);
-    /* GPT-2 as published, and with a head of its own. */
+    /* GPT-2 as published, and with an output layer that does not share the
+     * embedding's weights. */
     expect_parameters("preset: gpt2, input: [1024]", "cross_entropy",
                       124439808);
     expect_parameters("preset: gpt2, input: [1024], tied: false",
@@ -72,8 +73,8 @@ Test(preset, sizes_are_those_of_the_originals)
                           330);
     expect_parameters("preset: mlp, input: [1, 28, 28], classes: 10",
                       "cross_entropy", 669706);
-    /* MLPerf HPC: five kernels of 2^3 from 4 to 512 channels, then 64 * 512
-     * features to 128, 64 and 4. */
+    /* MLPerf HPC: five convolutions with kernels of 2^3, from 4 to 512
+     * channels, then linear layers from 64 * 512 features to 128, 64 and 4. */
     expect_parameters("preset: cosmoflow, input: [4, 128, 128, 128]", "mse",
                       1394656 + 4194432 + 8256 + 260);
 }
@@ -163,8 +164,8 @@ static void expect_cosmoflow(const char *options, const char *third)
     nn_graph_close(graph);
 }
 
-/* Each stage halves, whatever the kernel; an odd edge is rounded up, as the
- * kernel of 2 is padded. */
+/* Each stage halves the edge, whatever the kernel; an odd edge is rounded up,
+ * because the pooling of 2 is padded. */
 Test(preset, cosmoflow_takes_volumes_of_any_edge)
 {
     expect_cosmoflow("input: [4, 32, 32, 32]", "[16, 4, 4, 4]");
@@ -174,7 +175,7 @@ Test(preset, cosmoflow_takes_volumes_of_any_edge)
     expect_cosmoflow("input: [2, 8, 8, 9], depth: 3", "[16, 1, 1, 2]");
 }
 
-/* Standard deviation of the weights of [name]. */
+/* Standard deviation of the weights called [name]. */
 static double spread(const nn_graph_t *graph, const float *params,
                      const char *name)
 {
@@ -330,7 +331,7 @@ Test(preset, documentation_names_all)
     str_buf_free(&text);
 }
 
-/* Outputs and gradients of cpu near those of ref. */
+/* Check that outputs and gradients of cpu are close to those of ref. */
 static void compare_backends(const char *model, const char *loss)
 {
     nn_graph_t *graph = preset_graph(model, loss);

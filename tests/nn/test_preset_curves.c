@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Whole presets trained for 20 steps by optimizers on schedules, against the
- * losses that PyTorch has (tests/data/preset_curves.json): two presets with
- * each optimizer and each schedule with warm-up, every preset with two.
+ * Whole presets trained for 20 steps, compared with the losses of PyTorch
+ * (tests/data/preset_curves.json): two presets with each optimizer and each
+ * schedule with warm-up, every preset with two optimizers.
  */
 #include <criterion/criterion.h>
 #include <math.h>
@@ -14,7 +14,7 @@
 #include "nn/preset_formula.h"
 #include "optim/optim.h"
 
-/* The parameters as optim sees them; the caller frees. */
+/* The parameters as views for optim; the caller frees them. */
 static view_t *views_of(const nn_graph_t *graph)
 {
     view_t *views = calloc((size_t)nn_graph_params(graph), sizeof *views);
@@ -55,7 +55,7 @@ static void optim_of(const char *run, const nn_graph_t *graph,
     free(views);
 }
 
-/* Weights and state of before the first step. */
+/* Set the weights and the state before the first step. */
 static void curve_begin(const nn_graph_t *graph, const fixture_t *f)
 {
     preset_weights(graph, f->params);
@@ -96,7 +96,7 @@ static void check_curve(const json_t *json, fixture_t *f, int64_t batch,
     optim_close(optim);
 }
 
-/* All curves of one preset; their number. */
+/* Check all curves of one preset; returns their number. */
 static size_t check_preset(const json_t *preset, const json_t *root)
 {
     const char *name = json_string_value(json_object_get(preset, "name"));

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Every preset, and a model with several inputs and losses, against PyTorch,
- * whose numbers make_preset_reference.py recorded in tests/data/presets.json,
- * and make_fields_reference.py in fields.json: the output, the loss and the
- * gradient of every parameter of a first step, and the losses of 20 steps.
- * Weights and samples are made by the formula of that script; of each tensor
- * its norm and projections on random signs are compared.
+ * Every preset, and a model with several inputs and losses, compared with
+ * PyTorch, whose results make_preset_reference.py recorded in
+ * tests/data/presets.json, and make_fields_reference.py in fields.json: the
+ * output, the loss and the gradient of every parameter in the first step, and
+ * the losses of 20 steps. Weights and samples follow the formula of
+ * make_preset_reference.py. Of each tensor the norm and projections on random
+ * signs are compared.
  *
- * In bfloat16 the presets are compared with the same numbers. There relus and
- * maxima of these small networks fall to the other side, and batch norm of few
- * numbers magnifies it, so that PyTorch's own autocast may be far away: the
- * test allows a small multiple of that.
+ * In bfloat16 the presets are compared with the same numbers. Rounding then
+ * changes which side a relu or a maximum takes, and batch norm over few
+ * numbers magnifies the difference, so that PyTorch's own autocast may differ
+ * widely: the test allows a small multiple of PyTorch's difference.
  */
 #include <criterion/criterion.h>
 #include <math.h>
@@ -25,9 +26,9 @@
 typedef struct arithmetic {
     const char *name;
     bool bf16;
-    double tolerance;          /* relative to a norm or a loss */
-    const char *noise, *drift; /* what PyTorch's own is off by: of a tensor, of
-                                  the losses */
+    double tolerance; /* relative to a norm or a loss */
+    /* keys of PyTorch's own errors: of a tensor, and of the losses */
+    const char *noise, *drift;
 } arithmetic_t;
 
 static const arithmetic_t single = {"fp32", false, PRESET_TOLERANCE, "noise",
@@ -36,7 +37,8 @@ static const arithmetic_t half = {"bf16", true, 2e-2, "noise16", "drift16"};
 
 /* ---- comparing ----------------------------------------------------------- */
 
-/* The norm of the difference to what is recorded, relative to the norm. */
+/* Norm of the difference between [x] and the recorded tensor, estimated from
+ * projections, relative to the recorded norm. */
 static double distance(const json_t *recorded, const float *x, size_t count)
 {
     const uint64_t key = preset_key("probe");
@@ -76,7 +78,8 @@ static void expect_tensor(const json_t *json, const arithmetic_t *in,
               in->name, noise);
 }
 
-/* What each loss reads: "logits", or "logits.NAME" of several. */
+/* Compare the tensor that each loss reads. It is called "logits", or
+ * "logits.NAME" if there are several losses. */
 static void expect_outputs(const json_t *json, const arithmetic_t *in,
                            const fixture_t *f, int64_t batch)
 {
@@ -117,8 +120,8 @@ static void expect_first(const json_t *json, const arithmetic_t *in,
     }
 }
 
-/* Forward and backward of the weighted sum of the losses' means, which is
- * returned. */
+/* Run forward and backward of the weighted sum of the losses' means. Returns
+ * that sum. */
 static double step_run(fixture_t *f)
 {
     nn_result_t results[NN_FIELDS_MAX];
@@ -179,7 +182,8 @@ static void check_case(const json_t *json, const arithmetic_t *in)
     nn_graph_close(graph);
 }
 
-/* All cases of [name] in tests/data, [least] at least. */
+/* Check all cases of the file [name] in tests/data; expect at least [least]
+ * cases. */
 static void check_file(const char *name, size_t least, const arithmetic_t *in)
 {
     const op_backend_ops_t *cpu = NULL;

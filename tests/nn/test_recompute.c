@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Recomputing blocks of layers: the same bits in less memory. That it changes
- * no bit of random graphs, and allocates nothing in a step, is in test_plan.c
- * and test_exec_alloc.c. */
+/* Recomputing blocks of layers gives equal bits in less memory. Random graphs
+ * are in test_plan.c; that a step allocates nothing is in test_exec_alloc.c. */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -27,7 +26,7 @@ static const char *const presets[] = {
     "depth: 6, heads: 2, dropout: 0.1}\n"
     "loss: cross_entropy\n"};
 
-/* A loss that reads an early layer, and an input that is read late. */
+/* One loss reads an early layer, and one input is read by a late layer. */
 static const char several[] =
     "model:\n"
     "  input: {x: [40], words: [6]}\n"
@@ -70,7 +69,7 @@ static void step(fixture_t *f, bool accumulate, double *loss)
     fixture_backward(f, 1.0 / BATCH, accumulate);
 }
 
-/* Two micro-batches that are added up. */
+/* Compare two micro-batches whose gradients are added. */
 static void expect_same_bits(const char *yaml, int threads)
 {
     nn_graph_t *graph = fixture_graph(yaml);
@@ -92,7 +91,7 @@ static void expect_same_bits(const char *yaml, int threads)
         cr_expect_eq(memcmp(plain.bind.grads, blocks.bind.grads, bytes), 0,
                      "%s, micro-batch %d", yaml, micro);
     }
-    /* Running statistics see each batch once. */
+    /* The moments count each batch once, although layers run twice. */
     cr_expect_eq(memcmp(plain.bind.moments, blocks.bind.moments,
                         nn_graph_moment_elems(graph) * sizeof(double)),
                  0, "%s", yaml);
@@ -136,7 +135,7 @@ Test(recompute, losses_may_read_early_layers)
     open_both(graph, 1, &plain, &blocks);
     step(&plain, false, &loss);
     step(&blocks, false, &loss);
-    /* Even behind a backward. */
+    /* Outputs can still be read after backward. */
     expect_same_outputs(&plain, &blocks);
     close_both(&plain, &blocks);
     nn_graph_close(graph);
@@ -171,7 +170,8 @@ Test(recompute, gpt2_with_8_blocks_needs_less_than_half)
     nn_graph_close(graph);
 }
 
-/* A chain without branches: about the square root of its length. */
+/* A chain without branches is cut into about as many blocks as the square root
+ * of its length. */
 Test(recompute, a_chain_is_cut_into_about_equal_blocks)
 {
     nn_graph_t *graph =
@@ -197,7 +197,8 @@ Test(recompute, a_chain_is_cut_into_about_equal_blocks)
     nn_graph_close(graph);
 }
 
-/* It would meet the other ranks a second time. */
+/* Counts the exchanges of sums between ranks; a recomputed layer must not
+ * exchange them again. */
 static err_code_t count_sums(void *context, double *sums, size_t count,
                              err_t *err)
 {

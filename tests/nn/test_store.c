@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Tensors that lie as bfloat16 between layers: which, what that saves, that
- * gradients stay near those of the reference, and that no plan changes a bit.
- */
+/* Tensors stored as bfloat16 between layers: which ones, how much memory that
+ * saves, that gradients stay close to those of the reference, and that no
+ * memory plan changes a bit. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -14,9 +14,9 @@
 
 #define BATCH 6
 
-/* A shortcut, whose gradient has two parts; pools; a branch whose last reader
- * is a mul, which takes float32 only; and a loss straight behind an
- * activation of a convolution. */
+/* A shortcut, whose gradient has two terms; pools; a branch whose last reader
+ * is a mul, which takes float32 only; and a loss directly after an activation
+ * of a convolution. */
 static const char *const stored_model =
     "model:\n"
     "  input: [3, 12, 12]\n"
@@ -65,11 +65,11 @@ static void open_stored(const nn_graph_t *graph, const char *backend, bool bf16,
 Test(store, readers_decide_how_outputs_lie, .init = need_bf16)
 {
     static const bool rounded[] = {
-        /* c0 n0 r0 c1 n1 a1 r1 p1 */
+        /* c0 n0 r0 c1 n1 a1 r1 p1: gradients in bfloat16 */
         true, true, true, true, true, true, true, true,
-        /* c2 l2 p2 c3, which mul reads; m3 m4 f5 v5 */
+        /* c2 l2 p2 c3, because mul reads them; m3 m4 f5 v5 */
         false, false, false, false, false, false, false, false,
-        /* c5 t5, which the loss reads */
+        /* c5 t5, because the loss reads them */
         false, false};
     nn_graph_t *graph = fixture_graph(stored_model);
     fixture_t wide, f;
@@ -91,7 +91,8 @@ Test(store, readers_decide_how_outputs_lie, .init = need_bf16)
     nn_graph_close(graph);
 }
 
-/* Half of what lies between layers, and of what is moved. */
+/* Tensors between layers take half the memory, and half as many bytes are
+ * moved. */
 Test(store, a_residual_network_takes_less_memory, .init = need_bf16)
 {
     nn_graph_t *graph = fixture_graph(
@@ -129,8 +130,8 @@ static double apart(const float *a, const float *b, size_t count)
     return sqrt(off / all);
 }
 
-/* Rounding what lies between products costs little more than rounding their
- * factors, which is all that ref does. */
+/* Storing tensors between products as bfloat16 is about as precise as rounding
+ * the products' factors only, as ref does. */
 Test(store, gradients_are_about_as_precise_as_the_reference, .init = need_bf16)
 {
     nn_graph_t *graph = fixture_graph(stored_model);
@@ -150,7 +151,7 @@ Test(store, gradients_are_about_as_precise_as_the_reference, .init = need_bf16)
         const double usual =
             apart(ref.bind.grads + param->offset, want, param->count);
 
-        /* A bias ahead of a batchnorm has no gradient but rounding. */
+        /* The gradient of a bias before a batchnorm is 0 up to rounding. */
         if (strcmp(param->name, "c0.bias") != 0 &&
             strcmp(param->name, "c1.bias") != 0)
             cr_expect_leq(got, 3 * usual + 1e-2, "%s: %g, ref %g", param->name,
@@ -162,7 +163,7 @@ Test(store, gradients_are_about_as_precise_as_the_reference, .init = need_bf16)
     nn_graph_close(graph);
 }
 
-/* A probability for each of 4 channels, at every position. */
+/* Set the target to a probability for each of 4 channels at every position. */
 static void probabilities_set(fixture_t *f, int64_t positions)
 {
     static const float shares[][4] = {
@@ -174,7 +175,7 @@ static void probabilities_set(fixture_t *f, int64_t positions)
                           [i / positions % 4];
 }
 
-/* What is left of rounding where targets are probabilities. */
+/* Only rounding errors remain where targets are probabilities. */
 Test(store, losses_of_probabilities_behind_bf16, .init = need_bf16)
 {
     static const char *const ends[] = {
@@ -218,7 +219,7 @@ Test(store, losses_of_probabilities_behind_bf16, .init = need_bf16)
     }
 }
 
-/* Computed again in backward: the same bits. */
+/* Recomputation in backward gives equal bits. */
 Test(store, recomputing_changes_no_bit, .init = need_bf16)
 {
     nn_graph_t *graph = fixture_graph(stored_model);

@@ -69,7 +69,8 @@ static void append_raw(const char *text)
     close(fd);
 }
 
-/* "1 2 e2 3": the steps in the file, evaluations with an e. */
+/* Compare the steps of the file's rows with [expected], such as "1 2 e2 3",
+ * where e marks an evaluation. */
 static void expect_steps(const char *expected)
 {
     char *text, *row, *rest = NULL;
@@ -127,7 +128,7 @@ Test(metrics, a_step_row_has_the_documented_keys_in_order)
     free(text);
 }
 
-/* All that a row can have, each as long as it can be. */
+/* A row with all possible values, each of maximum length. */
 Test(metrics, every_value_of_a_row_fits)
 {
     static obs_value_t values[OBS_VALUES_MAX];
@@ -297,7 +298,7 @@ Test(metrics, a_file_that_cannot_be_written_is_named)
     free(expected);
 }
 
-/* Told once, on standard error, and the run goes on. */
+/* A full disk is reported once, on standard error, and the run goes on. */
 Test(metrics, a_full_disk_is_told_once)
 {
     obs_metrics_t *metrics = NULL;
@@ -307,7 +308,8 @@ Test(metrics, a_full_disk_is_told_once)
     err_t err = ERR_INIT;
     char *expected;
 
-    /* A device is not opened as a file of a run: its descriptor changes. */
+    /* obs_metrics_open refuses devices, so its descriptor is redirected to one
+     * afterwards. */
     close(next);
     cr_assert_eq(obs_metrics_open(path, 0, &metrics, &err), ERR_OK, "%s",
                  err.text);
@@ -331,7 +333,7 @@ Test(metrics, a_full_disk_is_told_once)
     free(log);
 }
 
-/* global: the function below is called by the library */
+/* global, because fstat below is called by the library */
 static bool stat_fails;
 
 int fstat(int fd, struct stat *out)
@@ -342,8 +344,8 @@ int fstat(int fd, struct stat *out)
     return -1;
 }
 
-/* Of four rows the disk has no room for the second, whose place may be
- * [unseen], and the third. */
+/* Write four rows to a disk that has no space for the second and third. If
+ * [unseen], fstat fails during the second, so that its offset is unknown. */
 static void put_beyond(bool unseen)
 {
     obs_metrics_t *metrics = open_after(0);
@@ -367,14 +369,14 @@ static void put_beyond(bool unseen)
     expect_steps("1 4");
 }
 
-/* The disk is full in the middle of a row, and has room again later. */
+/* The disk becomes full in the middle of a row, and has space again later. */
 Test(metrics, a_row_that_did_not_fit_leaves_no_half)
 {
     put_beyond(false);
 }
 
-/* Where it would begin is not known, so that its half could not be taken back.
- */
+/* The offset of the row is unknown, so the half that was written cannot be
+ * removed. */
 Test(metrics, a_row_without_a_known_place_takes_no_others_with_it)
 {
     put_beyond(true);

@@ -77,8 +77,8 @@ Test(progress, a_line_that_nobody_takes_is_lost, .timeout = 20)
     cr_assert_eq(strchr(page, '\n')[1], '\0', "one line, not two");
 }
 
-/* The reader took one page and halted again: whatever there is to say, the line
- * does not stop in the middle. */
+/* The reader reads one page and stops again. The line still ends with a
+ * newline; values that do not fit are left out. */
 Test(progress, a_line_of_many_values_stops_nobody, .timeout = 20)
 {
     obs_value_t values[OBS_VALUES_MAX];

@@ -2,7 +2,8 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 #include "op_cases.h"
 
-/* A row says what differs from zero, also where it counts members off. */
+/* A row of the table names only the fields that are not zero, even in
+ * positional initializers. */
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers"
 
 #define DIMS(n, ...)                         \
@@ -13,7 +14,7 @@
 #define IN3(n, c, w) .in = DIMS(3, n, c, w)
 #define IN4(n, c, h, w) .in = DIMS(4, n, c, h, w)
 
-/* Square windows; the general form is written out. */
+/* Square windows; cases with other windows are written out. */
 #define CONV(o, k, s, p)                            \
     .kind = OP_CONV2D, .conv = {.out = (o),         \
                                 .kernel = {k, k},   \
@@ -42,11 +43,11 @@
 
 #define ROTARY(p, h, v) .kind = OP_ROTARY, .rotary = {p, h, 100, v}
 
-/* One input after the first, or two. */
+/* One or two inputs after the first. */
 #define AND1(...) .others = 1, .other = {DIMS(__VA_ARGS__)}
 #define ANDS(one, two) .others = 2, .other = {one, two}
 #define AND2(...) .others = 2, .other = {DIMS(__VA_ARGS__), DIMS(__VA_ARGS__)}
-/* Does the first input lie turned, does the second? */
+/* Arguments: is the first input transposed, is the second? */
 #define MATMUL(x, y) .kind = OP_MATMUL, .turn = {(x), (y)}
 #define AXIS(k, a) .kind = (k), .view = {.axis = (a)}
 #define SLICE(a, from, n) \
@@ -58,7 +59,7 @@
     .kind = OP_LOG_SOFTMAX, .view = {.axis = (a), .axis_last = (a)}
 #define VIEW(k, n, ...) .kind = (k), .view = DIMS(n, __VA_ARGS__)
 
-/* Of up to 19 classes. */
+/* Class weights, enough for 19 classes. */
 static const float weights[] = {0.5f, 2.0f,  0.25f, 1.0f, 3.0f, 0.75f, 1.5f,
                                 0.1f, 1.25f, 0.0f,  2.5f, 0.6f, 1.1f,  0.9f,
                                 4.0f, 0.3f,  1.7f,  0.8f, 2.2f};

@@ -14,8 +14,9 @@
 #include "op/op_desc.h"
 #include "op/op_ops.h"
 
-/* Blocks have a fence behind them, as the library's kernels are made at run
- * time and no sanitizer sees them; their size is kept in front. */
+/* Each block is followed by guard bytes, because oneDNN generates its kernels
+ * at run time and no sanitizer checks them. The size is stored before the
+ * block. */
 #define FENCE 128
 #define FENCE_BYTE 0x5a
 
@@ -57,7 +58,7 @@ double *op_rig_doubles(int64_t count)
     return values;
 }
 
-/* Distinct values in (-1, 1), shuffled by [salt]. */
+/* Distinct values in (-1, 1), in an order that depends on [salt]. */
 static double *rig_values(int64_t count, uint64_t salt)
 {
     double *values = op_rig_doubles(count);
@@ -79,8 +80,8 @@ static double *rig_values(int64_t count, uint64_t salt)
 
 /* ---- opening ------------------------------------------------------------ */
 
-/* Lend [desc] a private layout: that of a conv whose output has its shape; of
- * bfloat16, if [bf16]. */
+/* Give [desc] a private layout: that of the output of a conv with these
+ * dimensions, stored as bfloat16 if [bf16]. The conv stays open as *donor. */
 static void rig_borrow_layout(op_rig_t *rig, bool bf16, op_desc_t *desc,
                               op_t **donor)
 {
@@ -106,7 +107,8 @@ static void rig_borrow_layout(op_rig_t *rig, bool bf16, op_desc_t *desc,
     cr_assert_eq(op_stored_bf16(desc), bf16);
 }
 
-/* A flatten between [desc] and plain; NULL if it is plain. */
+/* A flatten op that converts between the layout of [desc] and the plain one;
+ * NULL if [desc] is plain. */
 static op_t *rig_way_open(op_rig_t *rig, const op_desc_t *desc)
 {
     op_config_t config = {.kind = OP_FLATTEN,
@@ -126,7 +128,8 @@ static op_t *rig_way_open(op_rig_t *rig, const op_desc_t *desc)
     return way;
 }
 
-/* Inputs after the first: memory of their own, and ways to plain. */
+/* Allocate the inputs after the first, and open the ops that convert them to
+ * the plain layout. */
 static void rig_allocate_others(op_rig_t *rig)
 {
     for (int k = 0; k < rig->config.others; k++) {
@@ -185,7 +188,8 @@ static void rig_fill_classes(op_rig_t *rig)
                                                : (r * 7 + 3) % at.classes;
 }
 
-/* Some keys are hidden, and all of the last sample; or lengths 0, 2, 4 ... */
+/* Fill the mask: every third key is hidden, and all keys of the last sample. A
+ * mask of lengths gets 0, 2, 4 ... */
 static void rig_fill_mask(op_rig_t *rig)
 {
     const int last = rig->config.others - 1;
@@ -214,7 +218,7 @@ static void rig_fill_extras(op_rig_t *rig)
     for (int64_t n = 0; n < N && args->sample_ids != NULL; n++)
         ((uint64_t *)(uintptr_t)args->sample_ids)[n] = (uint64_t)(n * 977 + 5)
                                                        << (n % 2 * 30);
-    /* One of them is 0. */
+    /* The first sample has weight 0. */
     for (int64_t n = 0; n < N && args->sample_weights != NULL; n++)
         ((float *)(uintptr_t)args->sample_weights)[n] = (float)n / 2;
     for (int64_t c = 0; c < C && args->running_mean != NULL; c++) {
@@ -222,7 +226,7 @@ static void rig_fill_extras(op_rig_t *rig)
         ((float *)(uintptr_t)args->running_var)[c] =
             (float)(1.5 + values[c + elems]);
     }
-    /* Some tokens twice, some never. */
+    /* Some tokens occur twice, some never. */
     for (int64_t i = 0; i < elems && rig->config.kind == OP_EMBEDDING; i++)
         ((int32_t *)rig->x)[i] =
             (int32_t)((i * i * 7 + 3) % rig->config.embedding.rows);
@@ -237,7 +241,7 @@ static void rig_fill_extras(op_rig_t *rig)
 
         if (rig->config.kind == OP_KL || rig->config.kind == OP_BCE ||
             rig->config.kind == OP_CROSS_ENTROPY_SOFT)
-            values[i] = fabs(values[i]); /* a probability */
+            values[i] = fabs(values[i]); /* probabilities are not negative */
 
         if (rig->config.in.type == OP_FLOAT32)
             ((float *)target)[i] = (float)values[i];
@@ -269,7 +273,7 @@ op_config_t op_rig_config(const op_case_t *test, op_type_t type)
     return config;
 }
 
-/* A conv's output, whose layout is lent, is [N, channels, space]. */
+/* Can [desc] have the layout of a conv's output, [N, channels, space]? */
 static bool rig_may_lie(const op_desc_t *desc)
 {
     return desc->ndim > 2 && desc->ndim <= 2 + OP_SPACE_MAX;
@@ -281,7 +285,7 @@ bool op_rig_lies(const op_backend_ops_t *backend, const op_case_t *test)
            op_backend_bf16_use(backend, test->config.kind) != OP_BF16_REFUSED;
 }
 
-/* May [tensor] lie as bfloat16? */
+/* Can [tensor] be stored as bfloat16? */
 static bool rig_lies(op_rig_tensor_t tensor)
 {
     return tensor == RIG_X || tensor == RIG_X1 || tensor == RIG_X2 ||
@@ -403,7 +407,7 @@ typedef struct rig_view {
     op_t *way;
 } rig_view_t;
 
-/* Input k + 1, or its gradient. */
+/* View of input k + 1, or of its gradient. */
 static rig_view_t rig_view_other(const op_rig_t *rig, int k, bool gradient)
 {
     const bool mask = rig->config.heads.masked && k == rig->config.others - 1;
@@ -415,7 +419,7 @@ static rig_view_t rig_view_other(const op_rig_t *rig, int k, bool gradient)
                         rig->other_way[k]};
 }
 
-/* Which parameter is [tensor], or has it as its gradient? */
+/* Index of the parameter that [tensor] is, or whose gradient [tensor] is. */
 static int rig_param(op_rig_tensor_t tensor)
 {
     switch (tensor) {
@@ -436,7 +440,7 @@ static int rig_param(op_rig_tensor_t tensor)
 static rig_view_t rig_view(const op_rig_t *rig, op_rig_tensor_t tensor)
 {
     int64_t in = rig->config.kind == OP_EMBEDDING
-                     ? 0 /* tokens are no numbers */
+                     ? 0 /* tokens are integers, which are not handled here */
                      : op_desc_elems(&rig->config.in);
     int64_t out = op_rig_is_loss(rig) ? 0 : op_desc_elems(op_out(rig->op));
     int i = rig_param(tensor);
@@ -527,7 +531,7 @@ void op_rig_set(op_rig_t *rig, op_rig_tensor_t tensor, const double *values)
 static void rig_spoil(void *block, size_t bytes)
 {
     if (block != NULL)
-        memset(block, 0xff, bytes); /* NaN in float and double */
+        memset(block, 0xff, bytes); /* all bits set: NaN in float and double */
 }
 
 void op_rig_spoil_forward(op_rig_t *rig)

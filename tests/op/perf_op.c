@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Mode perf: forward and backward of each op on cpu, against what the machine
- * can do at most, measured by the same threads in the same run: a product of
- * large matrices (GFLOP/s) and a sum of large vectors (GB/s).
+ * Mode perf: forward and backward of each op on cpu, compared with the
+ * machine's limits, which the same threads measure in the same run: a product
+ * of large matrices (GFLOP/s) and a sum of large vectors (GB/s).
  *
  *     perf_op [THREADS] [PART OF A CASE'S NAME] [bf16]
  *
- * Times are the best of many turns. GB/s counts every tensor of the call once:
- * inputs, parameters, outputs, and in backward their gradients. The limit is
- * max(operations / peak, bytes / bandwidth), and "of it" the part of the time
- * that it explains; tensors that stay in a cache go beyond 100 %. Not a test:
- * it asserts nothing about time.
+ * Times are the best of many repetitions. GB/s counts every tensor of the call
+ * once: inputs, parameters, outputs, and in backward their gradients. The
+ * limit of a time is max(operations / peak, bytes / bandwidth), and the column
+ * "of it" is limit / time; it exceeds 100 % for tensors that stay in a cache.
+ * This is not a test: it asserts nothing about time.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,7 +38,7 @@ static double best_of(op_rig_t *rig, void (*call)(op_rig_t *rig))
     return best;
 }
 
-/* Bytes of all inputs, of all parameters. */
+/* Bytes of all inputs. */
 static double bytes_in(const op_rig_t *rig)
 {
     double bytes = (double)rig->op->config.in.bytes;
@@ -57,7 +57,7 @@ static double bytes_params(const op_rig_t *rig)
     return bytes;
 }
 
-/* Backward has two products where forward has one. */
+/* For each product of forward, backward has two. */
 static double backward_flops(const op_rig_t *rig)
 {
     switch (rig->config.kind) {
@@ -68,7 +68,7 @@ static double backward_flops(const op_rig_t *rig)
     case OP_LSTM:
     case OP_GRU:
         return 2 * op_flops(rig->op);
-    case OP_ATTENTION: /* p again, dp, dq, dk, dv */
+    case OP_ATTENTION: /* recomputes p; then dp, dq, dk, dv */
         return 2.5 * op_flops(rig->op);
     default:
         return op_flops(rig->op);
@@ -97,12 +97,13 @@ static void print_case(const op_case_t *row, int threads, bool bf16,
     in = bytes_in(&rig);
     params = bytes_params(&rig);
     out = (double)op_out(rig.op)->bytes;
-    /* An embedding reads the rows that it is asked for. */
+    /* An embedding reads only the rows of its tokens. */
     forward =
         rig.config.kind == OP_EMBEDDING ? in + 2 * out : in + params + out;
     backward = out + in + 2 * params + (rig.config.need_dx ? in : 0);
     if (rig.config.kind == OP_EMBEDDING)
-        backward = params + 2 * out + in; /* zeros, then sums */
+        /* write zeros, then add the gradients */
+        backward = params + 2 * out + in;
     if (!op_reads_x(rig.op))
         backward -= in;
     printf("%-33s", test.name);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Our own products against plain loops: shapes with remainders in every
- * direction, turned or not, blocks of rows and of columns, and any team. */
+/* Our own matrix products compared with plain loops: shapes with remainders in
+ * every direction, transposed or not, several blocks of rows and columns, and
+ * teams of any size. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -13,7 +14,7 @@ typedef struct shape {
     int64_t M, N, K;
 } shape_t;
 
-/* The last ones have several slices, blocks of columns, and of rows. */
+/* The last shapes have several slices, blocks of columns and blocks of rows. */
 static const shape_t shapes[] = {
     {1, 1, 1},     {8, 48, 4},     {7, 47, 3},     {9, 49, 17},   {16, 64, 384},
     {33, 16, 385}, {40, 97, 31},   {17, 130, 800}, {5, 800, 391}, {520, 50, 40},
@@ -41,7 +42,7 @@ static float *numbers(int64_t count, unsigned seed)
     return x;
 }
 
-/* C's rows are longer than N: what lies behind must stay. */
+/* A row of C is longer than N; the rest of the row must not change. */
 static trial_t trial_open(shape_t s, bool a_turned, bool b_turned, bool bias)
 {
     trial_t t = {.s = s, .c_row = s.N + 3};
@@ -141,7 +142,8 @@ Test(gemm, gives_the_same_bits_in_any_team)
         }
 }
 
-/* The lower right quarter of C, computed alone. */
+/* Check that the lower right quarter of C has the same bits if computed alone.
+ */
 static void expect_quarter(const trial_t *t, int form)
 {
     const int64_t i = t->s.M / 2, j = t->s.N / 2;
@@ -178,7 +180,7 @@ Test(gemm, the_bits_of_an_element_depend_on_k_alone)
         }
 }
 
-/* 0 times infinity is no number, in the middle of a tile and at its edges. */
+/* 0 times infinity gives NaN, in the middle of a tile and at its edges. */
 Test(gemm, passes_nan)
 {
     need_vectors();

@@ -24,7 +24,7 @@ Test(op_add, float32)
     }
 }
 
-/* Batch norm's moments are float64 in any backend. */
+/* The moments of batch norm are float64 in any backend. */
 Test(op_add, other_types)
 {
     for (int b = 0; op_registry[b] != NULL; b++) {

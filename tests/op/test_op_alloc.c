@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * A step allocates nothing. This program replaces malloc and its kin and
- * watches what forward and backward of every case ask for on the calling thread
- * after a warm-up. Our code: nothing. oneDNN makes a few small maps of
- * arguments in each execute, which its interface offers no way around, and
- * buffers for gemm where it has no kernel of its own (unusual convolutions;
- * much more without AVX-512). These must be of the same number in every call
- * and all freed; and small, where it has kernels.
+ * A step allocates nothing. This program replaces malloc and related
+ * functions, and counts the calls of the calling thread in forward and
+ * backward of every case, after a warm-up. Our own code makes none. oneDNN
+ * allocates a few small maps of arguments in each execute, which its interface
+ * cannot avoid, and buffers for gemm where it has no kernel of its own
+ * (unusual convolutions; many more without AVX-512). The number of these calls
+ * must be equal in every step, all must be freed, and they must be small where
+ * oneDNN has kernels.
  */
 #include <criterion/criterion.h>
 #include <dlfcn.h>
@@ -37,7 +38,7 @@ Test(op_alloc, none)
 
 #else
 
-/* Largest piece of bookkeeping that we accept of oneDNN, in bytes. */
+/* Largest allocation accepted of oneDNN where it has kernels, in bytes. */
 #define SMALL 512
 #define CALLS_MAX 1024
 
@@ -104,7 +105,8 @@ void free(void *block)
     __libc_free(block);
 }
 
-/* Is [caller] oneDNN, or C++'s operator new, which only oneDNN uses here? */
+/* Is the code at [caller] in oneDNN, or in C++'s operator new, which only
+ * oneDNN uses here? */
 static bool is_library(const void *caller)
 {
     Dl_info info;
@@ -114,7 +116,7 @@ static bool is_library(const void *caller)
             strstr(info.dli_fname, "libdnnl") != NULL);
 }
 
-/* Does oneDNN surely do without gemm? */
+/* Is it certain that oneDNN uses no gemm for this case? */
 static bool has_kernel(const op_case_t *test)
 {
 #if defined(__x86_64__)
@@ -162,7 +164,8 @@ static void check_case(const op_case_t *test, const char *backend)
 
 Test(op_alloc, watch_sees)
 {
-    void *(*volatile get)(size_t) = malloc; /* not to be optimised away */
+    /* volatile, so that the compiler does not remove the call */
+    void *(*volatile get)(size_t) = malloc;
     void (*volatile give)(void *) = free;
 
     watch = (watch_t){.on = true};

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * A small network, op after op in the layouts that they choose: conv,
- * batchnorm, relu, maxpool, conv, relu, flatten, dropout, linear,
- * cross_entropy. cpu against ref; odd numbers of channels, so that blocked
- * layouts have padding; all memory full of NaN before each run, so that padding
- * counts only if an op wrote it.
+ * A small network whose ops choose their layouts: conv, batchnorm, relu,
+ * maxpool, conv, relu, flatten, dropout, linear, cross_entropy; cpu compared
+ * with ref. Numbers of channels are odd, so that blocked layouts have padding.
+ * Before each run all memory is filled with NaN, which shows if an op reads
+ * padding that no op has written.
  */
 #include <criterion/criterion.h>
 #include <math.h>
@@ -139,7 +139,7 @@ static void chain_close(chain_t *chain)
     mem_free(chain);
 }
 
-/* NaN everywhere but in x and the parameters. */
+/* Fill all memory with NaN, except x and the parameters. */
 static void chain_spoil(chain_t *chain)
 {
     for (int i = 0; i < LENGTH; i++) {
@@ -193,7 +193,7 @@ static void check_gradients(const chain_t *got, const chain_t *want,
             const float *b = want->links[i].args.dparams[p];
             double largest = 0, worst = 0;
 
-            /* A bias before batchnorm has no gradient but rounding. */
+            /* The gradient of a bias before batchnorm is 0 up to rounding. */
             if (i == 0 && p == 1)
                 continue;
             for (size_t k = 0; k < count; k++) {
@@ -215,7 +215,7 @@ static void check_threads(int threads)
     float *first;
     size_t bytes = cpu->links[0].param_bytes[0];
 
-    /* The test is about private layouts: is there one, and has it padding? */
+    /* The test needs a private layout with padding. */
     cr_assert_not_null(op_out(cpu->links[0].op)->layout);
     cr_expect_gt(op_out(cpu->links[0].op)->bytes,
                  op_out(ref->links[0].op)->bytes);
@@ -267,8 +267,8 @@ static void *rank_main(void *argument)
     return NULL;
 }
 
-/* Ranks may be threads of one process, each with a team of its own: they give
- * the bits of one that is alone. */
+/* Ranks may be threads of one process, each with its own team: they give the
+ * bits of a rank that is alone. */
 Test(op_chain, ranks_as_threads)
 {
     chain_t *alone = chain_open("cpu", 2);

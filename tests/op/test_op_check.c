@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Mode check: every case of the table on cpu against ref in float32, with one
- * thread and with two; all outputs are full of NaN before each call. And the
- * promises of op.h: the same bits on every call, in place where op_in_place
- * says so, backward without what op_reads_x and op_reads_y exclude (the rig
- * passes NULL for it).
+ * Mode check: every case of the table on cpu compared with ref in float32,
+ * with one thread and with two. All outputs are filled with NaN before each
+ * call. Also the promises of op.h: equal bits on every call; in place where
+ * op_in_place is true; backward without what op_reads_x and op_reads_y exclude
+ * (the rig passes NULL for it).
  */
 #include <criterion/criterion.h>
 #include <math.h>
@@ -35,7 +35,8 @@ static void run(op_rig_t *rig)
     }
 }
 
-/* Every element of [got] near that of [want], relative to the largest. */
+/* Check that each element of [got] is close to that of [want], relative to the
+ * largest element. */
 static void check_near(const op_case_t *test, const char *what,
                        const double *got, const double *want, int64_t count,
                        double tolerance)
@@ -79,7 +80,7 @@ static void check_against_ref(const op_case_t *test, op_rig_t *rig,
                    2 * test->config.in.dims[1], 1e-5);
 }
 
-/* Run again, [turns] times: the same bits. */
+/* Run [turns] more times, and check that the bits are equal. */
 static void check_repeat(const op_case_t *test, op_rig_t *rig, int turns)
 {
     double *first[RESULTS], *second[RESULTS], loss = rig->loss_sum;
@@ -111,7 +112,8 @@ static void check_repeat(const op_case_t *test, op_rig_t *rig, int turns)
     }
 }
 
-/* With y over x and dx over dy, the same bits as with memory of their own. */
+/* With y in the memory of x, and dx in that of dy, the bits are those with
+ * separate memory. */
 static void check_in_place(const op_case_t *test, op_rig_t *rig)
 {
     size_t bytes = op_out(rig->op)->bytes;
@@ -138,8 +140,8 @@ static void check_in_place(const op_case_t *test, op_rig_t *rig)
     free(over);
 }
 
-/* The cpu backend on [least] to [most] threads, against one run of ref: its
- * plain loops take most of this test's time. */
+/* The cpu backend on [least] to [most] threads, compared with one run of ref,
+ * whose plain loops take most of this test's time. */
 static void check_case(const op_case_t *test, int least, int most)
 {
     op_rig_t rig, ref;
@@ -196,14 +198,14 @@ static void check_team(const op_case_t *test, int threads)
     op_rig_close(&team);
 }
 
-/* The larger team has more members than norms have stretches of rows. */
+/* The larger team has more threads than norms have blocks of rows. */
 static void check_teams(const op_case_t *test)
 {
     check_team(test, 3);
     check_team(test, 7);
 }
 
-/* Norms, and all kinds that are written since. */
+/* Norms, and all kinds that were added later. */
 Test(op_check, the_same_bits_in_any_team, .timeout = 300)
 {
     for (int i = 0; i < op_case_count; i++) {
@@ -223,8 +225,9 @@ static void check_nan(const op_case_t *test)
 
     if (test->config.kind == OP_DROPOUT || test->config.kind == OP_MAXPOOL2D ||
         test->config.kind == OP_EMBEDDING)
-        return; /* may drop it; maxpool has a test of its own; tokens are no
-                   numbers */
+        /* dropout may drop the NaN; maxpool has a test of its own; tokens are
+         * integers */
+        return;
     op_rig_open(&rig, test, "cpu", OP_FLOAT32, 1);
     count = op_rig_count(&rig, RIG_X);
     x = op_rig_doubles(count);
@@ -245,9 +248,9 @@ static void check_nan(const op_case_t *test)
     op_rig_close(&rig);
 }
 
-/* Tensors that lie as bfloat16: y, dx and the like are rounded once more than
- * in ref, which may shift what is computed from y; half a unit in the last
- * place is 2^-9 of a number. Nothing else is less precise. */
+/* Tensors stored as bfloat16: y, dx and the like are rounded once more than in
+ * ref, by up to half a unit in the last place (2^-9 of a number), which also
+ * changes what is computed from y. There is no other loss of precision. */
 Test(op_check, tensors_lie_as_bf16, .timeout = 300)
 {
     const op_backend_ops_t *cpu = NULL;
@@ -275,7 +278,7 @@ Test(op_check, tensors_lie_as_bf16, .timeout = 300)
     cr_assert_gt(lay, 60);
 }
 
-/* And where a kind does not take them, it says so. */
+/* An op of a kind that cannot store bfloat16 is refused with a message. */
 Test(op_check, others_refuse_bf16)
 {
     op_config_t config = {.kind = OP_MUL,
@@ -294,15 +297,15 @@ Test(op_check, others_refuse_bf16)
     cr_assert(strstr(err.text, "stored as bfloat16") != NULL, "%s", err.text);
 }
 
-/* A NaN in x must reach y: nothing may hide that a run diverges. */
+/* A NaN in x must reach y, so that a diverging run is noticed. */
 Test(op_check, nan_passes)
 {
     for (int i = 0; i < op_case_count; i++)
         check_nan(&op_cases[i]);
 }
 
-/* Products of rounded numbers, as ref rounds. On a machine that cannot, the
- * backend must say so. */
+/* Products of factors rounded to bfloat16, as in ref. On a CPU without bfloat16
+ * products the backend must refuse them. */
 Test(op_check, bf16)
 {
     const op_backend_ops_t *cpu = NULL;
@@ -317,11 +320,10 @@ Test(op_check, bf16)
         if (!op_rig_rounds(test.config.kind))
             continue;
         test.config.compute_type = OP_BFLOAT16;
-        /* Both round in the same way; but attention may round p before it is
-         * divided by the sum of its row, and what a step hands to the next, or
-         * an activation's slope to the products, may lie on the other side of a
-         * tie.
-         */
+        /* Both backends round alike, with exceptions: attention may round p
+         * before it is divided by the sum of its row; and the values that a
+         * step passes to the next, or an activation's slope before a product,
+         * may round to the other side of a tie. */
         test.tolerance = test.config.kind == OP_ATTENTION ||
                                  test.config.kind == OP_LSTM ||
                                  test.config.kind == OP_GRU

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Mode grad: the gradients of ref in float64 against central differences of
- * L = sum(dy * y), or of a loss L = scale * loss_sum. The values of x lie on a
- * grid much wider than the step, so that no kink (relu, maxpool) is crossed.
+ * Mode grad: the gradients of ref in float64 compared with central differences
+ * of L = sum(dy * y), or of a loss L = scale * loss_sum. The values of x are
+ * on a grid much wider than the step of the differences, so that no kink
+ * (relu, maxpool) is crossed.
  */
 #include <criterion/criterion.h>
 #include <math.h>
@@ -13,7 +14,7 @@
 
 #define STEP 1e-5
 #define TOLERANCE 1e-7
-/* Elements of a tensor that are tried, spread evenly. */
+/* Number of elements of a tensor that are tried, evenly spaced. */
 #define TRIED 60
 
 static double objective(op_rig_t *rig)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Dropout masks: a function of the key and nothing else, and fair. */
+/* Dropout masks depend on the key only, and have the right share of zeros. */
 #include "op/op_mask.h"
 
 #include <criterion/criterion.h>
@@ -45,7 +45,7 @@ Test(op_mask, rate)
     }
 }
 
-/* Each part of the key changes half of the bits. */
+/* A change of any part of the key changes half of the bits. */
 Test(op_mask, key)
 {
     op_mask_t base = mask_of(0.5, 1, 2, 3);
@@ -70,8 +70,9 @@ Test(op_mask, key)
     }
 }
 
-/* The same bits in every version, so that a resumed run goes on as before; made
- * by another program from the definition in op_mask.h. */
+/* The bits must be equal in all versions of cddp, so that a resumed run goes on
+ * as before. The expected bits are from another program, written from the
+ * definition in op_mask.h. */
 Test(op_mask, golden)
 {
     op_mask_t mask = mask_of(0.5, 1, 2, 3);

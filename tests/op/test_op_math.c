@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* The float functions of the cpu backend against libm's in double, over the
- * range that networks use and at its ends. */
+/* The float functions of the cpu backend compared with libm's in double, over
+ * the range that networks use and at its ends. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <string.h>
@@ -105,8 +105,8 @@ Test(op_math, nan_and_ends)
     cr_expect(isfinite(simd_math_exp(1e30f)));
 }
 
-/* Threads cut tensors anywhere, and what lies behind the last whole vector is
- * computed by other instructions. */
+/* Threads cut tensors anywhere, and the elements after the last whole vector
+ * are computed by other instructions. */
 Test(op_math, activations_in_pieces_give_the_same_bits)
 {
     enum { COUNT = 4099 };
@@ -137,14 +137,15 @@ Test(op_math, activations_in_pieces_give_the_same_bits)
 /* ---- loops over channels ------------------------------------------------- */
 
 #define VECTORS 40
-#define LANES (VECTORS * CPU_WIDE + 5) /* with a rest */
+#define LANES (VECTORS * CPU_WIDE + 5) /* with a remainder */
 
 typedef struct channels_results {
     float sums[5][CPU_WIDE];
     uint16_t y[LANES], dx[LANES], dother[LANES];
 } channels_results_t;
 
-/* Every call once, on numbers of all sizes, ties of rounding and a NaN. */
+/* Call every function once, with numbers of all magnitudes, ties of rounding
+ * and a NaN. */
 static void channels_run(const cpu_channels_t *loops, cpu_run_t run,
                          channels_results_t *to)
 {
@@ -176,7 +177,7 @@ static void channels_run(const cpu_channels_t *loops, cpu_run_t run,
     loops->backward(other, to->y, dy, run, &lanes, to->dx);
 }
 
-/* The loops for this CPU give the bits of those for any. */
+/* The loops for this CPU give the bits of the generic ones. */
 Test(op_math, native_loops_over_channels_round_alike)
 {
     const cpu_channels_t *native = cpu_channels_native();

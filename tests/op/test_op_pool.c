@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * maxpool, adaptive_maxpool and max hide no NaN, whatever its sign, its place
- * in the window, how windows overlap or are padded, and how the tensor lies; of
- * equal numbers the first wins; and the gradient goes there. Rows of op_cases.
+ * maxpool, adaptive_maxpool and max pass on every NaN, whatever its sign, its
+ * place in the window, the overlap or padding of windows, and the layout. Of
+ * equal numbers the first one wins, and it gets the gradient. The cases are
+ * rows of op_cases.
  */
 #include <criterion/criterion.h>
 #include <math.h>
@@ -19,7 +20,7 @@ static bool is_max(const op_case_t *test)
            test->config.kind == OP_ADAPTIVE_MAXPOOL;
 }
 
-/* Every [step]th element is a NaN, of both signs in turn. */
+/* Set every [step]th element of x to NaN, with alternating sign. */
 static void set_nans(op_rig_t *rig, int64_t step)
 {
     const int64_t count = op_rig_count(rig, RIG_X);
@@ -32,7 +33,7 @@ static void set_nans(op_rig_t *rig, int64_t step)
     free(x);
 }
 
-/* Few different numbers, and zeros of both signs. */
+/* Fill x with few different numbers, among them zeros of both signs. */
 static void set_ties(op_rig_t *rig, int64_t step)
 {
     const int64_t count = op_rig_count(rig, RIG_X);
@@ -55,8 +56,8 @@ static double rounded(double value)
     return (double)wide;
 }
 
-/* NaN at the same places, and the same numbers elsewhere; but adaptive_maxpool
- * adds up dx in another order. */
+/* Check that both have NaN at the same places and equal numbers elsewhere,
+ * except that adaptive_maxpool sums dx in another order. */
 static void check_same(const op_case_t *test, op_rig_tensor_t tensor,
                        op_rig_t *cpu, op_rig_t *ref)
 {
@@ -66,7 +67,8 @@ static void check_same(const op_case_t *test, op_rig_tensor_t tensor,
 
     op_rig_get(cpu, tensor, got);
     op_rig_get(ref, tensor, want);
-    for (int64_t i = 0; i < count && test->bf16; i++) /* a sum, rounded once */
+    /* cpu stores its sum as bfloat16 */
+    for (int64_t i = 0; i < count && test->bf16; i++)
         want[i] = rounded(want[i]);
     for (int64_t i = 0; i < count; i++)
         cr_assert(isnan(want[i]) ? isnan(got[i]) != 0
@@ -132,7 +134,8 @@ Test(op_pool, nan_and_the_first_win_as_bf16)
     }
 }
 
-/* The gradient finds a winner that an int16_t cannot number. */
+/* The gradient reaches a winner whose index in the window does not fit an
+ * int16_t. */
 Test(op_pool, a_window_of_more_taps_than_an_int16_counts_as_bf16)
 {
     enum { SIDE = 190, CHANNELS = 16, TAPS = SIDE * SIDE };

@@ -38,7 +38,7 @@ static void expect_shape(const op_config_t *config, const char *text)
     cr_expect_eq(out.type, config->in.type);
 }
 
-/* Fails with ERR_CONFIG and a sentence that holds [first] and [second]. */
+/* Expect ERR_CONFIG and a message that contains [first] and [second]. */
 static void expect_error(const op_config_t *config, const char *first,
                          const char *second)
 {
@@ -186,7 +186,7 @@ Test(op_shape, flops)
     op_close(NULL);
 }
 
-/* Labels outside of the classes, on both backends. */
+/* Labels that are not among the classes, on both backends. */
 Test(op_shape, bad_label)
 {
     static const char *const backends[] = {"ref", "cpu"};
@@ -411,7 +411,7 @@ Test(op_shape, attention)
     expect_shape(&apart, "[2, 5, 16]");
 }
 
-/* What a mask holds is checked when it is read. */
+/* The values of a mask are checked when they are read. */
 Test(op_shape, mask_of_attention)
 {
     op_config_t config = of(OP_ATTENTION, 3, 2, 3, 12);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Shapes that broadcast, and those that do not; matrices that fit. */
+/* Shapes that broadcast, shapes that do not, and matrices that can be
+ * multiplied. */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -47,8 +48,8 @@ static void expect_error(const op_config_t *config, const char *part)
     cr_expect(strstr(err.text, part), "no \"%s\" in: %s", part, err.text);
 }
 
-/* Samples are aligned at their last dimension; the batch is always the first
- * one. */
+/* Shapes are aligned at the last dimension of a sample; the first dimension is
+ * always the batch. */
 Test(op_spread, shapes)
 {
     op_config_t same = of(OP_MUL_SPREAD, DESC(2, 3, 4), DESC(2, 3, 4));
@@ -71,7 +72,7 @@ Test(op_spread, shapes)
     expect_error(&apart, "are equal or 1");
 }
 
-/* The sentence names two inputs that do not agree, though neither is the
+/* The message names two inputs whose shapes disagree, although neither is the
  * first. */
 Test(op_spread, the_inputs_that_do_not_agree_are_named)
 {
@@ -87,7 +88,8 @@ Test(op_spread, the_inputs_that_do_not_agree_are_named)
                           "[2, 4, 5]");
 }
 
-/* Dimensions that all inputs walk through together become one. */
+/* Neighbouring dimensions become one if each input either has all of them or
+ * broadcasts over all of them. */
 Test(op_spread, dimensions_are_joined)
 {
     op_config_t space = of(OP_MUL_SPREAD, DESC(2, 3, 4, 5), DESC(2, 3, 1, 1));

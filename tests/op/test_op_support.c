@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Mode support: which backend takes which case in which type, as a table on
- * standard output. ref must take all; cpu all in float32, none in float64. In
- * bf16 the products have factors of that type ("yes"); an op without products
- * works in float32 there, too ("f32").
+ * Mode support: prints a table of which backend supports which case in which
+ * type. ref must support all of them; cpu all in float32 and none in float64.
+ * Under bf16, "yes" means products with bfloat16 factors, and "f32" an op
+ * without products, which computes in float32.
  */
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@ static bool supports(const op_backend_ops_t *backend, const op_case_t *test,
     return true;
 }
 
-/* What bf16 is to this case. */
+/* How [backend] computes this case in mixed precision. */
 static const char *bf16_text(const op_backend_ops_t *backend,
                              const op_case_t *test)
 {

@@ -9,7 +9,8 @@
 #include "conf/conf.h"
 #include "optim/optim.h"
 
-#define ELEMS ((size_t)40000) /* more than one piece of the pass */
+/* elements; more than one piece of the update */
+#define ELEMS ((size_t)40000)
 
 static optim_t *open_yaml(const char *yaml, double decay)
 {
@@ -61,8 +62,8 @@ Test(ema, is_the_last_slot)
     optim_close(optim);
 }
 
-/* As torch.optim.swa_utils.AveragedModel: the first update's result, then
- * decay * average + (1 - decay) * parameters. */
+/* As torch.optim.swa_utils.AveragedModel: first a copy of the parameters after
+ * the first update, then decay * average + (1 - decay) * parameters. */
 Test(ema, follows_the_parameters)
 {
     static const char *const all[] = {"optimizer: {sgd: {lr: 0.5}}",
@@ -93,7 +94,8 @@ Test(ema, follows_the_parameters)
     free(p);
 }
 
-/* The pass goes in pieces then, which must not show. */
+/* With an average the update works in pieces, which must not change the bits.
+ */
 Test(ema, does_not_change_the_update)
 {
     static const char *const all[] = {"optimizer: {sgd: {momentum: 0.9}}",
@@ -121,8 +123,8 @@ Test(ema, does_not_change_the_update)
     free(p);
 }
 
-/* More elements than a team is worth; several tensors for those that see them
- * one by one. */
+/* Enough elements for a team of threads; several tensors for optimizers that
+ * treat tensors separately. */
 Test(ema, threads_change_no_bit)
 {
     static const char *const all[] = {"optimizer: {sgd: {momentum: 0.9}}",

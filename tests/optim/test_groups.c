@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Parameter groups: whom they match, what they change, what is refused. */
+/* Parameter groups: which parameters they match, what they change, and what is
+ * refused. */
 #include <criterion/criterion.h>
 #include <string.h>
 
 #include "conf/conf.h"
 #include "optim/optim.h"
 
-/* A model of two layers as nn lays it out: last first, with gaps. */
+/* A model of two layers in the order of nn: last layer first, with padding. */
 static const optim_view_t views[] = {
     {.name = "linear1.bias", .offset = 0, .count = 1, .ndim = 1},
     {.name = "linear1.weight", .offset = 4, .count = 2, .ndim = 2},
@@ -39,7 +40,8 @@ static optim_t *open_yaml(const char *yaml)
     return optim;
 }
 
-/* Parameters of 1 (gaps of 0) after one step with gradients of 1 at rate 1. */
+/* Set [p] to the parameters, all 1 at first (padding: 0), after one step with
+ * gradients of 1 at a rate of 1. */
 static void step_ones(const char *yaml, float p[ELEMS])
 {
     optim_t *optim = open_yaml(yaml);
@@ -55,7 +57,7 @@ static void step_ones(const char *yaml, float p[ELEMS])
     optim_close(optim);
 }
 
-/* How far each of the four parameters moved. */
+/* Check how far each of the four parameters has moved. */
 static void expect_moves(const char *yaml, const double moves[4])
 {
     float p[ELEMS];
@@ -106,7 +108,7 @@ Test(groups, later_ones_override_key_by_key)
                  (double[]){.5, .5, 0, 0});
 }
 
-/* A group's rate follows the rate of the call and its scale. */
+/* The rate of a group is its scale times the rate passed to optim_step. */
 Test(groups, rates_stay_multiples_of_the_base)
 {
     optim_t *optim = open_yaml("optimizer: {sgd: {lr: 0.5}, groups: [{match: "
@@ -123,7 +125,8 @@ Test(groups, rates_stay_multiples_of_the_base)
     optim_close(optim);
 }
 
-/* Momentum in one group alone: the slot exists, the rest does not use it. */
+/* If one group has momentum, the slot exists; the other groups do not use it.
+ */
 Test(groups, state_is_what_any_group_needs)
 {
     optim_t *optim = open_yaml("optimizer: {sgd: {lr: 1}, groups: [{match: "

@@ -18,7 +18,7 @@ Test(norm, by_hand)
     cr_expect_eq(optim_norm(g, 1, 1), 3);
 }
 
-/* Any length: part blocks, whole trees, more than one level. */
+/* Lengths with partial blocks, full trees and several levels. */
 Test(norm, agrees_with_a_plain_sum)
 {
     static const size_t lengths[] = {7,     8,     4095,  4096,   4097,
@@ -105,7 +105,8 @@ Test(norm, clip_value_clamps_each)
     cr_expect_eq(g[1], 0.5f);
 }
 
-/* Lengths with full trees, part trees, part blocks: a team changes no bit. */
+/* Lengths with full trees, partial trees and partial blocks: a team of threads
+ * changes no bit. */
 Test(norm, threads_change_no_bit)
 {
     static const size_t lengths[] = {

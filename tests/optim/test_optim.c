@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Optimizers: steps computed by hand, a reference in float64 for every mode
- * over many steps, state, and the sentences of errors. */
+/* Optimizers: steps computed by hand, a float64 reference for every mode over
+ * many steps, state, and error messages. */
 #include "optim/optim.h"
 
 #include <criterion/criterion.h>
@@ -11,7 +11,7 @@
 #include "base/rng.h"
 #include "conf/conf.h"
 
-#define ELEMS 37 /* not a multiple of a vector */
+#define ELEMS 37 /* not a multiple of a vector's length */
 #define STEPS 50
 
 static err_code_t open_try(const char *yaml, size_t elems, optim_t **out,
@@ -53,7 +53,7 @@ Test(optim, sgd_by_hand)
     optim_step(optim, p, g, 0.5, 1);
     cr_expect_eq(p[0], 0.75f);
     cr_expect_eq(p[1], -4);
-    /* The rate of the call counts, not the configured one. */
+    /* The rate passed to optim_step is used, not the configured one. */
     optim_step(optim, p, g, 0.25, 2);
     cr_expect_eq(p[1], -5);
     optim_close(optim);
@@ -106,7 +106,8 @@ Test(optim, first_adamw_step_is_lr_in_the_gradients_direction)
     optim_close(optim);
 }
 
-/* Weight decay of adam is in the gradient: the first step hides its size. */
+/* adam adds weight decay to the gradient, so the first step does not depend on
+ * the decay's magnitude, only on its effect on the sign. */
 Test(optim, first_adam_step_is_lr_in_the_direction_with_decay)
 {
     optim_t *optim =
@@ -116,7 +117,8 @@ Test(optim, first_adam_step_is_lr_in_the_direction_with_decay)
 
     optim_step(optim, p, g, 0.1, 1);
     cr_expect_float_eq(p[0], 1 - 0.1, 1e-5);
-    cr_expect_float_eq(p[1], -8 + 0.1, 1e-5); /* 1 - 4 points the other way */
+    /* gradient with decay is 1 - 4, which is negative */
+    cr_expect_float_eq(p[1], -8 + 0.1, 1e-5);
     optim_close(optim);
 }
 
@@ -134,8 +136,8 @@ Test(optim, the_first_gradient_is_not_dampened)
     optim_close(optim);
 }
 
-/* With beta2 0 the mean of squares is the last one; 10 and then 1 divide by
- * 10, and what is no number stays. */
+/* With beta2 = 0 the mean of squares is the last square. A gradient of 10 and
+ * then one of 1 both divide by 10, and NaN stays NaN. */
 Test(optim, amsgrad_divides_by_the_largest)
 {
     optim_t *optim = open_yaml("optimizer: {adam: {lr: 1, beta1: 0, beta2: 0, "
@@ -176,7 +178,7 @@ Test(optim, rmsprop_by_hand)
     optim_close(optim);
 }
 
-/* Equal gradients have no spread but eps. */
+/* Equal gradients have a variance of 0, so only eps is left. */
 Test(optim, centered_rmsprop_divides_by_the_spread)
 {
     optim_t *optim = open_yaml(
@@ -221,12 +223,13 @@ Test(optim, lars_scales_each_tensor_by_its_norms)
     const float g[3] = {0, 10, 2};
 
     optim_step(optim, p, g, 1, 1);
-    /* 0.5 * 5 / 10 for the weight; the bias as SGD */
+    /* weight: 0.5 * 5 / 10; bias: as SGD */
     cr_expect_float_eq(p[0], 3, 1e-6);
     cr_expect_float_eq(p[1], 4 - 2.5, 1e-6);
     cr_expect_float_eq(p[2], 1 - 2, 1e-6);
     cr_expect_float_eq(optim_slot_data(optim, 0)[1], 2.5, 1e-6);
-    /* The rate is inside the momentum: rate 0 coasts on. */
+    /* The momentum contains the rate: with a rate of 0 the parameters still
+     * move. */
     optim_step(optim, p, g, 0, 2);
     cr_expect_float_eq(p[1], 4 - 2.5 - 1.25, 1e-6);
     optim_close(optim);
@@ -240,7 +243,7 @@ Test(optim, lars_counts_decay_in_the_ratio)
     const float g[3] = {6, 8, -10};
 
     optim_step(optim, p, g, 1, 1);
-    /* 5 / (10 + 2 * 5) of (g + 2 p) */
+    /* 5 / (10 + 2 * 5) times (g + 2 p) */
     cr_expect_float_eq(p[0], 3 - 0.25 * 12, 1e-6);
     cr_expect_float_eq(p[1], 4 - 0.25 * 16, 1e-6);
     cr_expect_float_eq(p[2], 5, 1e-6);
@@ -255,8 +258,8 @@ Test(optim, lamb_moves_each_tensor_by_its_norm)
     const float g[3] = {-2, 0.5f, 1e-3f};
 
     optim_step(optim, p, g, 0.1, 1);
-    /* Adam's first direction is the sign, of norm sqrt 2; the bias is not
-     * adapted. */
+    /* In the first step the direction of Adam is the sign of the gradient, a
+     * vector of norm sqrt 2. The bias gets no trust ratio. */
     cr_expect_float_eq(p[0], 3 + 0.1 * 5 / sqrt(2), 1e-6);
     cr_expect_float_eq(p[1], 4 - 0.1 * 5 / sqrt(2), 1e-6);
     cr_expect_float_eq(p[2], 7 - 0.1, 1e-6);
@@ -289,7 +292,7 @@ typedef struct reference {
     double p[ELEMS], first[ELEMS], second[ELEMS];
 } reference_t;
 
-/* torch.optim.SGD, as documented. */
+/* torch.optim.SGD, from its documentation. */
 static void reference_sgd(reference_t *r, int i, double g, int step)
 {
     g += r->weight_decay * r->p[i];
@@ -300,7 +303,7 @@ static void reference_sgd(reference_t *r, int i, double g, int step)
     r->p[i] -= r->lr * g;
 }
 
-/* torch.optim.AdamW, as documented. */
+/* torch.optim.AdamW, from its documentation. */
 static void reference_adamw(reference_t *r, int i, double g, int step)
 {
     double m, v;
@@ -392,8 +395,8 @@ Test(optim, gaps_between_parameters_stay_zero)
     }
 }
 
-/* Copying the state over continues with the same bits: what a checkpoint
- * does. */
+/* If the state is copied, as in a checkpoint, a copy of the optimizer continues
+ * with equal bits. */
 static void expect_state_is_all(const char *yaml)
 {
     optim_t *a = open_yaml(yaml, ELEMS);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Twenty steps of every optimizer with every schedule against PyTorch, whose
- * numbers tests/python/make_optim_reference.py recorded in
+ * Twenty steps of every optimizer with every schedule compared with PyTorch,
+ * whose results tests/python/make_optim_reference.py recorded in
  * tests/data/optim.json: the rate of each step, and the parameters (and their
- * average) after the last, to 1e-5 of the tensor's largest. The problem is
- * linear least squares, with gradients in float64.
+ * average) after the last, to 1e-5 of the tensor's largest element. The
+ * problem is linear least squares, with gradients in float64.
  */
 #include <criterion/criterion.h>
 #include <jansson.h>
@@ -20,7 +20,7 @@
 #define TOLERANCE 1e-5
 
 enum { SAMPLES = 8, WIDTH = 3, OUT = 4 };
-/* As nn lays them out: last first, aligned. */
+/* In the order of nn: last first, aligned. */
 enum { BIAS = 0, WEIGHT = 16, ELEMS = 32 };
 
 static const optim_view_t views[] = {
@@ -31,7 +31,7 @@ static const optim_view_t views[] = {
      .ndim = 2}};
 
 typedef struct parity {
-    const json_t *root, *json; /* of all, of the case */
+    const json_t *root, *json; /* the whole file, and the case */
     optim_t *optim;
     optim_schedule_t *schedule;
     double clip_norm, clip_value;
@@ -50,7 +50,7 @@ static double cell(const parity_t *p, const char *key, int row, int column)
                   column);
 }
 
-/* Gradient of sum (W x + b - y)^2 / (2 SAMPLES). */
+/* Compute the gradient of sum (W x + b - y)^2 / (2 SAMPLES). */
 static void gradient(parity_t *p)
 {
     for (int o = 0; o < OUT; o++) {

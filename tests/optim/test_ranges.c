@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * An optimizer that keeps only ranges of the arena: whoever has which of them,
- * parameters, state and average have the bits of one that keeps all, with every
- * optimizer, with groups, frozen parameters and clipping by norm.
+ * An optimizer that keeps only ranges of the arena: however ranges are
+ * distributed among ranks, parameters, state and average have the bits of an
+ * optimizer that keeps all. Tested with every optimizer, with groups, frozen
+ * parameters and clipping by norm.
  */
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -15,12 +16,14 @@
 #include "optim/optim.h"
 
 #define UNITS 7
-#define ELEMS ((size_t)UNITS * OPTIM_UNIT - 100) /* the last is cut off */
+/* the last unit is incomplete */
+#define ELEMS ((size_t)UNITS * OPTIM_UNIT - 100)
 #define RANKS 3
 #define STEPS 4
 #define LIMIT 2.5
 
-/* Views that begin, end and lie anywhere in a unit, and one over several. */
+/* Views that begin and end anywhere in a unit, and some that span several
+ * units. */
 static const optim_view_t views[] = {
     {.name = "a.weight", .offset = 0, .count = 3000, .ndim = 2},
     {.name = "a.bias", .offset = 3008, .count = 40, .ndim = 1},
@@ -31,7 +34,8 @@ static const optim_view_t views[] = {
 
 #define VIEWS (int)(sizeof views / sizeof views[0])
 
-/* Rank of each unit: ranges alternate, and rank 2 has the least. */
+/* Rank that owns each unit: ranges alternate, and rank 2 has the fewest units.
+ */
 static const int owner[UNITS] = {0, 1, 1, 0, 2, 1, 0};
 
 typedef struct rank {
@@ -58,7 +62,7 @@ static const char *const optimizers[] = {
     "groups: [{match: ['*.bias'], weight_decay: 0, lr_scale: 0.5}, {match: " \
     "[b.bias], freeze: true}]"
 
-/* A number of [-0.5, 0.5) for element [i]. */
+/* A random number in [-0.5, 0.5) for element [i]. */
 static float draw(uint64_t seed, size_t i)
 {
     rng_t rng;
@@ -133,7 +137,8 @@ static void whole_step(rank_t *all, int step)
     optim_step(all->optim, all->params, all->grads, 0.01, step);
 }
 
-/* The sum over ranks of what each has in its own places. */
+/* Sum the vectors of all ranks, each of which fills in only its own elements.
+ */
 static void add_up(double *const vectors[RANKS], size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -165,7 +170,7 @@ static double norm_share(rank_t ranks[RANKS])
     return norm;
 }
 
-/* What a rank does not own is poisoned: nobody may look at it. */
+/* Elements that a rank does not own are set to NaN: no rank may read them. */
 static void shards_step(rank_t ranks[RANKS], int step)
 {
     double *sums[RANKS];

@@ -66,7 +66,7 @@ Test(schedule, step_counts_epochs_or_steps)
     cr_expect_float_eq(rate(yaml, 100, 2, 8), 0.02, 1e-12);
 }
 
-/* Warm-up is a factor there, which moves no step. */
+/* Warm-up multiplies the rate of this schedule; it does not shift the cuts. */
 Test(schedule, warmup_does_not_move_the_steps)
 {
     const char *yaml =
@@ -113,13 +113,13 @@ Test(schedule, one_cycle)
     cr_expect_eq(rate(yaml, 10, 2, 4), 2);
     cr_expect_eq(rate(yaml, 10, 2, 9), 0.25);
     cr_expect_eq(rate(yaml, 10, 2, 90), 0.25);
-    /* warmup_steps says how long the rise is */
+    /* warmup_steps is the length of the rise */
     yaml = "schedule: {one_cycle: {warmup_steps: 3, div_factor: 4}}";
     cr_expect_eq(rate(yaml, 10, 2, 0), 0.5);
     cr_expect_float_eq(rate(yaml, 10, 2, 1), 1.25, 1e-12);
     cr_expect_eq(rate(yaml, 10, 2, 2), 2);
     cr_expect_lt(rate(yaml, 10, 2, 3), 2);
-    /* no room to rise, no room to fall */
+    /* too few steps to rise or to fall */
     cr_expect_lt(rate("schedule: one_cycle", 2, 2, 1), 1e-4);
     cr_expect_leq(rate("schedule: one_cycle", 1, 2, 0), 2);
     cr_expect_eq(rate("schedule: {one_cycle: {pct_start: 1}}", 10, 2, 9), 2);
@@ -172,7 +172,7 @@ Test(schedule, restarts_begin_at_the_full_rate)
     cr_expect_gt(rate(yaml, 99, 3, 3), 1);
     cr_expect_eq(rate(yaml, 99, 3, 4), 3);
     cr_expect_eq(rate(yaml, 99, 3, INT64_C(4000000000000000)), 3);
-    /* lengths 10, 30, 90 behind a warm-up */
+    /* periods of 10, 30 and 90 steps after the warm-up */
     yaml = "schedule: {restarts: {period: 1 epoch, mult: 3, warmup_steps: 2}}";
     cr_expect_eq(rate(yaml, 99, 2, 0), 1);
     cr_expect_eq(rate(yaml, 99, 2, 2), 2);
@@ -233,7 +233,7 @@ Test(schedule, plateau_cuts_what_gets_no_better)
     cr_expect_not(optim_schedule_watch(schedule, 4, &watch));
     cr_expect(optim_schedule_watch(schedule, 3, &watch));
     cr_expect_eq(optim_schedule_cut(schedule, &watch, 1), 0.5);
-    /* One is left out of the count. */
+    /* The first evaluation after a cut is not counted (cooldown). */
     cr_expect_not(optim_schedule_watch(schedule, 3, &watch));
     cr_expect_not(optim_schedule_watch(schedule, INFINITY, &watch));
     cr_expect(optim_schedule_watch(schedule, NAN, &watch));

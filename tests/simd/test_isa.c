@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* What instructions may be used. Each test is a process of its own: what the
- * first call finds stays. */
+/* Which instructions may be used. Each test is its own process, because the
+ * result of the first call is kept. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 

@@ -19,7 +19,7 @@ static void count_items(void *context, int64_t first, int64_t last)
 
     for (int64_t i = first; i < last; i++)
         tally->seen[i]++;
-    if (last - first < tally->shortest) /* racy, but only ever too large */
+    if (last - first < tally->shortest) /* a race may only make it too large */
         tally->shortest = last - first;
 }
 
@@ -49,7 +49,7 @@ static void *other_thread(void *argument)
     return NULL;
 }
 
-/* The team size belongs to the calling thread: ranks may be threads. */
+/* Each thread has its own team size, because ranks may be threads. */
 Test(op_team, size_is_per_thread)
 {
     pthread_t thread;
@@ -62,7 +62,7 @@ Test(op_team, size_is_per_thread)
     cr_expect_eq(omp_get_max_threads(), 2);
 }
 
-/* Who took items: at most one of ITEMS threads each. */
+/* The thread that took each item; each thread takes at most one of ITEMS. */
 typedef struct takers {
     pthread_t who[ITEMS];
 } takers_t;
@@ -89,7 +89,7 @@ static bool one_of(pthread_t thread, const pthread_t *threads, int count)
     return found;
 }
 
-/* Inside of a job the crew has no time: OpenMP's threads do it. */
+/* During a job the crew is busy, so OpenMP's threads take the items. */
 static void job_run(void *context, int member)
 {
     if (member == 0)
@@ -113,7 +113,8 @@ Test(op_team, a_crew_that_is_lent_does_the_work)
         cr_assert(pthread_equal(takers.who[0], members[0]));
         cr_assert_not(pthread_equal(takers.who[ITEMS - 1], members[0]));
     }
-    simd_team_run(4, ITEMS, 1, take_items, &takers); /* more than it has */
+    /* more threads than the crew has */
+    simd_team_run(4, ITEMS, 1, take_items, &takers);
     cr_assert_not(one_of(takers.who[ITEMS - 1], members, 3));
     crew_run(crew, job_run, &takers);
     cr_assert_not(one_of(takers.who[ITEMS - 1], members, 3));
@@ -131,7 +132,8 @@ static void number_take(void *context, int64_t first, int64_t last)
         numbers[i] = simd_team_number();
 }
 
-/* A team of one inside of a team: it is member 0 there, and again [i] after. */
+/* A team of one thread inside a team: its member has number 0, and afterwards
+ * the outer number [i] again. */
 static void number_nest(void *context, int64_t first, int64_t last)
 {
     int inner = -1;

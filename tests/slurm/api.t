@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The cddp authors
 #
-# A training loop of one's own on a real Slurm: examples/c/own-loop.c, compiled
-# against the installed library, on two nodes. It has the losses of one rank, and
-# names a rank that is killed.
+# A user's own training loop on a real Slurm: examples/c/own-loop.c, compiled
+# against the installed library, on two nodes. Its losses are those of one rank,
+# and it names a rank that is killed.
 # shellcheck disable=SC2317 # cases are called by name
 # shellcheck source=SCRIPTDIR/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -13,8 +13,8 @@ user=$(mktemp -d "${TMPDIR:-/tmp}/cddp-test-user.XXXXXX")
 trap 'rm -rf "$user"' EXIT
 chmod 755 "$user"
 
-# Install the library as tests/api does, and keep it: status 77 where a compiler
-# or pkg-config is missing.
+# Install the library as tests/api does, and keep it. Without a compiler or
+# pkg-config the status is 77.
 (
     cd "$BUILD" || exit 1
     srcdir=$SOURCE
@@ -33,7 +33,7 @@ need_program()
     [ "$installed" = 0 ] || fail "own-loop.c: $(cat "$user/log")"
 }
 
-# The losses of the steps 1 to 16; later ones are rounding.
+# The losses of steps 1 to 16; later ones differ by rounding.
 first_losses()
 {
     grep -E '^step (1|2|4|8|16) loss' "$1"
@@ -53,7 +53,7 @@ same_losses()
     expect_lines out 'ranks: w' 1
 }
 
-# Rank 3, on the second node, dies in the midst of its steps.
+# Rank 3, on the second node, dies between its steps.
 killed_rank()
 {
     need_program

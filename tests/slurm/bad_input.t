@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The cddp authors
 #
-# Bad input under a real srun: the documented status, one sentence, printed once.
+# Bad input under a real srun: the documented status, and one message, printed
+# once.
 # shellcheck disable=SC2317 # cases are called by name
 # shellcheck source=SCRIPTDIR/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -11,7 +12,7 @@
 small_data
 h5py=(/usr/bin/python3 -c)
 
-# refuses STATUS REGEX ARG...: two ranks on two nodes.
+# refuses STATUS REGEX ARG...: run on two nodes with one rank each.
 refuses()
 {
     local status=$1 regex=$2
@@ -22,7 +23,7 @@ refuses()
     expect_lines err '^cddp-train: ' 1
 }
 
-# A private copy of the data, for spoiling.
+# A private copy of the data, to be damaged.
 own_data()
 {
     cp -r "$DATA" data
@@ -137,8 +138,8 @@ differing_files()
     expect_text err 'configuration of rank'
 }
 
-# task_elsewhere RANK DIR: how srun starts a rank; rank RANK sees DIR as ./data,
-# by a mount that only it has.
+# task_elsewhere RANK DIR: the command with which srun starts a rank. Rank RANK
+# sees DIR as ./data, through a mount in its own namespace.
 task_elsewhere()
 {
     # shellcheck disable=SC2016 # expanded by the task
@@ -154,8 +155,8 @@ END
     chmod 755 task
 }
 
-# ./data, and ./other, which rank 1 gets in its place: a copy in which NAME is
-# changed by the Python CODE (f is the file).
+# ./data, and ./other, which rank 1 sees in place of ./data: a copy whose file
+# NAME is changed by the Python code CODE (f is the file).
 other_data()
 {
     need unshare --mount true -- "the right to make mount namespaces"
@@ -167,7 +168,7 @@ with h5py.File('other/$1', 'r+') as f:
     $2" || fail "python3-h5py is needed"
 }
 
-# refuses_elsewhere REGEX: on two nodes, and on one.
+# refuses_elsewhere REGEX: refused on two nodes, and on one.
 refuses_elsewhere()
 {
     local nodes

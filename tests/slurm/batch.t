@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The cddp authors
 #
-# The sbatch template, with a script in place of cddp-train: what it does is in
-# ./plan, one word per start of the job. Requeues are real.
+# The sbatch template with a script in place of cddp-train. The file ./plan has
+# one word for each start of the job, which says what the script does. Requeues
+# are real.
 # shellcheck disable=SC2317 # cases are called by name
 # shellcheck source=SCRIPTDIR/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -12,10 +13,10 @@
 
 template=$SOURCE/slurm/batch/cddp.sbatch
 
-# Make bin/cddp-train and submit the template; $1: the plan. Words: a number is
-# an exit status; "record:N" leaves a record with status N and is then killed;
-# "stale:N" the same, but the record is of another start; "wait" ends with 75 at
-# USR1 or TERM.
+# Make bin/cddp-train and submit the template. $1: the plan. Its words: a number
+# is an exit status; "record:N" writes a record with status N and is then
+# killed; "stale:N" does so with a record of another start; "wait" ends with 75
+# at USR1 or TERM.
 submit_plan()
 {
     mkdir -p bin
@@ -66,7 +67,7 @@ success()
     expect_text job.out '^start 1: 0 run.yaml --fresh$'
 }
 
-# The directory that the environment names is handed on, as an option.
+# The directory in the environment variable is passed on as an option.
 directory_given()
 {
     RUNDIR=run submit_plan 0
@@ -74,7 +75,7 @@ directory_given()
     expect_text job.out '^start 1: 0 run.yaml --fresh --set run.dir=run$'
 }
 
-# Who cannot say where it would run does not run.
+# Without a known run directory the job does not start.
 no_directory()
 {
     mkdir -p bin
@@ -120,7 +121,7 @@ enough()
     expect_text job.out 'after 1 restarts: enough'
 }
 
-# The same ids as those of this start, but it was there before.
+# The ids are those of this start, but the record is older than the start.
 record_of_old()
 {
     local next
@@ -198,7 +199,7 @@ trained()
     PATH=$BUILD:$PATH submit -N1 -n1 --ntasks-per-node=1 "$@"
 }
 
-# Two run files under one job name, which is everybody's: two directories.
+# Two run files with one job name, as if of two users: two directories.
 experiments()
 {
     local name
@@ -222,8 +223,8 @@ state()
     (cd "$1" && find . -type f -exec sha256sum {} + | sort)
 }
 
-# A start that is refused has no record, and needs none: the directory is as it
-# was, and the status is srun's.
+# A refused start writes no record: the directory is unchanged, and the status
+# is srun's.
 refused_start()
 {
     local before
@@ -239,7 +240,7 @@ refused_start()
     expect_equal "run directory" "$(state run)" "$before"
 }
 
-# Each task of an array has a directory of its own, as often as it is started.
+# Each task of an array has its own directory, also after restarts.
 array()
 {
     local task

@@ -59,7 +59,7 @@ lengths_disagree()
     expect_text err 'rank 1 gives 16 bytes, rank 0 8'
 }
 
-# Ranks that hang on the other node and on the own one.
+# Ranks that hang, on the other node and on this one.
 absent_ranks_are_named()
 {
     local rank
@@ -77,7 +77,7 @@ three_name()
     [ "$(grep -c "rank $1 did not come" bg.err)" -eq 3 ]
 }
 
-# All survivors of $1 (die, die-open) that wrote "alive".
+# Run mode $1 (die, die-open) of the probe and wait until rank 1 is dead.
 deaths()
 {
     mkdir dir
@@ -100,8 +100,8 @@ survivors_live_after_close()
     expect_file dir/alive.0 dir/alive.2 dir/alive.3
 }
 
-# The fact that makes us close PMIx early; should a Slurm stop doing this, we
-# want to know.
+# This behaviour of Slurm is why boot closes PMIx early. The test shows if a
+# version of Slurm changes it.
 open_pmix_kills_the_step()
 {
     local rank

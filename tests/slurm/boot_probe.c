@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * boot_probe: what boot.t runs under srun. Each mode is a small program against
- * boot.h; the exit status is the err_code_t.
+ * boot_probe: the program that boot.t runs under srun. Each mode is a small
+ * test of boot.h; the exit status is the err_code_t.
  *
- *   exchange          blobs of many lengths, checked; says who and where it is
+ *   exchange          exchange and check blobs of many lengths; print
+ *                     rank and host
  *   agree - RANK      RANK has another configuration hash
- *   absent SEC RANK   RANK never comes to an exchange limited to SEC seconds
- *   unequal           rank 1 gives another number of bytes
- *   die DIR           rank 1 is killed after boot_close (its id is in DIR)
+ *   absent SEC RANK   RANK misses an exchange limited to SEC seconds
+ *   unequal           rank 1 contributes another number of bytes
+ *   die DIR           rank 1 is killed after boot_close (process id in DIR)
  *   die-open DIR      rank 1 is killed while boot is open
  *   mpi-inside        boot open, MPI (h5mpi) started and ended, boot closed
  *   mpi-outside       MPI started, boot opened and closed, MPI ended
@@ -37,16 +38,16 @@
 typedef struct probe {
     boot_t *boot;
     const char *argument; /* second word of the command line, or NULL */
-    double number;        /* third */
+    double number;        /* third word of the command line */
 } probe_t;
 
-/* Byte [k] of what [rank] gives in [round]. */
+/* Byte [k] of the contribution of [rank] to round [round]. */
 static unsigned char blob_byte(int rank, int round, size_t k)
 {
     return (unsigned char)((size_t)rank * 31 + (size_t)round * 7 + k);
 }
 
-/* One exchange of [bytes] bytes; ERR_DATA if a byte is wrong. */
+/* Exchange [bytes] bytes and check them; ERR_DATA if a byte is wrong. */
 static err_code_t exchange_round(boot_t *boot, int round, size_t bytes,
                                  err_t *err)
 {
@@ -99,7 +100,7 @@ static err_code_t run_absent(probe_t *probe, err_t *err)
 
     if (code != ERR_OK)
         return code;
-    /* Stuck, not dead: only the limit can tell. */
+    /* The rank hangs but does not die, so only the limit ends the exchange. */
     while (boot_rank(probe->boot) == (int)probe->number)
         pause();
     return exchange_round(probe->boot, 1, 8, err);
@@ -111,7 +112,7 @@ static err_code_t run_unequal(probe_t *probe, err_t *err)
                           err);
 }
 
-/* DIR/NAME.RANK with [text] in it. */
+/* Write [text] to the file DIR/NAME.RANK. */
 static void mark(const probe_t *probe, const char *name, int rank, long text)
 {
     char *path = str_printf("%s/%s.%d", probe->argument, name, rank);
@@ -124,8 +125,8 @@ static void mark(const probe_t *probe, const char *name, int rank, long text)
     free(path);
 }
 
-/* Live until DIR/release is there; the test makes it when it has seen enough.
- * A poll, as a shared file system has no event; alarm() ends a stray rank. */
+/* Wait until the test makes DIR/release. A shared file system reports no
+ * events, hence polling; alarm() ends a rank that is left over. */
 static void wait_release(const probe_t *probe)
 {
     char *path = str_printf("%s/release", probe->argument);
@@ -189,7 +190,7 @@ static err_code_t run_mode(const char *mode, probe_t *probe, err_t *err)
     return err_set(err, ERR_USAGE, "unknown mode %s", mode);
 }
 
-/* For mpi-outside: MPI around everything that boot does, and in use there. */
+/* For mpi-outside: start MPI before boot, and use it. */
 static err_code_t mpi_start(err_t *err)
 {
 #ifdef HAVE_PARALLEL_HDF5

@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The cddp authors
 #
-# What may happen to a job while a checkpoint is being written: signals,
-# scontrol requeue, the death of the batch script. A rank stops at an exact point
-# of the first checkpoint (fault_point.c), the thing happens, the rank goes on.
-# With a checkpoint of each rank's own file and with one shared file (MPI-IO),
-# and with a comm hook, whose state is in the checkpoint, too. In the end the run
-# has the bits of one that nobody disturbed.
+# Events while a checkpoint is written: signals, scontrol requeue, the death of
+# the batch script. A rank stops at an exact point of the first checkpoint
+# (fault_point.c), the event happens, and the rank goes on. Tested with one
+# checkpoint file per rank and with one shared file (MPI-IO), and with a comm
+# hook, whose state is in the checkpoint, too. The run ends with the bits of an
+# undisturbed run.
 # shellcheck disable=SC2317 # cases are called by name
 # shellcheck source=SCRIPTDIR/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -19,7 +19,7 @@ hook='ddp.hook={powersgd: {rank: 1, start_step: 5, min_compression: 1}}'
 settings=(--set train.epochs=2 --set checkpoint.every="10 steps"
           --set "$hook")
 
-# The command that becomes rank $SLURM_PROCID, with the fault point in it.
+# The command that becomes rank $SLURM_PROCID and contains the fault point.
 armed()
 {
     cat >armed <<END
@@ -44,7 +44,8 @@ step_id()
     squeue -h -s -n "$SLURM_JOB_NAME,armed" -o %i | grep -v -e batch -e extern
 }
 
-# signalled IO SIGNAL CALL COUNT: the step is told, while rank 3 is in there.
+# signalled IO SIGNAL CALL COUNT: send SIGNAL to the step while rank 3 is
+# stopped in CALL.
 signalled()
 {
     [ "$1" != mpi ] || need_mpi
@@ -75,7 +76,7 @@ batch()
     wait_until 60 test -s hit
 }
 
-# Slurm's own SIGCONT wakes the rank that stopped.
+# Slurm itself sends SIGCONT, which wakes the stopped rank.
 requeued()
 {
     [ "$1" != mpi ] || need_mpi
@@ -89,7 +90,7 @@ requeued()
     expect_straight_end
 }
 
-# The process id of the script of this cluster's job $job.
+# The process id of the batch script of job $job on this cluster.
 script_pid()
 {
     local file
@@ -105,8 +106,8 @@ script_pid()
     done
 }
 
-# Slurm ends the step of a job whose script is gone, which leaves in order, and
-# calls the job failed: it is for its owner to submit it again.
+# Slurm ends the step of a job whose script has died. The ranks end in order,
+# and Slurm calls the job failed: its owner has to submit it again.
 script_killed()
 {
     local script

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The cddp authors
 #
-# Checkpoints of 4 ranks on 2 nodes, as a shard for each and as one shared file
-# by MPI-IO: the same bits come back, by cddp, by h5py and on other numbers of
-# ranks, and no rank writes much more than its share.
+# Checkpoints of 4 ranks on 2 nodes, as one shard per rank and as one shared
+# file by MPI-IO: they are read back with equal bits, by cddp, by h5py and on
+# other numbers of ranks, and no rank writes much more than its share.
 # shellcheck disable=SC2317 # cases are called by name
 # shellcheck source=SCRIPTDIR/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -14,7 +14,7 @@
 probe=$BUILD/tests/slurm/ckpt_probe
 four=(srun -N2 -n4 --ntasks-per-node=2 --mpi=pmix)
 
-# No rank wrote more than 2/4 of the bytes, by our count and by the kernel's
+# No rank wrote more than 2/4 of the bytes, counted by cddp and by the kernel
 # (which would show an MPI library that writes everything through one rank).
 shares_are_fair()
 {
@@ -84,8 +84,8 @@ with h5py.File("moved/checkpoint.h5", "r") as file, open("names") as names:
 '
 }
 
-# limited KIB CMD...: rank 3 meets a limit on the size of files, as on a full
-# disk.
+# limited KIB CMD...: run with a limit of the file size on rank 3, which acts
+# like a full disk.
 limited_make()
 {
     cat >limited <<'END'
@@ -119,8 +119,9 @@ one_rank_fails_by_mpi()
     reads_back "$PWD/mpi"
 }
 
-# hooked RUNDIR RANKS EPOCHS IO: a run with PowerSGD, which keeps a residual on
-# each rank and so checkpoints more than the ranks have in common.
+# hooked RUNDIR RANKS EPOCHS IO: a run with PowerSGD, which has a different
+# residual on each rank, so that the checkpoint has more than the ranks have in
+# common.
 hooked()
 {
     run 0 srun -N2 -n"$2" --mpi=pmix "$BUILD/cddp-train" \
@@ -131,8 +132,9 @@ hooked()
         "$SOURCE/examples/ising-mlp.yaml"
 }
 
-# What a hook keeps back on each rank comes back, written either way, and read
-# by a run that writes the other way. On other ranks it goes, with a word.
+# The state of a hook is read back on each rank, also by a run that writes the
+# other kind of checkpoint. With another number of ranks it is dropped, with a
+# message.
 hook_state()
 {
     local first second

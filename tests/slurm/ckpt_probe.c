@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * ckpt_probe: what ckpt_mpiio.t runs under srun. Every rank holds the same
- * tensors, made from a counter. The exit status is the err_code_t.
+ * ckpt_probe: the program that ckpt_mpiio.t runs under srun. All ranks have
+ * equal tensors, made from a counter. The exit status is the err_code_t.
  *
  *   write DIR shards   write a checkpoint, a shard for each rank
  *   write DIR mpi      write a checkpoint, one shared file by MPI-IO
- *   read DIR           read it and compare every bit
+ *   read DIR           read the checkpoint and compare every bit
  *   names DIR          print "NAME ELEMENTS FIRST LAST" of every tensor
  */
 #include <inttypes.h>
@@ -22,7 +22,7 @@
 
 #define TENSORS 5
 
-/* Sizes that no number of ranks divides; one tensor smaller than a row each. */
+/* Sizes that no number of ranks divides; a scalar is among them. */
 static const hdf5io_tensor_t shapes[TENSORS] = {
     {"model/conv.weight", 4, {67, 13, 3, 3}, NULL, NULL, 0},
     {"model/conv.bias", 1, {67}, NULL, NULL, 0},
@@ -77,7 +77,7 @@ static err_code_t exchange(void *context, const void *mine, size_t bytes,
     return boot_exchange(context, mine, bytes, all, err);
 }
 
-/* Bytes that this process has given to write calls so far. */
+/* Number of bytes that this process has passed to write calls so far. */
 static int64_t passed(void)
 {
     char line[128];

@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The cddp authors
 #
-# All-reduces over two real nodes: the node stage takes part, whichever way the
-# ranks lie on the nodes, and all ranks hold the same bits.
+# All-reduces over two real nodes: the node stage is used however ranks are
+# placed on the nodes, and all ranks get equal bits.
 # shellcheck disable=SC2317 # cases are called by name
 # shellcheck source=SCRIPTDIR/lib.sh
 . "$(dirname "$0")/lib.sh"
 probe=$BUILD/tests/slurm/comm_probe
 
-# same_bits N: per size N ranks, one hash and one algorithm.
+# same_bits N: for each size there are N ranks, one hash and one algorithm.
 same_bits()
 {
     expect_lines out '^[0-9]+ n[12] ' $((5 * $1))
@@ -34,7 +34,8 @@ three_and_one()
     same_bits 4
 }
 
-# Measured on the cluster's nodes, read by a run, which goes that way.
+# A table measured on the cluster's nodes and read by a run, which uses its
+# algorithms.
 tuned()
 {
     local bench=("$BUILD/cddp-bench" allreduce --sizes 4K:64K --rounds 3)
@@ -58,7 +59,7 @@ tuned()
     expect_no_text out ',(slice|arena),'
 }
 
-# A file of that name on one node only.
+# A file of that name exists on one node only.
 table_is_missing()
 {
     local start_at=$SECONDS

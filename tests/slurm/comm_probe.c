@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * comm_probe: what comm.t runs under srun. Sums arena buffers of several sizes,
- * with numbers whose sum depends on the order, and prints per rank
- * "RANK HOST BYTES ALGORITHM HASH". It checks that the sums are near the right
- * ones; whether the hashes agree is for the caller to see. The exit status is
- * the err_code_t.
+ * comm_probe: the program that comm.t runs under srun. It sums arena buffers
+ * of several sizes, with numbers whose sum depends on the order of summation,
+ * and prints for each rank "RANK HOST BYTES ALGORITHM HASH". It checks that
+ * the sums are close to the exact ones; comm.t checks that the hashes agree.
+ * The exit status is the err_code_t.
  */
 #include <inttypes.h>
 #include <math.h>

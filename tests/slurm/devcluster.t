@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The cddp authors
 #
-# slurm/devcluster itself, by a second cluster beside the one that runs this.
+# slurm/devcluster itself: a second cluster beside the one that runs this test.
 # shellcheck disable=SC2317 # cases are called by name
 # shellcheck source=SCRIPTDIR/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -73,7 +73,7 @@ up_twice()
     run 7 "$devcluster" exec sh -c 'exit 7'
 }
 
-# With a job that runs, and twice.
+# Taken down while a job runs, and a second time.
 down()
 {
     run 0 "$devcluster" up
@@ -88,7 +88,8 @@ down()
     expect_text err 'is not up'
 }
 
-# SIGKILL is sent, not done, when kill returns: a busy machine may take a while.
+# kill returns before the process has ended, which may take a while on a busy
+# machine.
 is_gone()
 {
     ! grep -qs . "/proc/$1/environ"

@@ -5,8 +5,9 @@
 # Faults at exact points: a rank dies (SIGKILL), stalls (SIGSTOP) or loses its
 # network (link down) in start-up, in an all-reduce, in a checkpoint and in
 # shutdown. Each time the culprit is named within fault.timeout, every survivor
-# ends, and the next start of the same run goes on and completes. The points are
-# calls of library functions, met by a preloaded library (fault_point.c).
+# ends, and the next start of the run goes on and completes. The points are
+# calls of library functions, which a preloaded library intercepts
+# (fault_point.c).
 # shellcheck disable=SC2317 # cases are called by name
 # shellcheck source=SCRIPTDIR/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -14,14 +15,15 @@
 . "$(dirname "$0")/trainlib.sh"
 small_data
 timeout=6
-# What a loaded machine may add to it: ending processes, Slurm's own messages.
+# Seconds that a loaded machine may add to the timeout, to end processes and for
+# Slurm's own messages.
 grace=20
 settings=(--set checkpoint.every="5 steps" --set train.epochs=2
           --set fault.timeout="$timeout s")
 
-# launch RANK CALL COUNT SIGNAL: a message counts once steps are logged, so that
-# it is one of a step's all-reduce. Each task writes its pid, then becomes the
-# trainer, with the fault point in it.
+# launch RANK CALL COUNT SIGNAL: messages count only after the first logged
+# step, so that they belong to a step's all-reduce. Each task writes its pid and
+# then becomes the trainer, with the fault point in it.
 launch()
 {
     local point="$BUILD/tests/slurm/.libs/fault_point.so"
@@ -50,7 +52,7 @@ all_gone()
     done
 }
 
-# The next start goes on where the last checkpoint is, and completes.
+# The next start goes on from the last checkpoint, and completes.
 goes_on()
 {
     run 0 srun -N2 -n4 --ntasks-per-node=2 --mpi=pmix "$train" \
@@ -59,8 +61,8 @@ goes_on()
     expect_equal step "$(summary_field run/summary.json step)" 84
 }
 
-# named RANK HOST CALL: once, in the output, and in the record. In start-up the
-# run directory is nobody's yet, so there is no record.
+# named RANK HOST CALL: the culprit is named once in the output, and in the
+# record. In start-up no run owns the run directory yet, so there is no record.
 named()
 {
     expect_lines bg.err "^cddp-train: rank $1 on $2 " 1
@@ -97,8 +99,8 @@ link()
     ip link set v2 "$1"
 }
 
-# cut RANK CALL COUNT: the rank halts there while the link of node n2 goes down.
-# Both sides name somebody of the other; either may write the record last.
+# cut RANK CALL COUNT: the rank stops there while the link of node n2 goes down.
+# Each side names a rank of the other; either side may write the record last.
 cut()
 {
     local begin
@@ -123,8 +125,8 @@ cut()
     goes_on
 }
 
-# Where: in start-up, the data is opened; in an all-reduce, a message is sent;
-# in a checkpoint, a shard is made durable; in shutdown, the summary is
+# The points: in start-up, the data is opened; in an all-reduce, a message is
+# sent; in a checkpoint, a shard is made durable; in shutdown, the summary is
 # published.
 for signal in KILL STOP; do
     test_case "$signal in start-up" fault 3 n2 $signal H5Fopen 1

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * A preloaded library that ends or stops one rank at an exact point of its
- * life, for fault.t: before a given call of a library function that the program
- * makes there. It leaves the file FAULT_HIT (the process id) first.
+ * A preloaded library that ends or stops one rank at an exact point, for
+ * fault.t: before a given call of a library function. First it writes the
+ * process id to the file FAULT_HIT.
  *
  *     FAULT_RANK=3 FAULT_CALL=fsync FAULT_COUNT=2 FAULT_SIGNAL=KILL
  *     FAULT_HIT=/path LD_PRELOAD=.../fault_point.so
  *
- * With FAULT_AFTER=/path calls count only when that file is there.
+ * With FAULT_AFTER=/path calls count only once that file exists.
  * FAULT_CALL: fsync, H5Fopen, ucp_tag_send_nbx, or rename:NAME (to a path that
  * ends in NAME).
  */
@@ -22,8 +22,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The functions, as the dynamic linker sees them: of their types only the
- * number of words matters. */
+/* The functions as the dynamic linker sees them: only the number of arguments
+ * matters, not their types. */
 int fsync(int fd);
 int rename(const char *from, const char *to);
 int64_t H5Fopen(const char *name, unsigned flags, int64_t access);
@@ -38,7 +38,7 @@ static void fail(const char *what)
     _exit(99);
 }
 
-/* The real function, or the end: the test is broken without it. */
+/* The real function [name]. If there is none, the test is broken and ends. */
 static void *real(const char *name)
 {
     void *function = dlsym(RTLD_NEXT, name);

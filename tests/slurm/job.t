@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The cddp authors
 #
-# What slurm/job.h reads from a real job: ids, time left, signals, the record.
+# The data that slurm/job.h reads from a real job: ids, time left, signals, the
+# record.
 # shellcheck disable=SC2317 # cases are called by name
 # shellcheck source=SCRIPTDIR/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -57,7 +58,7 @@ signals()
     expect_text exit.json "\"step_id\": \"$job.0\""
 }
 
-# Of two jobs with the same program, the ranks of the right one are found.
+# With two jobs of one program, the ranks of the right job are found.
 ranks_by_id()
 {
     local first second
@@ -85,7 +86,7 @@ gone()
     ! task_pid "$1" "$2" job_probe >/dev/null
 }
 
-# --signal reaches the step, here at once: it may come up to 60 s early.
+# --signal reaches the step. Slurm may send it up to 60 s early, here at once.
 warned_before_the_end()
 {
     submit -n1 -t 2 --signal=USR1@90 -o job.out --wrap "srun $probe checkpoint"

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * job_probe [SIGNALS]: what job.t runs under srun. Prints what job.h knows,
- * waits until SIGNALS ("checkpoint" or "term") is pending if asked, and leaves
- * an exit record in the current directory.
+ * job_probe [SIGNALS]: the program that job.t runs under srun. It prints the
+ * job's data as job.h reports it, waits until SIGNALS ("checkpoint" or "term")
+ * is pending if that is given, and writes an exit record to the current
+ * directory.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +19,8 @@ static const char *lookup(const char *name)
     return getenv(name);
 }
 
-/* Sleep until the signal comes; alarm() ends a stray process. */
+/* Sleep until the signal is pending; alarm() ends a process that is left
+ * over. */
 static void wait_signal(slurm_signal_t wanted)
 {
     alarm(60);

@@ -4,9 +4,9 @@
 #
 # SIGKILL of one rank at random moments, $CDDP_KILLS times (10): the job ends
 # within fault.timeout with a nonzero status, exit.json of a survivor names rank
-# and host, every published checkpoint verifies, and in the end the run has the
-# bits of one that nobody disturbed. Checkpoints are written every second step,
-# so that kills meet them, too.
+# and host, every published checkpoint verifies, and at the end the run has the
+# bits of an undisturbed run. Checkpoints are written every second step, so that
+# some kills happen during a save.
 # shellcheck disable=SC2317 # cases are called by name
 # shellcheck source=SCRIPTDIR/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -39,7 +39,8 @@ metrics_grow()
     [ "$(rows)" -gt "$1" ]
 }
 
-# After start-up (a new row of metrics) and a random moment more.
+# Wait for the end of start-up (a new row of metrics) and then for a random
+# time.
 kill_one()
 {
     local victim=$((RANDOM % 4)) begin host before
@@ -93,7 +94,7 @@ random_kills()
     done
 }
 
-# A rank that stops without dying is found by its silence.
+# A rank that is stopped but not dead is detected because it is silent.
 stopped_rank()
 {
     run_file full
@@ -108,8 +109,8 @@ stopped_rank()
     expect_equal host "$(summary_field run/exit.json culprit_host)" n2
 }
 
-# With a node all its ranks go at once, rank 0 among them: one that lives says
-# so.
+# If a node fails, all its ranks end at once, rank 0 among them; a surviving
+# rank reports it.
 lost_node()
 {
     run_file full

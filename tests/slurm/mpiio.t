@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The cddp authors
 #
-# Datasets through MPI-IO: 4 ranks on 2 nodes read the same bits as each by
-# itself, take part when they have no samples, and stop together at bad data.
+# Datasets through MPI-IO: 4 ranks on 2 nodes read the bits that each rank reads
+# alone, take part if they have no samples, and stop together at bad data.
 # shellcheck disable=SC2317 # cases are called by name
 # shellcheck source=SCRIPTDIR/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -36,8 +36,8 @@ same_bits()
     cmp independent mpi || fail "MPI-IO reads other bits"
 }
 
-# Of 109 samples in batches of 18 each step has some in few of the files; a file
-# of one sample is opened by nobody in most steps.
+# A step reads 18 of 109 samples, which are in few of the files. In most steps
+# no rank opens a file of one sample.
 untouched_shards()
 {
     local turns files
@@ -53,7 +53,7 @@ untouched_shards()
         fail "all $files files are read in all of 14 steps"
 }
 
-# Also under srun MPI would start, with one rank of its own.
+# MPI would also start under srun, but with a single rank.
 threads()
 {
     local io
@@ -71,7 +71,7 @@ one_rank_has_bad_data()
 {
     need_mpi
     data
-    # The only sample of this shard is one rank's affair.
+    # Only one rank reads the only sample of this shard.
     /usr/bin/python3 -c '
 import h5py
 with h5py.File("data/big-endian.h5", "r+") as file:
@@ -104,8 +104,8 @@ one_node_sees_other_files()
     run 0 srun -N2 -n2 --ntasks-per-node=1 rm -r "/dev/shm/$$"
 }
 
-# Two inputs and two targets, of several shards: every column of every shard is
-# read by all ranks together.
+# Two inputs and two targets, in several shards: all ranks read every column of
+# every shard together.
 several_fields()
 {
     local io
@@ -124,7 +124,7 @@ several_fields()
     cmp independent.txt mpi.txt || fail "MPI-IO trains on other bits"
 }
 
-# A file that is not there, among others, or seen by some ranks only.
+# A missing file among others, for all ranks or for some only.
 files_that_are_not_there()
 {
     local io
@@ -148,9 +148,9 @@ files_that_are_not_there()
     done
 }
 
-# One file over many: external links, compressed and not, are read together, a
-# virtual dataset, which HDF5 cannot, by each rank; all give the plain file's
-# bits.
+# A file of links to others: external links, compressed or not, are read
+# collectively; a virtual dataset, for which HDF5 cannot do that, is read by
+# each rank alone. All give the bits of the plain file.
 files_over_files()
 {
     local name io

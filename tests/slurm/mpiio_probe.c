@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * mpiio_probe: what mpiio.t runs under srun. Every rank reads its share of two
- * shuffled epochs and prints a hash of all that it got. The exit status is the
- * err_code_t.
+ * mpiio_probe: the program that mpiio.t runs under srun. Every rank reads its
+ * share of two shuffled epochs and prints a hash of the data. The exit status
+ * is the err_code_t.
  *
- *   read PATTERN independent CLASSES   each rank by itself, read ahead
- *   read PATTERN mpi CLASSES           collective, by MPI-IO
- *   write DIRECTORY links N            no ranks: N samples as parts in files,
- *                                      and files of links to them, a virtual
- *                                      dataset, and all in one plain file
+ *   read PATTERN independent CLASSES   each rank reads alone, ahead of use
+ *   read PATTERN mpi CLASSES           collective reads by MPI-IO
+ *   write DIRECTORY links N            without ranks: write N samples as
+ *                                      parts in files, as links to them, as
+ *                                      a virtual dataset, and in one file
  *
- * The last step of an epoch is so short that some ranks have no sample in it.
+ * In the last step of an epoch some ranks have no samples.
  */
 #include <hdf5.h>
 #include <inttypes.h>
@@ -27,7 +27,7 @@
 #define ELEMS 12
 #define BATCH 18
 
-/* One rank's part of the test. */
+/* State of one rank. */
 typedef struct probe {
     boot_t *boot;
     h5mpi_t *mpi;
@@ -68,8 +68,8 @@ static err_code_t probe_open(probe_t *probe, char **words, err_t *err)
     return hdf5io_loader_open(&ahead, &probe->loader, err);
 }
 
-/* Go on after a failed step, as long as others do: the outcome is shared, as
- * the trainer shares it, and all ranks stop after the same step. */
+/* Share the outcome of a step among ranks, as the trainer does, so that all
+ * ranks stop after the same step if one fails. */
 static err_code_t step_shared(probe_t *probe, err_code_t own, err_t *err)
 {
     int mine = (int)own, all[64] = {0};
@@ -139,7 +139,8 @@ static err_code_t run(probe_t *probe, char **words, err_t *err)
 
 /* ---- files over files ---------------------------------------------------- */
 
-/* Is it written? Nobody could go on. */
+/* End the program unless [condition], the success of writing [what], is
+ * true. */
 static void need(bool condition, const char *what)
 {
     if (condition)
@@ -148,8 +149,8 @@ static void need(bool condition, const char *what)
     exit(ERR_IO);
 }
 
-/* [rows] samples from [first] on into [name] in [directory]; gzip: in chunks.
- */
+/* Write [rows] samples from sample [first] on to [name] in [directory]; with
+ * [gzip] in compressed chunks. */
 static void part_write(const char *directory, const char *name, hsize_t first,
                        hsize_t rows, bool gzip)
 {
@@ -192,8 +193,8 @@ static void part_write(const char *directory, const char *name, hsize_t first,
     free(spins);
 }
 
-/* [name] with /spins virtual over the parts a.h5 and b.h5, of half the samples
- * each, and /phase behind an external link to all.h5. */
+/* Write [name], in which /spins is a virtual dataset over a.h5 and b.h5, of
+ * [half] samples each, and /phase an external link to all.h5. */
 static void master_write(const char *directory, const char *name, hsize_t half)
 {
     char path[512];

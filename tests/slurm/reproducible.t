@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The cddp authors
 #
-# The reproducible mode on a real Slurm: the same bits for 1, 3 and 4 ranks, one
-# node or two, one thread or several, srun or --local, killed and resumed on
-# another number of ranks and threads.
+# The reproducible mode on a real Slurm: equal bits for 1, 3 and 4 ranks, one
+# node or two, one thread or several, srun or --local, and after a kill and a
+# resume with other numbers of ranks and threads.
 # shellcheck disable=SC2317 # cases are called by name
 # shellcheck source=SCRIPTDIR/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -14,7 +14,7 @@ small_data
 settings=(--set train.reproducible=true --set train.microbatch=8
           --set train.epochs=8 --set checkpoint.every=never)
 
-# same DIR: its newest checkpoint and logged losses are those of ./a
+# same DIR: the newest checkpoint and the logged losses of DIR are those of ./a
 same()
 {
     local newest
@@ -42,7 +42,7 @@ rank_counts()
     same d
 }
 
-# Kill -9 in the middle, go on with fewer ranks.
+# SIGKILL in the middle of the run; it goes on with fewer ranks.
 killed()
 {
     run_file full

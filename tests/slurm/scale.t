@@ -3,8 +3,8 @@
 # SPDX-FileCopyrightText: The cddp authors
 #
 # Many ranks: 64 on four nodes, on a second cluster beside the one that runs
-# this. Far more than cores, so this is about wiring, memory and patience, not
-# about speed (tests/bench/startup has the numbers).
+# this test. There are far fewer cores, so this tests connections, memory and
+# timeouts, not speed (tests/bench/startup measures that).
 # shellcheck disable=SC2317 # cases are called by name
 # shellcheck source=SCRIPTDIR/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -25,7 +25,7 @@ cluster_up()
     run 0 "$devcluster" up --nodes 4
 }
 
-# The benchmark compares every result before it times it.
+# The benchmark checks every result before it measures times.
 all_reduce()
 {
     run 0 "${many[@]}" "$BUILD/cddp-bench" allreduce --sizes 4:256K \
@@ -34,8 +34,8 @@ all_reduce()
     expect_text out '^4,64,'
 }
 
-# One epoch has the losses that one rank has (no batch norm: its statistics are
-# those of a rank's own samples).
+# The losses of an epoch are those of one rank (without batch norm, whose
+# statistics depend on a rank's own samples).
 one_epoch()
 {
     run_file plain

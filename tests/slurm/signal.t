@@ -3,7 +3,7 @@
 # SPDX-FileCopyrightText: The cddp authors
 #
 # Interruption: a signal in the middle of an epoch, checkpoint, status 75,
-# requeue, resume; the end is that of the run that nobody interrupted.
+# requeue, resume. The run ends like one without interruption.
 # shellcheck disable=SC2317 # cases are called by name
 # shellcheck source=SCRIPTDIR/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -20,7 +20,8 @@ same_end()
     cmp stopped straight || fail "logged losses differ"
 }
 
-# signal_step SIGNAL: to the step of job name "sig", once step 30 is logged.
+# signal_step SIGNAL: send SIGNAL to the step of job name "sig" once step 30 is
+# logged.
 signal_step()
 {
     local id
@@ -53,8 +54,8 @@ term_and_resume()
     same_end
 }
 
-# Without batch norm, whose statistics are a rank's own, the number of ranks only
-# changes the order of sums.
+# Without batch norm, whose statistics depend on a rank's own samples, the
+# number of ranks changes only the order of sums.
 fewer_ranks()
 {
     local settings=(--set train.epochs=12 --set train.batch=60) loss other
@@ -65,7 +66,8 @@ fewer_ranks()
         "${settings[@]}" plain.yaml
     signal_step USR1 cddp-train
     finish 75
-    # The nodes share the cores of this machine: threads that spin take turns.
+    # The nodes share the cores of this machine, so threads that spin would
+    # delay each other.
     export OMP_WAIT_POLICY=passive
     run 0 srun -N2 -n2 --mpi=pmix "$train" "${settings[@]}" plain.yaml
     expect_text err 'resumed from .*written by 4 ranks'
@@ -77,7 +79,7 @@ fewer_ranks()
         fail "loss $loss is far from $other"
 }
 
-# The shipped batch script: the job requeues itself and ends by itself.
+# The shipped batch script: the job requeues itself, and ends without help.
 requeue()
 {
     run_file full
@@ -93,8 +95,8 @@ requeue()
     same_end
 }
 
-# An admin suspends the job for longer than fault.timeout: nobody is to blame, and
-# the run goes on when it is resumed.
+# An admin suspends the job for longer than fault.timeout: no rank is blamed,
+# and the run goes on after the resume.
 suspended()
 {
     local id

@@ -4,8 +4,8 @@
 #
 # A run in reproducible mode that is ended again and again, $CDDP_LIVES times
 # (4; make check-long: 40): by USR1, by TERM or by SIGKILL of a random rank at a
-# random moment, and goes on each time with another number of ranks. Its end has
-# the bits of the run that nobody disturbed.
+# random time. It goes on each time with another number of ranks, and ends with
+# the bits of an undisturbed run.
 # shellcheck disable=SC2317 # cases are called by name
 # shellcheck source=SCRIPTDIR/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -27,7 +27,7 @@ grown()
     [ "$(rows)" -gt "$1" ] || ! kill -0 "$pid" 2>/dev/null
 }
 
-# One life of $1 ranks. It may end by itself before its end is sent.
+# One life of $1 ranks. It may end by itself before the signal is sent.
 life()
 {
     local ranks=$1 before victim how

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The cddp authors
 #
-# Who can connect to the ranks of a job: nobody on one node; of several nodes only
-# they themselves. And the sentence that survivors say of a rank that a stranger
-# has ended, where the site has left the gate open.
+# Who can connect to the ranks of a job: on one node nobody; on several nodes
+# only the ranks themselves. Also the message of the survivors when a stranger
+# has ended a rank, if the site has disabled the gate.
 # shellcheck disable=SC2317 # cases are called by name
 # shellcheck source=SCRIPTDIR/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -12,8 +12,8 @@
 . "$(dirname "$0")/trainlib.sh"
 small_data
 
-# launch SRUN-ARG...: ranks that train until they are told to end; their process
-# ids in pid.RANK.
+# launch SRUN-ARG...: start ranks that train until they are told to end. Their
+# process ids are in pid.RANK.
 launch()
 {
     run_file plain
@@ -30,17 +30,17 @@ metrics_reach()
     [ "$(cat run/metrics.jsonl 2>/dev/null | wc -l)" -ge "$1" ]
 }
 
-# ADDRESS:PORT on which rank $1 listens, one a line. Not the socket of Slurm's
-# PMIx plugin, which tasks inherit from slurmstepd.
+# Print ADDRESS:PORT of each socket on which rank $1 listens, one per line,
+# except the socket of Slurm's PMIx plugin, which tasks inherit from slurmstepd.
 listening()
 {
     nsenter --net="/proc/$(cat "pid.$1")/ns/net" ss -Hltnp |
         awk -v pid="pid=$(cat "pid.$1")," 'index($0, pid) && !/slurmstepd/ {print $4}'
 }
 
-# Does anybody at $1 (ADDRESS:PORT) take a connection from us? We are on the
-# controller, which is on the nodes' network. Sends the 13 bytes at which UCX
-# ends its process: magic number and a message that is too long.
+# Does a process at $1 (ADDRESS:PORT) accept a connection from here, the
+# controller, which is on the nodes' network? Sends the 13 bytes at which UCX
+# ends its process: a magic number and the header of a message that is too long.
 attack()
 {
     # shellcheck disable=SC2016 # expanded by the inner shell
@@ -50,7 +50,7 @@ attack()
     [ $? -eq 0 ]
 }
 
-# It goes on, and ends when it is told to.
+# The run goes on, and ends when it is told to.
 goes_on()
 {
     wait_until 60 metrics_reach $(($(cat run/metrics.jsonl | wc -l) + 20))
@@ -74,7 +74,7 @@ two_nodes()
     for rank in 0 1 2 3; do
         [ -n "$(listening $rank)" ] || fail "rank $rank listens to nobody"
         for socket in $(listening $rank); do
-            # No 0.0.0.0, no 127.0.0.1.
+            # Neither 0.0.0.0 nor 127.0.0.1.
             expect_equal "network of $socket" "${socket%.*:*}" \
                 "$(node_network)"
             ! attack "$socket" || fail "a stranger reaches $socket"
@@ -83,7 +83,7 @@ two_nodes()
     goes_on
 }
 
-# 10.1.2 of the nodes' addresses.
+# The first three numbers of the nodes' addresses, such as 10.1.2.
 node_network()
 {
     local address

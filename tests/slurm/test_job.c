@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* The job's environment as recorded from Slurm 22.05 (a field of 23.02 added
- * where said), time left, signals, the exit record. */
+/* The job's environment as recorded from Slurm 22.05 (with one variable of
+ * 23.02 where noted), remaining time, signals, and the exit record. */
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <math.h>
@@ -25,7 +25,7 @@ static const char *find(const pair_t *table, const char *name)
     return NULL;
 }
 
-/* srun -N2 -n4 --mpi=pmix in a job that was requeued once */
+/* environment of srun -N2 -n4 --mpi=pmix in a job that was requeued once */
 static const char *lookup_step(const char *name)
 {
     static const pair_t table[] = {
@@ -37,7 +37,7 @@ static const char *lookup_step(const char *name)
     return find(table, name);
 }
 
-/* sbatch --array=3-5, Slurm 23.02, without srun */
+/* environment of sbatch --array=3-5, Slurm 23.02, without srun */
 static const char *lookup_array(const char *name)
 {
     static const pair_t table[] = {
@@ -96,7 +96,7 @@ Test(slurm_job, array_outside_a_step)
     cr_assert_eq(job.tasks, 1);
     cr_assert_eq(job.restarts, 0);
     cr_assert_eq(job.end_time, 1800000000.0);
-    /* Known already: nobody is asked. */
+    /* The end is known already, so squeue is not called. */
     cr_assert_eq(slurm_job_find_end(&job, NULL), ERR_OK);
     cr_assert_eq(job.end_time, 1800000000.0);
 }
@@ -144,7 +144,8 @@ Test(slurm_time, parse)
         cr_assert_not(slurm_time_parse(bad[i], &seconds), "'%s'", bad[i]);
 }
 
-/* A directory with an own `squeue` (a shell script) first in PATH. */
+/* Make a directory [dir] with a script named squeue, and put it first in
+ * PATH. */
 static void fake_squeue(char *dir, const char *body)
 {
     char path[128], search[4096];
@@ -242,7 +243,9 @@ Test(slurm_signal, strongest_wins)
     cr_assert_eq(slurm_signal_install(NULL), ERR_OK);
     cr_assert_eq(slurm_signal_install(NULL), ERR_OK);
     cr_assert_eq(slurm_signal_pending(), SLURM_SIGNAL_NONE);
-    raise(SIGPIPE); /* what a write to nobody, or beyond a limit, does */
+    /* raised by a write to a closed pipe, and by one beyond a file size
+     * limit */
+    raise(SIGPIPE);
     raise(SIGXFSZ);
     cr_assert_eq(slurm_signal_pending(), SLURM_SIGNAL_NONE);
     raise(SIGUSR1);

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The cddp authors
 #
-# Training on a real Slurm: the example reaches its accuracy, the number of ranks
-# hardly changes the losses, a bare srun finds ./run.yaml, MPI-IO gives the same
-# bits.
+# Training on a real Slurm: the example reaches its accuracy, the number of
+# ranks hardly changes the losses, srun without options finds ./run.yaml, and
+# MPI-IO gives equal bits.
 # shellcheck disable=SC2317 # cases are called by name
 # shellcheck source=SCRIPTDIR/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -13,7 +13,7 @@
 full_data
 four=(srun -N2 -n4 --ntasks-per-node=2 --mpi=pmix)
 
-# The end of the run shows both numbers; the first is near the second.
+# The last lines of the run show both numbers; the first is close to the second.
 example()
 {
     local accuracy bound
@@ -27,10 +27,10 @@ example()
         fail "accuracy $accuracy % is not within 0.5 points of $bound %"
 }
 
-# losses_agree A B: the first 20 steps to 1e-4 relative, 50 to 1e-3. The sums of
-# other numbers of ranks are rounded in another way, by 1e-9 in the first step, and
-# such a difference grows with each update, at a rate that the CPU decides; a wrong
-# denominator is there from the first step on.
+# losses_agree A B: the first 20 steps agree to 1e-4 relative, 50 steps to 1e-3.
+# With another number of ranks sums are rounded differently, by 1e-9 in the
+# first step, and the difference grows with each update, at a rate that depends
+# on the CPU. A wrong denominator would show from the first step on.
 losses_agree()
 {
     join <(losses "$1" | sort) <(losses "$2" | sort) | awk '
@@ -83,9 +83,9 @@ local_same_as_slurm()
     losses_agree a/metrics.jsonl b/metrics.jsonl || fail "losses differ"
 }
 
-# Both directions of parallel IO: the same losses to the last bit and the same
-# checkpoint contents. On few samples: where ranks outnumber cores, collective
-# IO waits for the scheduler at every step.
+# Parallel IO in both directions: losses and checkpoint contents have equal
+# bits. There are few samples, because with more ranks than cores collective IO
+# waits for the scheduler at every step.
 mpi_io()
 {
     local newest

@@ -3,16 +3,16 @@
 # SPDX-FileCopyrightText: The cddp authors
 #
 # ZeRO-1 on a real Slurm: the bits of a run without it, also over two nodes,
-# killed, and resumed on other numbers of ranks, with and without shards, from
-# shards and from one shared file.
+# after a kill, and resumed with other numbers of ranks, with and without
+# shards, from shards and from one shared file.
 # shellcheck disable=SC2317 # cases are called by name
 # shellcheck source=SCRIPTDIR/lib.sh
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=SCRIPTDIR/trainlib.sh
 . "$(dirname "$0")/trainlib.sh"
 small_data
-# 34,000 parameters in several buckets, so that all ranks have some, and an
-# optimizer with norms of tensors.
+# 34,000 parameters in several buckets, so that all ranks own some, and an
+# optimizer that uses norms of tensors.
 model='{input: [1, 32, 32], layers: [{conv: {out: 8, kernel: 3, pad: 1}},
     batchnorm, relu, {maxpool: {kernel: 4}}, flatten, {linear: {out: 64}},
     relu, {dropout: {rate: 0.2}}, {linear: {out: 2}}]}'
@@ -24,7 +24,7 @@ settings=(--set "model=$(tr '\n' ' ' <<<"$model")"
 tree=(--set train.reproducible=true --set train.microbatch=8
       --set train.epochs=4)
 
-# same A B: their newest checkpoints hold the same bits
+# same A B: the newest checkpoints of A and B have equal bits
 same()
 {
     local newest
@@ -44,7 +44,8 @@ one_node()
     same a b
 }
 
-# Kill -9 in the middle; go on with fewer ranks, then without shards.
+# SIGKILL in the middle of the run; it goes on with fewer ranks, then without
+# shards.
 killed()
 {
     run_file full

@@ -43,8 +43,8 @@ static char *kept(const char *text)
     return out.text;
 }
 
-/* Expect that the changes from the settings [was], in the text of a checkpoint,
- * to those of the run file [now] print as [expected]. */
+/* Expect that the changes between the settings [was] (text of a checkpoint) and
+ * [now] (text of a run file) are printed as [expected]. */
 static void expect_found(const char *was, const char *now, const char *expected)
 {
     train_changes_t changes = {0};

@@ -258,7 +258,7 @@ Test(fields, two_losses_of_different_type_read_one_target, .timeout = 120)
         harness_close(&runs[i]);
 }
 
-/* ---- sentences ----------------------------------------------------------- */
+/* ---- messages ------------------------------------------------------------ */
 
 #define REST                                                             \
     "model: {input: {image: [4], meta: [2]}, layers: [{concat: , from: " \

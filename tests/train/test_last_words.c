@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /* The file that a rank leaves when UCX ends its process, and the ranks that
  * read it. tests/comm/test_ucx_strangers.c shows that UCX does end a process.
- * */
+ */
 #include "train/last_words.h"
 
 #include <criterion/criterion.h>

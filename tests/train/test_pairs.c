@@ -39,7 +39,7 @@ typedef struct feature {
 } feature_t;
 
 /* Features with different settings; two settings of one key are never combined.
- * */
+ */
 static const feature_t features[] = {
     {"zero", "ddp.zero=1", MOVES},
     {"check", "ddp.check_every=1 steps", MOVES},

@@ -28,9 +28,9 @@
  * least TIMEOUT_LEAST seconds. */
 #define TIMEOUT_PER_RUN 6
 #define TIMEOUT_LEAST 1.0
-/* In units of fault.timeout: the duration of a slow call; a limit shorter than
- * it; one longer than one slow call but shorter than two; and a much longer
- * one. */
+/* All in units of fault.timeout. SLOW is the duration of a slow call. IO_SHORT
+ * is shorter than SLOW, IO_ONE_CALL is longer than one slow call but shorter
+ * than two, and IO_LONG is much longer. */
 #define SLOW 3.0
 #define IO_SHORT 1.0
 #define IO_ONE_CALL 4.5
@@ -311,7 +311,7 @@ Test(patience, of_shutdown, .timeout = PATIENCE)
 
 /* A rank that waits for the sums of a syncbatchnorm layer waits in another
  * communication group. Progress of the other ranks counts in that group, too.
- * */
+ */
 Test(patience, nor_to_who_waits_for_sums_of_batch_norm, .timeout = PATIENCE)
 {
     const char *const model =

@@ -199,7 +199,7 @@ Test(run, gradients_are_clipped_by_norm_and_by_value)
 }
 
 /* With all but the last layer frozen the run still learns, with another loss.
- * */
+ */
 Test(run, groups_change_the_run)
 {
     train_outcome_t whole, part;

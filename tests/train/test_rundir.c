@@ -77,7 +77,7 @@ static void tree_add_to(const char *path, str_buf_t *out)
 }
 
 /* Name, size and hash of everything in the run directory, as text; to be freed.
- * */
+ */
 static char *snapshot(const harness_t *harness)
 {
     char *path = str_printf("%s/run", harness->dir);

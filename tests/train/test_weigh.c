@@ -73,8 +73,9 @@ Test(weigh, plain_and_weighted_runs_differ)
     harness_close(&harness);
 }
 
-/* Run what [open] opens in reproducible mode on 1 to 5 ranks, and expect losses
- * with equal bits. settings[free] and those after it are not used by [open]. */
+/* Run the harness made by [open] in reproducible mode on 1 to 5 ranks, and
+ * expect losses with equal bits. settings[free] and those after it are free for
+ * this function. */
 static void expect_same_bits(void (*open)(harness_t *harness), int free)
 {
     train_outcome_t one, out;

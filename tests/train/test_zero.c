@@ -27,7 +27,7 @@
     "ddp={first_bucket_mb: 0.02, bucket_cap_mb: 0.04, last_bucket_mb: 0.02}"
 
 /* Open with three settings of the test and then [more], which ends with NULL.
- * */
+ */
 static void zero_open(harness_t *harness, const char *zero,
                       const char *const *more)
 {

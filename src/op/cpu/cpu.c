@@ -38,8 +38,8 @@ static void add_bf16(uint16_t *sum, const uint16_t *term, size_t count)
     }
 }
 
-/* Tensors are float32 or lie as bfloat16, but batch norm's moments are float64
- * in any backend. */
+/* Add to [to]. Tensors are float32 or stored as bfloat16; the moments of
+ * batchnorm are float64 in every backend. */
 static void cpu_add(void *to, const void *from, size_t count, op_type_t type)
 {
     if (type == OP_FLOAT64)

@@ -1,25 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * The CPU backend: oneDNN for what it does well (conv, products that are small
- * or of bfloat16, average pools, reorders), own loops for the rest. Arithmetic
- * is float32, or products of numbers rounded to bfloat16; tensors may lie as
- * bfloat16. Private layouts are those of oneDNN (cpu_md_t): conv chooses, the
- * ops behind it follow, flatten and the losses go back to plain.
+ * The CPU backend. It uses oneDNN where oneDNN is fast (conv, small or
+ * bfloat16 products, average pools, reorders), and loops of its own for
+ * everything else. Arithmetic is float32, or products of numbers rounded to
+ * bfloat16. Tensors may be stored as bfloat16. Private layouts are oneDNN's
+ * (cpu_md_t): conv chooses a layout, the ops after it use the same, and
+ * flatten and the losses convert to plain.
  */
 #ifndef CDDP_OP_CPU_CPU_H
 #define CDDP_OP_CPU_CPU_H
 
 #include "op/op_ops.h"
 
-/* cpu_linear_kernel and so on, as the table of ops names them. */
+/* Declares cpu_linear_kernel and so on, one for each name in the table of ops.
+ */
 #define OP(kind, name, shape, params, flops, ref, cpu, bf16) \
     extern const op_kernel_t cpu_##cpu##_kernel;
 #include "op/op_table.inc"
 #undef OP
 
-/* Space as three dimensions: numbers of its [space] dimensions go last, [fill]
- * stands for those that are not there. */
+/* Describe space as three dimensions: the [space] numbers of [from] are last,
+ * and [fill] stands for each missing dimension. */
 static inline void cpu_space_three(const int64_t *from, int space, int64_t fill,
                                    int64_t to[OP_SPACE_MAX])
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Activations: y = f(x), dx = dy f'(x), element by element. Where f' follows
- * from y, backward reads y and y may lie over x:
+ * Activations: y = f(x), dx = dy f'(x), element by element. For these, f' is
+ * computed from y, so backward reads y, and y may overwrite x:
  *   leaky_relu  x > 0 ? x : a x              y > 0 ? 1 : a
  *   elu         x > 0 ? x : a (exp(x) - 1)   y > 0 ? 1 : y + a
  *   sigmoid     s(x) = 1 / (1 + exp(-x))     y (1 - y)
  *   tanh        tanh x                       1 - y^2
  *   scale       a x                          a
- * and from x:
+ * For these, f' is computed from x:
  *   gelu        x P(x), P the normal distribution function  P(x) + x P'(x)
  *   gelu_tanh   x s(2u), u = sqrt(2/pi) (x + 0.044715 x^3)
  *   silu        x s(x)
@@ -58,12 +58,12 @@ double ref_activation(op_kind_t kind, double x, double a)
         return x * ref_sigmoid(x);
     case OP_HARDSWISH:
         return x <= -3 ? 0 : x >= 3 ? x : x * (x + 3) / 6;
-    default: /* softplus, without overflow */
+    default: /* softplus, in a form that does not overflow */
         return (a * x > 0 ? x : 0 * x) + log1p(exp(-fabs(a * x))) / a;
     }
 }
 
-/* f', of y or of x (see above). */
+/* f', computed from [of], which is y or x (see above). */
 double ref_slope(op_kind_t kind, double of, double a)
 {
     double s;

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * adaptive_avgpool: along a dimension that goes from I to O elements, output o
- * is the mean of the inputs floor(o I / O) to ceil((o+1) I / O) - 1. dx spreads
- * dy by the number of elements of its window. adaptive_maxpool takes the
- * largest of each window: of equal ones the first, NaN before all; the
- * workspace keeps its place in space (int64), and dx sends dy there.
+ * adaptive_avgpool: along a dimension of I elements in x and O in y, output o
+ * is the mean of the inputs floor(o I / O) to ceil((o+1) I / O) - 1. In dx each
+ * element of the window gets dy / (elements of the window).
+ *
+ * adaptive_maxpool takes the largest element of each window: the first of equal
+ * ones, and NaN before all numbers. The workspace keeps its spatial index
+ * (int64), to which dy is added in dx.
  */
 #include "op/op_desc.h"
 #include "op/ref/ref.h"
 
-/* Is position [i] of space in window [o]? *count: elements of the window. */
+/* Is spatial position [i] of x in window [o]? *count: number of elements of the
+ * window. */
 static bool ref_adaptive_holds(const op_t *op, int64_t i, int64_t o,
                                double *count)
 {

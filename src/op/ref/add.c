@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* add: y = x + other[0] + ... from left to right, then relu if asked for; each
- * gradient is dy, or 0 where relu's y is not above 0. */
+/* add: y = x + other[0] + ..., summed from left to right, then relu if
+ * config.relu. Each gradient is dy, or with relu 0 where y is not above 0. */
 #include "op/op_desc.h"
 #include "op/ref/ref.h"
 

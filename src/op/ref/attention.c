@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * attention, for each sample and head h with key and value head g = h / (H/G),
- * i a token of q, j one of k and v (causal: j <= i only):
+ * attention, for each sample and head h with key and value head g = h / (H/G).
+ * i is a token of q, j a token of k and v (causal: only j <= i):
  *   s[i,j] = sum_d q[i,d] k[j,d] / sqrt(D),  p[i,:] = softmax s[i,:]
  *   y[i,d] = sum_j p[i,j] v[j,d]
  *   dp[i,j] = sum_d dy[i,d] v[j,d]
  *   ds[i,j] = p[i,j] (dp[i,j] - sum_k p[i,k] dp[i,k]) / sqrt(D)
  *   dq[i,d] = sum_j ds[i,j] k[j,d]
  *   dk[j,d] = sum_{h of g, i} ds[i,j] q[i,d],  dv[j,d] = sum p[i,j] dy[i,d]
- * scratch holds p and ds of a head, and dk and dv of a group, in double. With
- * bf16, the factors of all these sums are rounded, those of p dp are not. With
- * a mask, p is 0 for the keys that it hides, and all of p where no key is left.
+ * scratch has p and ds of one head, and dk and dv of one key and value head, in
+ * double. If the op computes in bfloat16, the factors of all these sums are
+ * rounded, except those of p dp. With a mask, p is 0 for invalid keys. If a
+ * query has no valid key, its p is 0 for all keys.
  */
 #include <math.h>
 #include <string.h>
@@ -30,8 +31,8 @@ typedef struct ref_attention {
     const void *in[3];
     void *gradient[3];
     double *p, *ds;  /* [T,S] */
-    double *sums[3]; /* of K and V: [S,D] */
-    float *open;     /* [N,S]: 1, or 0 where a key is hidden; NULL: no mask */
+    double *sums[3]; /* sums of dk and dv, at K and V: [S,D] */
+    float *open;     /* [N,S]: 1 for valid keys, 0 for others; NULL: no mask */
 } ref_attention_t;
 
 static err_code_t ref_attention_open(op_t *op, err_t *err)
@@ -69,7 +70,7 @@ static ref_attention_t ref_attention_make(const op_t *op, const op_args_t *args)
     return s;
 }
 
-/* Read the mask, if there is one. */
+/* Read the mask, if there is one, into open. */
 static err_code_t ref_attention_mask(const ref_attention_t *s,
                                      const op_args_t *args, err_t *err)
 {
@@ -97,14 +98,14 @@ static double ref_attention_get(const ref_attention_t *s, int which, int64_t n,
                       ref_attention_index(s, which, n, t, h, d));
 }
 
-/* Index into y. */
+/* Index of feature [d] of token [t] of head [h] in y. */
 static int64_t ref_attention_y(const ref_attention_t *s, int64_t n, int64_t t,
                                int64_t h, int64_t d)
 {
     return ((n * s->a.T + t) * s->a.H + h) * s->a.D + d;
 }
 
-/* Is token [j] of sample [n] a key of query [i]? */
+/* Does query [i] of sample [n] read key [j]? */
 static bool ref_attention_reads(const ref_attention_t *s, int64_t n, int64_t i,
                                 int64_t j)
 {
@@ -112,7 +113,8 @@ static bool ref_attention_reads(const ref_attention_t *s, int64_t n, int64_t i,
            (s->open == NULL || s->open[n * s->a.S + j] != 0);
 }
 
-/* p of sample [n] and head [h]; 0 where a token is not read. */
+/* Compute p of sample [n] and head [h]. p is 0 for keys that a query does not
+ * read. */
 static void ref_attention_softmax(const ref_attention_t *s, int64_t n,
                                   int64_t h)
 {
@@ -164,7 +166,7 @@ static err_code_t ref_attention_forward(op_t *op, const op_args_t *args,
     return rc;
 }
 
-/* ds of sample [n] and head [h], after its p. */
+/* Compute ds of sample [n] and head [h], whose p is computed already. */
 static void ref_attention_slope(const ref_attention_t *s, const op_args_t *args,
                                 int64_t n, int64_t h)
 {
@@ -186,7 +188,7 @@ static void ref_attention_slope(const ref_attention_t *s, const op_args_t *args,
     }
 }
 
-/* dq of head [h]; its part of dk and dv is added to the sums. */
+/* Compute dq of head [h], and add the head's part of dk and dv to the sums. */
 static void ref_attention_pull(const ref_attention_t *s, const op_args_t *args,
                                int64_t n, int64_t h)
 {
@@ -211,7 +213,7 @@ static void ref_attention_pull(const ref_attention_t *s, const op_args_t *args,
     }
 }
 
-/* Whether a key is there has no gradient. */
+/* The gradient of the mask is 0. */
 static void ref_attention_pull_mask(const op_t *op, const op_args_t *args)
 {
     const int last = op->config.others - 1;

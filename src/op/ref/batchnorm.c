@@ -7,11 +7,12 @@
  *   xhat = (x - mean) / sqrt(var + epsilon),  y = gamma * xhat + beta
  *   dbeta = sum dy,  dgamma = sum dy * xhat
  *   dx = gamma / sqrt(var + epsilon) * (dy - (dbeta + xhat * dgamma) / M)
- * With norm.frozen mean and var are constants: dx = gamma / sqrt(var + epsilon)
- * dy. With norm.bare gamma is 1 and beta 0. With another input, that is added
- * to y, and its gradient is dy. With relu, y is then max(0, y), and dy is 0
- * where y is not above 0. The workspace keeps mean and 1/sqrt(var + epsilon),
- * double [2C].
+ * With norm.frozen mean and var are constants:
+ *   dx = gamma / sqrt(var + epsilon) * dy
+ * With norm.bare gamma is 1 and beta 0. If there is another input, it is
+ * added to y, and its gradient is dy. With relu, y is then max(0, y), and dy is
+ * replaced by 0 where y is not above 0. The workspace keeps mean and
+ * 1/sqrt(var + epsilon), double [2C].
  */
 #include <math.h>
 
@@ -28,7 +29,7 @@ static err_code_t ref_batchnorm_open(op_t *op, err_t *err)
     return ERR_OK;
 }
 
-/* Index of element [i] (0 .. M-1) of channel [c]. */
+/* Index in x of element [i] (0 .. M-1) of channel [c]. */
 static int64_t ref_batchnorm_index(const op_desc_t *in, int64_t c, int64_t i)
 {
     int64_t space = op_desc_space(in);
@@ -103,7 +104,7 @@ static err_code_t ref_batchnorm_forward(op_t *op, const op_args_t *args,
     return ERR_OK;
 }
 
-/* dy at element [at], as far as relu lets it through. */
+/* dy at element [at]; with relu, 0 where y is not above 0. */
 static double ref_batchnorm_dy(const op_t *op, const op_args_t *args,
                                int64_t at)
 {

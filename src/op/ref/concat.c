@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * concat and slice. Seen from its axis a tensor is [outer, length, inner]; the
- * inputs of a concat are parts of y, one after the other along the axis, and
- * the output of a slice is a part of x.
+ * concat and slice. With respect to the axis, a tensor is [outer, length,
+ * inner]. The inputs of a concat are parts of y, one after the other along the
+ * axis. The output of a slice is a part of x.
  */
 #include <stdbool.h>
 
@@ -13,8 +13,8 @@
 typedef struct ref_part {
     op_type_t type;
     int64_t outer, inner;
-    int64_t length;      /* of the whole along the axis */
-    int64_t start, size; /* of the part */
+    int64_t length;      /* of the whole tensor along the axis */
+    int64_t start, size; /* of the part along the axis */
 } ref_part_t;
 
 static ref_part_t ref_part_of(const op_desc_t *whole, int axis, int64_t start,
@@ -34,7 +34,8 @@ static ref_part_t ref_part_of(const op_desc_t *whole, int axis, int64_t start,
     return part;
 }
 
-/* Copy the part from the whole into a tensor of its own, or back. */
+/* Copy the part from the whole tensor to a tensor of its own or, with [back],
+ * from its own tensor to the whole. */
 static void ref_part_copy(const ref_part_t *part, const void *from, void *to,
                           bool back)
 {
@@ -63,7 +64,7 @@ static err_code_t ref_concat_open(op_t *op, err_t *err)
     return ERR_OK;
 }
 
-/* Input [k], 0 is x, as a part of y. */
+/* Input [k] as a part of y. Input 0 is x. */
 static ref_part_t ref_concat_part(const op_t *op, int k)
 {
     const op_config_t *config = &op->config;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * conv: a cross-correlation. Tap k of output position s looks at the input
- * position at(s,k) (window.h; x is 0 outside). With c running over the channels
- * of the group of o:
+ * conv: a cross-correlation. Tap k of output position s reads input position
+ * at(s,k) (window.h; x is 0 outside). c are the channels in the group of o:
  *   y[n,o,s]  = b[o] + sum_{c,k} w[o,c,k] x[n,c,at(s,k)]
  *   dx[n,c,i] = sum_{o,s,k: at(s,k) = i} w[o,c,k] dy[n,o,s]
  *   dw[o,c,k] = sum_{n,s} dy[n,o,s] x[n,c,at(s,k)]
@@ -18,7 +17,11 @@
 typedef struct ref_conv {
     const op_t *op;
     op_type_t type;
-    int64_t N, C, O, CG, OG; /* batch, channels in and out, those of a group */
+    int64_t N, /* batch */
+        C,     /* channels in */
+        O,     /* channels out */
+        CG,    /* channels in of a group */
+        OG;    /* channels out of a group */
     ref_window_t window;
 } ref_conv_t;
 
@@ -38,7 +41,8 @@ static ref_conv_t ref_conv_measure(const op_t *op)
                                         conv->pad, conv->dilation)};
 }
 
-/* Index into x of channel [c] of the group of [o]; into y; into w. */
+/* Index in x of position [at] of channel [c] in the group of output channel
+ * [o]. The next two functions compute indices in y and w. */
 static int64_t ref_conv_x_index(const ref_conv_t *s, int64_t n, int64_t o,
                                 int64_t c, int64_t at)
 {
@@ -66,7 +70,7 @@ static err_code_t ref_conv_open(op_t *op, err_t *err)
     return ERR_OK;
 }
 
-/* The sum over channels and taps for y[n,o,at]. */
+/* The sum over channels and taps for y[n,o,at], without bias. */
 static double ref_conv_sum_y(const ref_conv_t *s, const op_args_t *args,
                              int64_t n, int64_t o, int64_t at)
 {
@@ -100,7 +104,7 @@ static err_code_t ref_conv_forward(op_t *op, const op_args_t *args, err_t *err)
     return ERR_OK;
 }
 
-/* What dy[n,o,at] adds to dx, whose sums are [sums]. */
+/* Add the contributions of dy[n,o,at] to [sums], the sums of dx. */
 static void ref_conv_spread(const ref_conv_t *s, const op_args_t *args,
                             int64_t n, int64_t o, int64_t at, double *sums)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * conv_transpose: the gradient of a conv from y to x as a forward. x position o
- * and tap k meet y at o*stride - pad + k*dilation, and w is [C, O/groups, ...]:
- *   y[n,o',s]  = b[o'] + sum over (c, o, k) that meet s of x[n,c,o] w[c,o',k]
+ * conv_transpose: its forward is the gradient of a conv that has y as input and
+ * x as output. Position o of x and tap k are mapped to position s(o,k) =
+ * o*stride - pad + k*dilation of y. w is [C, O/groups, ...]:
+ *   y[n,o',s]  = b[o'] + sum over c, o, k with s(o,k) = s of x[n,c,o] w[c,o',k]
  *   dx[n,c,o]  = sum over o', k of dy[n,o',s(o,k)] w[c,o',k]
  *   dw[c,o',k] = sum over n, o of x[n,c,o] dy[n,o',s(o,k)],  db = sum of dy
  */
@@ -12,10 +13,13 @@
 #include "op/ref/window.h"
 
 typedef struct ref_transpose {
-    ref_window_t window; /* from y (its in) to x (its out) */
+    ref_window_t window; /* of the conv from y (window.in) to x (window.out) */
     op_type_t type;
-    int64_t N, C, O; /* channels of x, of y */
-    int64_t group_c, group_o;
+    int64_t N,       /* batch */
+        C,           /* channels of x */
+        O;           /* channels of y */
+    int64_t group_c, /* channels of x in a group */
+        group_o;     /* channels of y in a group */
 } ref_transpose_t;
 
 static ref_transpose_t ref_transpose_of(const op_t *op)
@@ -49,7 +53,7 @@ static double ref_transpose_w(const ref_transpose_t *t, const void *w,
     return ref_get(t->type, w, at);
 }
 
-/* Which position of x meets position [s] of y through [tap]? -1: none. */
+/* The position of x that [tap] maps to position [s] of y; -1: there is none. */
 static int64_t ref_transpose_back(const ref_window_t *w, int64_t s, int64_t tap)
 {
     int64_t at = 0, scale = 1;

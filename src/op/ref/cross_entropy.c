@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * cross_entropy of softmax, with class weights and label smoothing; op_config.h
- * has the formula, op_ops.h where the classes of row r lie. The largest logit
- * is subtracted before exp. correct counts the rows, not ignored, whose first
- * largest logit is the target; where that is probabilities, the first of the
- * largest of them.
+ * cross_entropy of softmax, with class weights and label smoothing. The formula
+ * is in op_config.h (op_loss_t), the positions of the classes of a row in op.h
+ * (op_classes_t). The largest logit is subtracted before exp. correct counts
+ * the rows, except ignored ones, whose largest logit is the target. If the
+ * targets are probabilities, the right answer is the largest of them. The first
+ * of equal numbers counts as the largest.
  */
 #include <math.h>
 
@@ -54,7 +55,7 @@ static int64_t ref_row_argmax(const ref_row_t *row)
 /* log sum_k exp(x[k]) */
 static double ref_row_log_sum(const ref_row_t *row, int64_t best)
 {
-    double top = ref_row_get(row, best), sum = 1; /* the best's own */
+    double top = ref_row_get(row, best), sum = 1; /* exp(0) of the best */
 
     for (int64_t k = 0; k < row->at.classes; k++)
         if (k != best)
@@ -74,7 +75,7 @@ static double ref_row_loss(const ref_row_t *row, int64_t target, double log_sum)
     return loss;
 }
 
-/* That of the sample which the row is of. */
+/* Weight of the sample to which the row belongs. */
 static double ref_row_sample(const ref_row_t *row, const op_args_t *args)
 {
     int64_t rows = row->at.rows / row->op->config.in.dims[0];
@@ -153,7 +154,7 @@ const op_kernel_t ref_cross_entropy_kernel = {
 
 /* ---- targets that are probabilities -------------------------------------- */
 
-/* What -log p[k] counts in the loss. */
+/* The factor of -log p[k] in the loss of the row. */
 static double ref_soft_share(const ref_row_t *row, const op_args_t *args,
                              int64_t k)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Ops of plugins: called with the tensors as they are. */
+/* Ops of plugins. All tensors are plain here, so they are passed on
+ * unchanged. */
 #include "base/mem.h"
 #include "op/op_custom.h"
 #include "op/ref/ref.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * dropout: y = x / (1 - rate) where kept, else 0 (op_mask.h says which are);
- * dx from dy alike: backward makes the mask again. Evaluation: y = x.
+ * dropout: y = x / (1 - rate) for elements that are kept (op_mask.h), otherwise
+ * 0. Backward computes the mask again: dx = dy / (1 - rate), or 0. Evaluation:
+ * y = x.
  */
 #include "op/op_desc.h"
 #include "op/op_mask.h"

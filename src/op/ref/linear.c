@@ -5,8 +5,8 @@
  *   dx[n,f] = sum_o w[o,f] dy[n,o]
  *   dw[o,f] = sum_n dy[n,o] x[n,f]
  *   db[o]   = sum_n dy[n,o]
- * With an activation, y is that of the product h, which is kept, and dy stands
- * for dy times the slope at h.
+ * With an activation f, h is the sum above and y = f(h). The workspace keeps h,
+ * and dy f'(h) takes the place of dy.
  */
 #include "op/op_geometry.h"
 #include "op/ref/ref.h"
@@ -24,7 +24,7 @@ static err_code_t ref_linear_open(op_t *op, err_t *err)
     return ERR_OK;
 }
 
-/* The gradient of element [i] of the product. */
+/* The gradient of element [i] of the sum, before the activation. */
 static double ref_linear_dy(const op_t *op, const op_args_t *args, int64_t i)
 {
     const op_type_t type = op->config.in.type;

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * matmul: for each pair, with a' and b' the inputs or these turned,
+ * matmul: for each pair of matrices, where a' is a or a transposed, and b' is b
+ * or b transposed,
  *   y[i,j] = sum_k a'[i,k] b'[k,j]
  *   da'[i,k] = sum_j dy[i,j] b'[k,j],  db'[k,j] = sum_i a'[i,k] dy[i,j]
  */
 #include "op/op_spread.h"
 #include "op/ref/ref.h"
 
-/* Where element [i,j] of the matrix [rows, columns] of pair [n] lies; [turned]:
- * it lies transposed, as [columns, rows]. */
+/* Index of element [i,j] of the matrix [rows, columns] of pair [n]. [turned]:
+ * the matrix is stored transposed, as [columns, rows]. */
 static int64_t ref_matmul_at(int64_t n, int64_t rows, int64_t columns,
                              bool turned, int64_t i, int64_t j)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* max over neighbouring dimensions: x is [outer, count, inner], y [outer,
- * inner]. Of equal values the first wins, NaN before all; the workspace keeps
- * its number (int64) for each of y, and dx sends dy there. */
+/* max over neighbouring dimensions: x is [outer, count, inner], y is [outer,
+ * inner]. The first of equal values is the maximum, and NaN comes before all
+ * numbers. The workspace keeps the index (int64, below count) of each maximum,
+ * to which dy is copied in dx. */
 #include "op/op_desc.h"
 #include "op/op_geometry.h"
 #include "op/ref/ref.h"

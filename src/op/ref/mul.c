@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* mul: y = x other[0] ... element by element; the gradient of an input is dy
- * times all other inputs. */
+/* mul: y = x * other[0] * ..., element by element. The gradient of an input is
+ * dy times all other inputs. */
 #include "op/op_desc.h"
 #include "op/ref/ref.h"
 

@@ -4,10 +4,11 @@
  * layernorm, groupnorm, instancenorm: in each row of F elements (op_rows_t)
  *   mean = sum x / F,  var = sum (x - mean)^2 / F
  *   xhat = (x - mean) / sqrt(var + epsilon),  y = gamma * xhat + beta
- *   dbeta = sum dy,  dgamma = sum dy * xhat, over all elements of a parameter
+ *   dbeta = sum dy,  dgamma = sum dy * xhat,
+ *           over all elements that use the parameter
  *   dx = (g - sum g / F - xhat * sum (g * xhat) / F) / sqrt(var + epsilon),
  *        with g = gamma * dy
- * rmsnorm is the same with mean = 0, and without sum g / F and beta. The
+ * For rmsnorm mean = 0, and the terms sum g / F and beta are left out. The
  * workspace keeps mean and 1/sqrt(var + epsilon), double [rows,2].
  */
 #include <math.h>
@@ -18,7 +19,7 @@
 typedef struct ref_norm {
     op_type_t type;
     op_rows_t rows;
-    bool centred; /* not rmsnorm */
+    bool centred; /* the mean is subtracted: all but rmsnorm */
 } ref_norm_t;
 
 static ref_norm_t ref_norm_of(const op_t *op)
@@ -36,13 +37,13 @@ static err_code_t ref_norm_open(op_t *op, err_t *err)
     return ERR_OK;
 }
 
-/* The parameter of element [i] of row [r]. */
+/* Index of the parameter that element [i] of row [r] uses. */
 static int64_t ref_norm_param(const op_rows_t *rows, int64_t r, int64_t i)
 {
     return r % rows->groups * (rows->length / rows->space) + i / rows->space;
 }
 
-/* Mean and 1/deviation of row [r]. */
+/* Compute mean and 1/sqrt(var + epsilon) of row [r]. */
 static void ref_norm_moments(const ref_norm_t *norm, const op_t *op,
                              const void *x, int64_t r, double moments[2])
 {
@@ -119,7 +120,7 @@ static void ref_norm_backward_row(const ref_norm_t *norm, const op_args_t *args,
         }
 }
 
-/* Gradients of parameter [p]. */
+/* Compute dgamma and dbeta of parameter [p]. */
 static void ref_norm_backward_param(const ref_norm_t *norm,
                                     const op_args_t *args, int64_t p)
 {

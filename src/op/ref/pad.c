@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* pad: x with elements put around its space, which are a constant or x mirrored
- * at its edges (op_pad_source); dx adds up dy of all copies. */
+/* pad: adds elements before and after each spatial dimension of x. They are a
+ * constant, or x mirrored at its edges (op_pad_source). dx is the sum of dy
+ * over all copies of an element. */
 #include "op/op_desc.h"
 #include "op/op_geometry.h"
 #include "op/ref/ref.h"
@@ -13,7 +14,8 @@ static err_code_t ref_pad_open(op_t *op, err_t *err)
     return ERR_OK;
 }
 
-/* Which element of x is element [at] of y? -1: none. */
+/* Index of the element of x that is copied to element [at] of y; -1: the
+ * constant. */
 static int64_t ref_pad_from(const op_t *op, int64_t at)
 {
     const op_desc_t *in = &op->config.in, *out = &op->out;

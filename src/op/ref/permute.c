@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* permute: y[n, i, j, ...] = x[n, the same indices in another order]. */
+/* permute: y is x with the dimensions of a sample in another order
+ * (op_view_t.dims). */
 #include "op/op_desc.h"
 #include "op/ref/ref.h"
 
@@ -11,7 +12,7 @@ static err_code_t ref_permute_open(op_t *op, err_t *err)
     return ERR_OK;
 }
 
-/* Where in x is element [at] of y? */
+/* Index in x of element [at] of y. */
 static int64_t ref_permute_source(const op_t *op, int64_t at)
 {
     const op_desc_t *in = &op->config.in, *out = &op->out;

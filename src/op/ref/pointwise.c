@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Losses that are a sum over elements f(x, t); dx = scale * df/dx, with d = x-t
+ * Losses that are sums of f(x, t) over the elements; dx = scale * df/dx. Each
+ * line has f, then df/dx, with d = x - t and the constant a (op_alpha):
  *   mae    |d|                               sign of d (0 at 0)
  *   huber  |d| <= a ? d^2 / 2 : a (|d| - a/2)   |d| <= a ? d : a sign of d
  *   bce    (1 - t) x + c log(1 + exp(-x))    c / (1 + exp(-x)) - w t
- *          with c = 1 + (w - 1) t, w the weight of t
+ *          with c = 1 + (w - 1) t, where w = a is the weight of t
  *   kl     t (log t - x), 0 where t is 0     -t
- *          where a is 1, exp(t) takes the place of t
+ *          if a is 1, t is a logarithm, and exp(t) replaces t
  */
 #include <math.h>
 
@@ -35,7 +36,7 @@ static double ref_pointwise_value(op_kind_t kind, double x, double t, double a)
         return fabs(d);
     case OP_HUBER:
         return fabs(d) <= a ? d * d / 2 : a * (fabs(d) - a / 2);
-    case OP_BCE: /* without overflow */
+    case OP_BCE: /* in a form that does not overflow */
         return (1 - t) * x + (1 + (a - 1) * t) *
                                  (log1p(exp(-fabs(x))) + (x < 0 ? -x : 0 * x));
     default:

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * maxpool: y[n,c,s] = max over the window of x; padding is never the maximum.
- * Of equal values the first in row order wins, NaN before all. The workspace
- * keeps the winner of each window as int64 index into its plane of x, and dx
- * sends dy there. avgpool: the sum over the window by the number of its taps,
- * or with pool.inside of those inside of x; dx spreads dy by the same number.
- * Taps beyond the padding, which windows have with pool.ceil, count for
- * nothing.
+ * maxpool: y[n,c,s] is the maximum over the window of x. Padding is never the
+ * maximum. The first of equal values in row order is taken, and NaN before all
+ * numbers. The workspace keeps for each window the index (int64) of the maximum
+ * in its plane of x, to which dy is added in dx.
+ *
+ * avgpool: y is the sum over the window divided by the number of its taps or,
+ * with pool.inside, by the number of its taps inside x. In dx each element of
+ * the window gets dy divided by this number. Taps after the padding, which
+ * exist only with pool.ceil, are not counted.
  */
 #include "op/op_desc.h"
 #include "op/ref/window.h"
@@ -28,7 +30,8 @@ static err_code_t ref_pool_open(op_t *op, err_t *err)
     return ERR_OK;
 }
 
-/* Position of the maximum of window [o] of the plane that begins at [x0]. */
+/* Index of the maximum of window [o], in the plane of x that begins at element
+ * [x0]. */
 static int64_t ref_pool_winner(const op_t *op, const ref_window_t *window,
                                const void *x, int64_t x0, int64_t o)
 {
@@ -48,7 +51,7 @@ static int64_t ref_pool_winner(const op_t *op, const ref_window_t *window,
     return winner;
 }
 
-/* Taps of window [o] in x and its padding. */
+/* Number of taps of window [o] that are in x or its padding. */
 static double ref_pool_taps(const ref_window_t *window, int64_t o)
 {
     int64_t taps = 1;
@@ -63,7 +66,7 @@ static double ref_pool_taps(const ref_window_t *window, int64_t o)
     return (double)taps;
 }
 
-/* What the sum over window [o] is divided by. */
+/* The number by which the sum over window [o] is divided. */
 static double ref_pool_divisor(const op_t *op, const ref_window_t *window,
                                int64_t o)
 {

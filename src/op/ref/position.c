@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* position: y = x + w, where w has the shape of a sample; dw is the sum of dy
- * over samples. */
+/* position: y = x + w, where w has the shape of a sample. dw is the sum of dy
+ * over the samples. */
 #include "op/op_desc.h"
 #include "op/ref/ref.h"
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * prelu: y = x > 0 ? x : a x, with one learnt slope a, or one for each channel
- * (op_config.channels); dx = x > 0 ? dy : a dy, da = sum of x dy where x is not
- * above 0.
+ * prelu: y = x > 0 ? x : a x, with one learnt slope a, or one slope for each
+ * channel (op_config_t.channels). dx = x > 0 ? dy : a dy. da is the sum of x dy
+ * over the elements where x is not above 0.
  */
 #include "op/op_desc.h"
 #include "op/ref/ref.h"
 
-/* The number of the slope of element [i]. */
+/* Index of the slope that element [i] uses. */
 static int64_t ref_prelu_slope(const op_t *op, int64_t i)
 {
     const op_desc_t *in = &op->config.in;

@@ -2,14 +2,15 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * lstm (Hochreiter and Schmidhuber, 1997, with forget gates) and gru (Cho et
- * al., 2014), with PyTorch's gates. For each sample, h and c begin with 0, and
- * with a = w_ih x[t] + b_ih and u = w_hh h + b_hh:
+ * al., 2014), with PyTorch's gates. For each sample, h and c are 0 before the
+ * first step. With a = w_ih x[t] + b_ih and u = w_hh h + b_hh:
  *   lstm, gates i f g o: i, f, o = sigmoid(a + u), g = tanh(a + u),
  *                        c' = f c + i g, h' = o tanh(c')
  *   gru, gates r z n:    r, z = sigmoid(a + u), n = tanh(a + r u),
  *                        h' = (1 - z) n + z h
- * The workspace keeps for each sample and step the gates, h (and the first, 0)
- * and c (gru: u of n), all in double; scratch has the sums of dw.
+ * The workspace keeps for each sample and step the gates, h and c (gru: u of n
+ * instead of c), and the h and c before the first step, all in double. scratch
+ * has the sums of dw and db, and the gradients of one step.
  */
 #include <math.h>
 #include <string.h>
@@ -21,7 +22,10 @@ typedef struct ref_recurrent {
     const op_t *op;
     op_type_t type;
     bool lstm, bias, reverse, last;
-    int64_t T, F, H, G;     /* G: numbers in all gates */
+    int64_t T,              /* tokens */
+        F,                  /* features in */
+        H,                  /* features out */
+        G;                  /* H times the number of gates */
     double *gates, *h, *c;  /* of one sample: [T,G], [T+1,H], [T+1,H] */
     double *dwi, *dwh, *db; /* [G,F], [G,H], b_ih [G] and b_hh [G] */
     double *dh, *dc;        /* [H] */
@@ -87,7 +91,7 @@ static double sigmoid(double x)
     return 1 / (1 + exp(-x));
 }
 
-/* Number [g] of w x + b, with row [g] of params [which] (0: x, 1: h). */
+/* Element [g] of a ([which] 0) or u ([which] 1) in step [s] of sample [n]. */
 static double ref_recurrent_sum(const ref_recurrent_t *r, const op_args_t *args,
                                 int which, int64_t g, int64_t n, int64_t s)
 {
@@ -102,7 +106,7 @@ static double ref_recurrent_sum(const ref_recurrent_t *r, const op_args_t *args,
     return sum;
 }
 
-/* Feature [k] of step [s]: its gates, and the next h and c. */
+/* Compute feature [k] of step [s]: the gates, and the next h and c. */
 static void ref_recurrent_step(const ref_recurrent_t *r, const op_args_t *args,
                                int64_t n, int64_t s, int64_t k)
 {
@@ -127,7 +131,7 @@ static void ref_recurrent_step(const ref_recurrent_t *r, const op_args_t *args,
     }
 }
 
-/* Where feature 0 of the output of step [s] lies in y; -1: nowhere. */
+/* Index in y of feature 0 of the output of step [s]; -1: it is not in y. */
 static int64_t ref_recurrent_y(const ref_recurrent_t *r, int64_t n, int64_t s)
 {
     if (r->last)
@@ -156,8 +160,9 @@ static err_code_t ref_recurrent_forward(op_t *op, const op_args_t *args,
     return ERR_OK;
 }
 
-/* Of feature [k] of step [s]: da, du, and what dh and dc of the step before
- * get from it directly. */
+/* Compute da and du of feature [k] of step [s]. Replace dh and dc by their
+ * direct contributions to the step before, that is without those through
+ * w_hh. */
 static void ref_recurrent_slope(const ref_recurrent_t *r, int64_t s, int64_t k)
 {
     const double *gate = r->gates + s * r->G + k;
@@ -190,7 +195,8 @@ static void ref_recurrent_slope(const ref_recurrent_t *r, int64_t s, int64_t k)
     }
 }
 
-/* da and du of step [s] into dw, db, dx and dh. */
+/* Add the contributions of da and du of step [s] to dw, db and dh, and write
+ * dx. */
 static void ref_recurrent_pull(const op_t *op, const ref_recurrent_t *r,
                                const op_args_t *args, int64_t n, int64_t s)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * The reference backend: each op in plain loops, as one would write it on
- * paper. It is the specification that other backends are tested against, so it
- * is written to be read, not to be fast: elements are fetched and stored by
- * ref_get and ref_put whatever their type, and all arithmetic is in double.
+ * The reference backend: each op in plain loops, written like its formula. It
+ * is the specification against which other backends are tested, so it is
+ * written to be read, not to be fast. ref_get and ref_put read and write
+ * elements of any type, and all arithmetic is in double.
  */
 #ifndef CDDP_OP_REF_REF_H
 #define CDDP_OP_REF_REF_H
@@ -19,7 +19,8 @@ static inline double ref_get(op_type_t type, const void *data, int64_t i)
                               : ((const double *)data)[i];
 }
 
-/* [exact] as a factor of a product: rounded to bfloat16 if the op says so. */
+/* [exact] as a factor of a product: rounded to bfloat16 if the op computes in
+ * bfloat16. */
 static inline double ref_round(const op_t *op, double exact)
 {
     float value = (float)exact;
@@ -32,7 +33,7 @@ static inline double ref_round(const op_t *op, double exact)
     return (double)value;
 }
 
-/* Element [i] of a tensor of numbers as a factor. */
+/* Element [i] of a tensor as a factor of a product (see ref_round). */
 static inline double ref_factor(const op_t *op, const void *data, int64_t i)
 {
     return ref_round(op, ref_get(op->config.in.type, data, i));
@@ -56,8 +57,8 @@ static inline double ref_affine(const op_t *op, const op_args_t *args, int k,
                : ref_get(op->config.in.type, args->params[k], c);
 }
 
-/* An activation, and its slope (activation.c), of x but for those that say y;
- * [a] is its constant. */
+/* An activation, and its derivative (activation.c). [of] is y for the kinds
+ * whose derivative is computed from y, otherwise x. [a]: the constant alpha. */
 double ref_activation(op_kind_t kind, double x, double a);
 double ref_slope(op_kind_t kind, double of, double a);
 
@@ -67,7 +68,7 @@ double ref_slope(op_kind_t kind, double of, double a);
 #include "op/op_table.inc"
 #undef OP
 
-/* losses: what the loss of sample [n] is multiplied by */
+/* losses: the weight of sample [n]. */
 static inline double ref_sample_weight(const op_args_t *args, int64_t n)
 {
     return args->sample_weights == NULL ? 1 : (double)args->sample_weights[n];

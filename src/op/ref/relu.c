@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * relu: y = max(x, 0); dx = dy where y > 0, else 0. NaN stays NaN, so that a
- * run that diverges is seen to. Backward reads y, so y may lie over x.
+ * relu: y = max(x, 0); dx = dy where y > 0, otherwise 0. NaN stays NaN, so that
+ * a diverging run is noticed. Backward reads y, not x, so y may overwrite x.
  */
 #include "op/op_desc.h"
 #include "op/ref/ref.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * rotary: in each of the first op_rotary_t.heads heads of token t, the pair of
- * features (a, b) number i is turned by the angle t * base^(-2i/D):
+ * rotary: in each of the first op_rotary_t.heads heads of token t, pair i of
+ * features, (a, b), is rotated by the angle t * base^(-2i/D):
  *   (a, b) -> (a cos - b sin, a sin + b cos)
- * Its gradient is dy turned back. The other heads stay as they are.
+ * dx is dy rotated by the negative angles. The other heads are copied.
  */
 #include <math.h>
 
@@ -18,7 +18,7 @@ static err_code_t ref_rotary_open(op_t *op, err_t *err)
     return ERR_OK;
 }
 
-/* Turn [from] by [sign] times its angles into [to]. */
+/* Write [from], rotated by [sign] times the angles, to [to]. */
 static void ref_rotary_turn(const op_t *op, const void *from, double sign,
                             void *to)
 {

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * softmax and log_softmax along one dimension: x and y are [outer, count,
- * inner], and a row is the count elements of one outer and inner. With t the
- * largest number of a row and s = sum exp(x - t):
+ * inner], and a row is the count elements of one outer and one inner index.
+ * With t the largest element of a row and s = sum exp(x - t):
  *   softmax      y = exp(x - t) / s     dx = y (dy - sum y dy)
  *   log_softmax  y = x - t - log s      dx = dy - exp(y) sum dy
  */
@@ -21,7 +21,7 @@ static err_code_t ref_softmax_open(op_t *op, err_t *err)
     return ERR_OK;
 }
 
-/* Where row [row] begins. */
+/* Index of the first element of row [row]. */
 static int64_t ref_softmax_first(const op_reduce_t *r, int64_t row)
 {
     return row / r->inner * r->count * r->inner + row % r->inner;

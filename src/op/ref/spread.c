@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * add and mul of inputs that are repeated along dimensions (op_spread_t): y is
- * the sum or product of the inputs' elements; the gradient of an element is
- * summed over all elements of y that it went to. scratch holds these sums in
- * double.
+ * add and mul with broadcasting (op_spread_t): y is the sum or product of the
+ * inputs' elements. The gradient of an input's element is the sum over all
+ * elements of y that were computed from it. scratch has these sums in double.
  */
 #include "op/op_desc.h"
 #include "op/op_spread.h"
@@ -18,7 +17,7 @@ static err_code_t ref_spread_open(op_t *op, err_t *err)
     return ERR_OK;
 }
 
-/* Which element of input [k] does element [i] of y take? */
+/* Index of the element of input [k] from which element [i] of y is computed. */
 static int64_t ref_spread_at(const op_spread_t *spread, int k, int64_t i)
 {
     int64_t at = 0;

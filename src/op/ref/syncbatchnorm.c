@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * syncbatchnorm: batchnorm (see there for the legend) over the samples of all
- * that take part: what each of them adds up goes through args->reduce_small.
+ * syncbatchnorm: batchnorm (batchnorm.c explains the symbols) over the samples
+ * of all ranks that take part. args->reduce_small adds sums over the ranks:
  *   forward: sum x, sum x^2 [C] each, and M; then
  *     mean = sum x / M,  var = sum x^2 / M - mean^2
- *   backward: dbeta, dgamma [C] each, for dx only: the gradients of beta and
- *     gamma stay this one's own, as those of any parameter
- * The workspace keeps mean, 1/sqrt(var + epsilon), M and the backward's sums,
+ *   backward: dbeta, dgamma [C] each
+ * The totals of dbeta and dgamma are used for dx only. The gradients of beta
+ * and gamma remain the rank's own sums, like those of any parameter. The
+ * workspace keeps mean, 1/sqrt(var + epsilon), M and the sums of backward:
  * double [C], [C], 1, [2C].
  */
 #include <math.h>
@@ -25,7 +26,7 @@ static err_code_t ref_sync_open(op_t *op, err_t *err)
     return ERR_OK;
 }
 
-/* Index of element [i] (0 .. samples * space - 1) of channel [c]. */
+/* Index in x of element [i] (0 .. samples * space - 1) of channel [c]. */
 static int64_t ref_sync_index(const op_desc_t *in, int64_t c, int64_t i)
 {
     int64_t space = op_desc_space(in);
@@ -38,7 +39,7 @@ static int64_t ref_sync_elems(const op_desc_t *in)
     return in->dims[0] * op_desc_space(in);
 }
 
-/* mean, 1/sqrt(var + epsilon) and M into [kept]. */
+/* Write mean, 1/sqrt(var + epsilon) and M to [kept]. */
 static err_code_t ref_sync_statistics(op_t *op, const op_args_t *args,
                                       double *kept, err_t *err)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /* upsample: every element is repeated along each spatial dimension (nearest
- * neighbour); its gradient is the sum over the copies. */
+ * neighbour). The gradient of an element is the sum of dy over its copies. */
 #include "op/op_desc.h"
 #include "op/ref/ref.h"
 
@@ -12,7 +12,7 @@ static err_code_t ref_upsample_open(op_t *op, err_t *err)
     return ERR_OK;
 }
 
-/* Which element of x does element [at] of y repeat? */
+/* Index of the element of x that is copied to element [at] of y. */
 static int64_t ref_upsample_source(const op_t *op, int64_t at)
 {
     const op_desc_t *in = &op->config.in, *out = &op->out;

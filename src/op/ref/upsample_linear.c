@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* upsample_linear: along each dimension of space an element of y lies between
- * two of x (op_upsample_tap), so that it is a weighted sum of the 2, 4 or 8
- * corners around it; dx gives dy back to them with the same weights. */
+/* upsample_linear: along each spatial dimension, an element of y is
+ * interpolated between two elements of x (op_upsample_tap). So it is a weighted
+ * sum of the 2, 4 or 8 elements of x around it. dx adds dy to them with the
+ * same weights. */
 #include "op/op_desc.h"
 #include "op/op_geometry.h"
 #include "op/ref/ref.h"
@@ -14,8 +15,9 @@ static err_code_t ref_upsample_linear_open(op_t *op, err_t *err)
     return ERR_OK;
 }
 
-/* Corner [corner] (a bit for each dimension) around element [at] of y: its
- * index in x, and its weight. */
+/* Return the index in x of one of the elements around element [at] of y, and
+ * its weight. Bit d of [corner] selects the second of the two elements along
+ * spatial dimension d. */
 static int64_t ref_corner(const op_t *op, int64_t at, int corner,
                           double *weight)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * A window over 1 to 3 dimensions of space. Positions in space (of x, of y) and
- * the taps of the window are numbered in row order; tap k of output position o
- * looks along each dimension at o*stride - pad + k*dilation.
+ * A window over 1 to 3 spatial dimensions. Spatial positions (of x, of y) and
+ * the taps of the window are numbered in row-major order. Tap k of output
+ * position o reads position o*stride - pad + k*dilation along each dimension.
  */
 #ifndef CDDP_OP_REF_WINDOW_H
 #define CDDP_OP_REF_WINDOW_H
@@ -13,10 +13,10 @@
 #include "op/ref/ref.h"
 
 typedef struct ref_window {
-    int space; /* dimensions */
+    int space; /* number of spatial dimensions */
     const int64_t *in, *out, *kernel, *stride, *pad;
     const int64_t *dilation; /* NULL: 1 */
-    int64_t ins, outs, taps; /* products of the above */
+    int64_t ins, outs, taps; /* products of in, of out and of kernel */
 } ref_window_t;
 
 static inline ref_window_t
@@ -35,7 +35,8 @@ ref_window_make(const op_t *op, const int64_t *kernel, const int64_t *stride,
                           op_window_taps(&op->config)};
 }
 
-/* Where tap [tap] of output position [o] looks; -1: outside of x. */
+/* Spatial index in x that tap [tap] of output position [o] reads; -1: outside
+ * of x. */
 static inline int64_t ref_window_at(const ref_window_t *window, int64_t o,
                                     int64_t tap)
 {

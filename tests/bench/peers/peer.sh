@@ -2,10 +2,10 @@
 # SPDX-FileCopyrightText: The cddp authors
 # shellcheck shell=bash
 #
-# For the scripts beside this (sourced): peer_run FILE ARGUMENT... runs FILE, of
-# this folder, with a Python that has torch: $PYTHON (default: python3). Without
-# one it says so and ends with status 77. $BUILD is the build directory (default:
-# this one).
+# Sourced by the scripts beside this one. peer_run FILE ARGUMENT... runs FILE of
+# this folder with a Python that has torch: $PYTHON (default: python3). If that
+# Python has no torch, peer_run says so and ends with status 77. $BUILD is the
+# build directory (default: the current directory).
 peer_run()
 {
     local file python=${PYTHON:-python3}
@@ -17,8 +17,8 @@ peer_run()
             "virtual environment, then PYTHON=ENVIRONMENT/bin/python)"
         exit 77
     fi
-    # These cripple the peer where a shell exports them; and an allocator that
-    # gives memory back makes it pay for page faults in each step.
+    # If the shell exports these variables they slow the peer down; and an
+    # allocator that returns memory causes page faults in each step.
     unset OPENBLAS_CORETYPE OPENBLAS_L2_SIZE
     export MALLOC_MMAP_THRESHOLD_=4294967296 MALLOC_TRIM_THRESHOLD_=4294967296
     export BUILD="${BUILD:-$PWD}"

@@ -80,7 +80,7 @@ Test(node_backoff, ranks_on_one_core_yield_to_each_other)
 }
 
 /* Number of waits that end by a sleep at once, before the next one that yields.
- * */
+ */
 static int rest_of(node_backoff_t *backoff)
 {
     int waits = 0;

@@ -24,7 +24,7 @@ dnnl_status_t cpu_md_make(cpu_md_t *md, cpu_engine_t *engine, int ndim,
                           const int64_t *dims, dnnl_data_type_t type,
                           dnnl_format_tag_t tag)
 {
-    (void)engine; /* nothing to free */
+    (void)engine; /* there is nothing to free */
     return dnnl_memory_desc_init_by_tag(&md->desc, ndim, dims, type, tag);
 }
 

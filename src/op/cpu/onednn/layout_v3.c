@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * oneDNN 3.x: a layout is an object behind a pointer. Layouts that we make
- * belong to the engine and are freed with it; a layout that a primitive reports
- * belongs to that primitive.
+ * oneDNN 3.x: a layout is an object behind a pointer. The layouts that cddp
+ * makes belong to the engine and are freed with it; a layout that a primitive
+ * reports belongs to that primitive.
  */
 #include "op/cpu/onednn/onednn_make.h"
 
@@ -19,7 +19,8 @@ cpu_md_t cpu_md_from_raw(cpu_raw_md_t raw)
     return (cpu_md_t){.desc = (dnnl_memory_desc_t)(uintptr_t)raw};
 }
 
-/* [md] was made with [status]: the engine keeps it, to free it. */
+/* Store [md] in the engine, which frees it later. Returns [status], the result
+ * of making [md], or an error if the engine is full. */
 static dnnl_status_t cpu_md_keep(const cpu_md_t *md, cpu_engine_t *engine,
                                  dnnl_status_t status)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* What all versions of oneDNN have in common: engines, layouts, arguments of
- * primitives, running them. */
+/* The code for all versions of oneDNN: engines, layouts, arguments of
+ * primitives, and running primitives. */
 #include "op/cpu/onednn/onednn.h"
 
 #include <string.h>
@@ -30,7 +30,7 @@ err_code_t cpu_engine_open(cpu_engine_t *engine, err_t *err)
     dnnl_status_t status;
 
     *engine = (cpu_engine_t){0};
-    (void)simd_isa(); /* settles what primitives may use */
+    (void)simd_isa(); /* decides which instructions primitives may use */
     status = dnnl_engine_create(&engine->engine, dnnl_cpu, 0);
     if (status == dnnl_success)
         status = dnnl_stream_create(&engine->stream, engine->engine,
@@ -91,7 +91,7 @@ err_code_t cpu_md_any(cpu_md_t *md, cpu_engine_t *engine, int ndim,
                       "free layout", err);
 }
 
-/* A matrix of [rows] x [columns]; stored by columns if [turned]. */
+/* A matrix [rows, columns]. [turned]: stored by columns. */
 static dnnl_status_t cpu_md_matrix(cpu_md_t *md, cpu_engine_t *engine,
                                    int64_t rows, int64_t columns, bool turned,
                                    bool bf16)
@@ -105,7 +105,7 @@ static dnnl_status_t cpu_md_matrix(cpu_md_t *md, cpu_engine_t *engine,
 err_code_t cpu_md_permute(const cpu_md_t *md, cpu_engine_t *engine, int ndim,
                           const int *order, cpu_md_t *out, err_t *err)
 {
-    int place[OP_DIMS_MAX] = {0}; /* the library wants the inverse */
+    int place[OP_DIMS_MAX] = {0}; /* oneDNN expects the inverse of [order] */
     unsigned named = 0;
 
     for (int i = 0; i < ndim; i++) {
@@ -128,7 +128,8 @@ size_t cpu_md_bytes(const cpu_md_t *md)
     return dnnl_memory_desc_get_size(cpu_md_raw(md));
 }
 
-/* By number of dimensions, of which one to three are space. */
+/* Tags for channels last, by the number of dimensions, one to three of which
+ * are space. */
 static const dnnl_format_tag_t cpu_last_tags[] = {
     [3] = dnnl_acb, [4] = dnnl_acdb, [5] = dnnl_acdeb};
 
@@ -142,10 +143,10 @@ err_code_t cpu_md_last(cpu_md_t *md, cpu_engine_t *engine, int ndim,
                       "layout", err);
 }
 
-/* Where the channels lie as cpu_md_lanes says. */
+/* Tags for the values of lanes that cpu_md_lanes returns. */
 static const struct {
     int lanes;
-    dnnl_format_tag_t tags[OP_SPACE_MAX]; /* of 1, 2, 3 dimensions */
+    dnnl_format_tag_t tags[OP_SPACE_MAX]; /* for 1, 2, 3 dimensions of space */
 } cpu_lanes_tags[] = {{1, {dnnl_abc, dnnl_abcd, dnnl_abcde}},
                       {16, {dnnl_aBc16b, dnnl_aBcd16b, dnnl_aBcde16b}},
                       {8, {dnnl_aBc8b, dnnl_aBcd8b, dnnl_aBcde8b}},
@@ -285,7 +286,7 @@ dnnl_status_t cpu_matmul_mds(const cpu_matmul_spec_t *spec,
     return status;
 }
 
-/* Make the memory object of one argument, with no memory behind it yet. */
+/* Make the memory object of one argument, without memory so far. */
 static dnnl_status_t cpu_prim_add_slot(cpu_prim_t *prim, cpu_engine_t *engine,
                                        int arg)
 {
@@ -307,7 +308,7 @@ static dnnl_status_t cpu_prim_add_slot(cpu_prim_t *prim, cpu_engine_t *engine,
     return status;
 }
 
-/* The scratchpad, if the primitive wants one. */
+/* Add the scratchpad as an argument if the primitive needs one. */
 static dnnl_status_t cpu_prim_add_pad(cpu_prim_t *prim, cpu_engine_t *engine)
 {
     cpu_raw_md_t md =
@@ -365,14 +366,15 @@ void cpu_prim_bind(cpu_prim_t *prim, int arg, const void *data)
 
         if (prim->args[i].arg != arg)
             continue;
-        /* Setting a handle may walk the padding: only when it changes. */
+        /* Setting a handle may clear the padding, so do it only if the handle
+         * changes. */
         dnnl_memory_get_data_handle(memory, &old);
         if (old != data)
             dnnl_memory_set_data_handle(memory, (void *)(uintptr_t)data);
     }
 }
 
-/* Has every argument its memory? */
+/* Does every argument have memory? */
 static bool cpu_prim_is_bound(const cpu_prim_t *prim)
 {
     void *data;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * oneDNN as the kernels of this backend see it: layouts (cpu_md_t), and
- * primitives that are made once and then run on pointers. What versions of the
- * library have in common is in onednn.c; what differs between them is in
- * layout_v2.c and layout_v3.c (layouts), onednn_v2.c and onednn_v3.c
- * (primitives).
+ * The interface of this backend to oneDNN: layouts (cpu_md_t), and primitives,
+ * which are made once and then run on pointers. The code for all versions of
+ * oneDNN is in onednn.c. The code for version 2 or 3 only is in layout_v2.c
+ * and layout_v3.c (layouts), onednn_v2.c and onednn_v3.c (primitives).
  *
- * A primitive is made at open, together with a library memory object for each
- * of its arguments; a run binds pointers and allocates nothing of ours. Its
- * temporary memory is the op's scratch ("user scratchpad").
+ * A primitive is made when an op is opened, together with a oneDNN memory
+ * object for each of its arguments. A run binds pointers, and cddp allocates
+ * no memory in it. The temporary memory of a primitive is part of the op's
+ * scratch ("user scratchpad").
  */
 #ifndef CDDP_OP_CPU_ONEDNN_ONEDNN_H
 #define CDDP_OP_CPU_ONEDNN_ONEDNN_H
@@ -19,9 +19,9 @@
 #include "op/op_ops.h"
 
 /*
- * A layout of float32 elements, unless it says bf16. Copied freely: a value
- * in 2.x; in 3.x a pointer to what belongs to the engine or the primitive that
- * it was made by, and so is valid while that is open.
+ * A layout of float32 elements, unless a comment says bf16. It may be copied.
+ * In oneDNN 2.x it is a value. In 3.x it is a pointer to an object of the
+ * engine or primitive that made it, and is valid until that is closed.
  */
 typedef struct cpu_md {
     dnnl_memory_desc_t desc;
@@ -32,17 +32,17 @@ typedef struct cpu_md {
 typedef struct cpu_engine {
     dnnl_engine_t engine;
     dnnl_stream_t stream;
-    dnnl_primitive_attr_t attr; /* user scratchpad */
-    size_t pad_bytes; /* largest scratchpad of the primitives made so far */
-    int made;         /* layouts to be freed with the engine (3.x) */
+    dnnl_primitive_attr_t attr; /* sets scratchpad mode "user" */
+    size_t pad_bytes; /* size of the largest scratchpad of all primitives */
+    int made; /* oneDNN 3.x: number of layouts to free with the engine */
     cpu_md_t mds[CPU_MADE_MAX];
 } cpu_engine_t;
 
 #define CPU_SLOTS_MAX 10
 
-/* A primitive with its arguments; zero-initialise before making it. */
+/* A primitive with its arguments. Must be zeroed before it is made. */
 typedef struct cpu_prim {
-    const char *what; /* "conv forward", for sentences */
+    const char *what; /* name for messages, as "conv forward" */
     dnnl_primitive_desc_t desc;
     dnnl_primitive_t primitive;
     int slots;
@@ -50,46 +50,48 @@ typedef struct cpu_prim {
 } cpu_prim_t;
 
 err_code_t cpu_engine_open(cpu_engine_t *engine, err_t *err);
-void cpu_engine_close(cpu_engine_t *engine); /* zeroed: allowed */
+void cpu_engine_close(cpu_engine_t *engine); /* [engine] may be zeroed */
 
 /* ---- layouts ------------------------------------------------------------ */
 
 err_code_t cpu_md_plain(cpu_md_t *md, cpu_engine_t *engine, int ndim,
                         const int64_t *dims, err_t *err);
-/* The same of bfloat16 elements. */
+/* Like cpu_md_plain, for bfloat16 elements. */
 err_code_t cpu_md_plain_bf16(cpu_md_t *md, cpu_engine_t *engine, int ndim,
                              const int64_t *dims, err_t *err);
-/* Let the primitive choose; elements are bfloat16 if [bf16]. */
+/* The primitive chooses the layout; elements are bfloat16 if [bf16]. */
 err_code_t cpu_md_any(cpu_md_t *md, cpu_engine_t *engine, int ndim,
                       const int64_t *dims, bool bf16, err_t *err);
-/* [md] of [ndim] dimensions in another order: dimension i of [out] is dimension
- * order[i] of [md]; the same memory. */
+/* Describe the memory of [md], which has [ndim] dimensions, with its
+ * dimensions in another order: dimension i of [out] is dimension order[i] of
+ * [md]. */
 err_code_t cpu_md_permute(const cpu_md_t *md, cpu_engine_t *engine, int ndim,
                           const int *order, cpu_md_t *out, err_t *err);
-/* Channels last, of float32 or bfloat16 elements; of weights: input channels.
- */
+/* Layout with channels last (weights: input channels last), for float32 or
+ * bfloat16 elements. */
 err_code_t cpu_md_last(cpu_md_t *md, cpu_engine_t *engine, int ndim,
                        const int64_t *dims, bool bf16, err_t *err);
 bool cpu_md_equal(const cpu_md_t *a, const cpu_md_t *b);
 bool cpu_md_is_bf16(const cpu_md_t *md);
 size_t cpu_md_bytes(const cpu_md_t *md);
-/* How the channels of [dims] lie in [md]: *lanes is 1: plain; 8 or 16: in
- * blocks of so many; 0: those of a position follow each other; -1: otherwise.
- */
+/* Find how the channels of a tensor of [dims] are stored in [md]. *lanes
+ * becomes 1: plain; 8 or 16: in blocks of 8 or 16 channels; 0: channels last;
+ * -1: anything else. */
 err_code_t cpu_md_lanes(const cpu_md_t *md, cpu_engine_t *engine, int ndim,
                         const int64_t *dims, int *lanes, err_t *err);
 
-/* A layout of [desc]'s dimensions with [lanes] as cpu_md_lanes says, not -1. */
+/* The layout for the dimensions of [desc] with [lanes], a value that
+ * cpu_md_lanes returns, except -1. */
 err_code_t cpu_md_in_lanes(cpu_md_t *md, cpu_engine_t *engine,
                            const op_desc_t *desc, int lanes, bool bf16,
                            err_t *err);
 
-/* The layout of an op's input: its own, or plain. */
+/* The layout of an op's input: its private one, or plain. */
 err_code_t cpu_md_of(cpu_md_t *md, cpu_engine_t *engine, const op_desc_t *desc,
                      err_t *err);
 
-/* Describe an op's output: [md] must live as long as the op. A plain one is
- * described as NULL. */
+/* Set the layout of an op's output to [md], which must live as long as the op.
+ * A plain layout is stored as NULL. */
 err_code_t cpu_md_publish(const cpu_md_t *md, cpu_engine_t *engine,
                           op_desc_t *desc, err_t *err);
 
@@ -97,11 +99,11 @@ err_code_t cpu_md_publish(const cpu_md_t *md, cpu_engine_t *engine,
 
 typedef struct cpu_conv_spec {
     const op_config_t *config;
-    cpu_md_t x, w, b, y; /* b unused without config->bias */
+    cpu_md_t x, w, b, y; /* b: unused without config->bias */
 } cpu_conv_spec_t;
 
-/* Convolution: forward; gradient of x; gradient of w and b. The latter two
- * follow the choices of [forward]. */
+/* Convolution: forward; gradient of x; gradient of w and b. [forward] is a
+ * hint for the choices of the gradients' primitives. */
 err_code_t cpu_prim_conv_forward(cpu_prim_t *prim, cpu_engine_t *engine,
                                  const cpu_conv_spec_t *spec, err_t *err);
 err_code_t cpu_prim_conv_data(cpu_prim_t *prim, cpu_engine_t *engine,
@@ -111,7 +113,8 @@ err_code_t cpu_prim_conv_weights(cpu_prim_t *prim, cpu_engine_t *engine,
                                  const cpu_conv_spec_t *spec,
                                  const cpu_prim_t *forward, err_t *err);
 
-/* The same for a transposed convolution; w is [out, in, ...] here, too. */
+/* The same three primitives for a transposed convolution; w is [out, in, ...],
+ * as for a convolution. */
 err_code_t cpu_prim_deconv_forward(cpu_prim_t *prim, cpu_engine_t *engine,
                                    const cpu_conv_spec_t *spec, err_t *err);
 err_code_t cpu_prim_deconv_data(cpu_prim_t *prim, cpu_engine_t *engine,
@@ -121,12 +124,12 @@ err_code_t cpu_prim_deconv_weights(cpu_prim_t *prim, cpu_engine_t *engine,
                                    const cpu_conv_spec_t *spec,
                                    const cpu_prim_t *forward, err_t *err);
 
-/* C [M,N] = A [M,K] B [K,N] + bias [N]; a turned matrix is stored by columns.
- */
+/* C [M,N] = A [M,K] B [K,N] + bias [N]. A transposed matrix is stored by
+ * columns. */
 typedef struct cpu_matmul_spec {
     int64_t M, N, K;
     bool a_transposed, b_transposed, bias;
-    bool bf16; /* A and B; C and bias are float32 */
+    bool bf16; /* A and B are bfloat16; C and bias are float32 */
 } cpu_matmul_spec_t;
 
 err_code_t cpu_prim_matmul(cpu_prim_t *prim, cpu_engine_t *engine,
@@ -140,7 +143,8 @@ err_code_t cpu_prim_pool_backward(cpu_prim_t *prim, cpu_engine_t *engine,
                                   const cpu_md_t *y, const cpu_prim_t *forward,
                                   err_t *err);
 
-/* Copy from one layout to another (DNNL_ARG_FROM, DNNL_ARG_TO). */
+/* Copy from one layout to another; the arguments are DNNL_ARG_FROM and
+ * DNNL_ARG_TO. */
 err_code_t cpu_prim_reorder(cpu_prim_t *prim, cpu_engine_t *engine,
                             const cpu_md_t *from, const cpu_md_t *to,
                             err_t *err);
@@ -148,12 +152,14 @@ err_code_t cpu_prim_reorder(cpu_prim_t *prim, cpu_engine_t *engine,
 /* The layout that [prim] has chosen for argument [arg]. */
 cpu_md_t cpu_prim_md(const cpu_prim_t *prim, int arg);
 
-/* Bind [data] to argument [arg], which the primitive must have. */
+/* Bind [data] to argument [arg]. Does nothing if the primitive has no such
+ * argument. */
 void cpu_prim_bind(cpu_prim_t *prim, int arg, const void *data);
 
-/* Run with everything bound and [pad] (engine->pad_bytes) as scratchpad. */
+/* Run with all arguments bound. [pad] is the scratchpad of engine->pad_bytes.
+ */
 err_code_t cpu_prim_run(cpu_prim_t *prim, const cpu_engine_t *engine, void *pad,
                         err_t *err);
-void cpu_prim_close(cpu_prim_t *prim); /* zeroed: allowed */
+void cpu_prim_close(cpu_prim_t *prim); /* [prim] may be zeroed */
 
 #endif

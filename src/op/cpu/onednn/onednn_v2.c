@@ -6,8 +6,8 @@
 #if DNNL_VERSION_MAJOR == 2
 
 /*
- * Make [prim] from the op descriptor [op], whose initialisation answered
- * [status]; [forward] is the hint of a backward primitive, or NULL.
+ * Make [prim] from the op descriptor [op], whose initialisation returned
+ * [status]. [forward] is the hint for a backward primitive; NULL in forward.
  */
 static err_code_t cpu_prim_make(cpu_prim_t *prim, cpu_engine_t *engine,
                                 const char *what, dnnl_status_t status,
@@ -114,7 +114,8 @@ err_code_t cpu_prim_pool_backward(cpu_prim_t *prim, cpu_engine_t *engine,
                          cpu_args_pool_backward, err);
 }
 
-/* The window of a conv from y to x: what out_pad adds to y lies behind it. */
+/* A transposed convolution has the window of the convolution from y to x.
+ * out_pad makes y longer at its end and does not change the padding. */
 err_code_t cpu_prim_deconv_forward(cpu_prim_t *prim, cpu_engine_t *engine,
                                    const cpu_conv_spec_t *spec, err_t *err)
 {

@@ -97,7 +97,8 @@ err_code_t cpu_prim_pool_backward(cpu_prim_t *prim, cpu_engine_t *engine,
                            cpu_args_pool_backward, err);
 }
 
-/* The window of a conv from y to x: what out_pad adds to y lies behind it. */
+/* A transposed convolution has the window of the convolution from y to x.
+ * out_pad makes y longer at its end and does not change the padding. */
 err_code_t cpu_prim_deconv_forward(cpu_prim_t *prim, cpu_engine_t *engine,
                                    const cpu_conv_spec_t *spec, err_t *err)
 {

@@ -28,7 +28,7 @@
 
 #define BLOCK CPU_ATTENTION_BLOCK
 
-typedef float turned_t[OP_HEAD_MAX][BLOCK]; /* [D, keys] */
+typedef float turned_t[OP_HEAD_MAX][BLOCK]; /* [D, keys or queries] */
 typedef float rows_t[BLOCK][OP_HEAD_MAX];   /* [tokens, D] */
 
 /* ---- blocks -------------------------------------------------------------- */

@@ -455,8 +455,8 @@ static void products_body(void *context, int64_t first, int64_t last)
 }
 
 /* Compute the gradients of gamma and beta, and the two means that dx
- * subtracts. The means are 0 if the statistics are frozen, as they do not
- * depend on x then. */
+ * subtracts. With norm.frozen the means are 0, because frozen statistics do
+ * not depend on x. */
 static void products_finish(const cpu_bn_work_t *work, double *sums)
 {
     const cpu_bn_t *bn = work->bn;

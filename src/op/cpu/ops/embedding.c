@@ -34,8 +34,8 @@ static embedding_work_t embedding_make(const op_t *op, const op_args_t *args)
                               .tokens = args->x};
 }
 
-/* Backward can add to dw: few rows of a large table have a gradient, so
- * clearing and adding a separate dw would cost more. */
+/* Backward can add to dw. Few rows of a large table have a gradient, so adding
+ * in place is cheaper than clearing and adding a separate dw. */
 static err_code_t cpu_embedding_open(op_t *op, err_t *err)
 {
     (void)err;

@@ -12,9 +12,10 @@ cpu_matmul_spec_t cpu_linear_product(const op_config_t *config);
 /* y = activation of [h] [N,O]. [h] may be y. */
 void cpu_linear_activate(const op_t *op, const op_args_t *args, const float *h);
 
-/* One pass over dy [N,O]. With an activation, dy is first multiplied by its
- * derivative at [h]. Writes the result to [wide] and, rounded to bfloat16, to
- * [narrow], and its column sums to db [O]; [wide] and [narrow] may be NULL. */
+/* One pass over dy [N,O]. With an activation, dy is first multiplied by the
+ * activation's derivative at [h]. Writes the result to [wide] and, rounded to
+ * bfloat16, to [narrow], and its column sums to db [O]. [wide] and [narrow]
+ * may be NULL. */
 void cpu_linear_pass_dy(const op_t *op, const op_args_t *args, const float *h,
                         float *wide, uint16_t *narrow);
 

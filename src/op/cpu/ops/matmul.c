@@ -152,7 +152,8 @@ static err_code_t cpu_matmul_forward(op_t *op, const op_args_t *args,
     return ERR_OK;
 }
 
-/* The product da' = dy b'^T; with a transposed a: da = b' dy^T. */
+/* The gradient of a: dy b'^T or, if a is transposed, b' dy^T. b' is b, or its
+ * transpose if [turn.b]. */
 static matmul_product_t product_a(const op_t *op, const float *dy,
                                   const float *b)
 {
@@ -174,7 +175,8 @@ static matmul_product_t product_a(const op_t *op, const float *dy,
                               .y = factor(b, m.N, m.K, !turned)};
 }
 
-/* The product db' = a'^T dy; with a transposed b: db = dy^T a'. */
+/* The gradient of b: a'^T dy or, if b is transposed, dy^T a'. a' is a, or its
+ * transpose if [turn.a]. */
 static matmul_product_t product_b(const op_t *op, const float *dy,
                                   const float *a)
 {

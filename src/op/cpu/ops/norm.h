@@ -48,7 +48,7 @@ typedef struct cpu_norm_sums {
     double plain, product;
 } cpu_norm_sums_t;
 
-/* The sums with x - mean for both g and xhat. */
+/* The sums over x, with g = xhat = x - mean. */
 cpu_norm_sums_t cpu_norm_sums_x(const float *x, int64_t n, float mean);
 
 /* The sums with g = dy * gamma, element by element, or g = dy if [gamma] is

@@ -77,7 +77,7 @@ static void run_backward(const float *x, const float *dy, float *dx, int64_t n,
         dx[i] = x[i] > 0 ? dy[i] : a * dy[i];
 }
 
-/* sum x dy where x is not above 0 */
+/* Return the sum of x dy over the elements where x is not above 0. */
 SIMD_CLONES
 static float run_sum(const float *x, const float *dy, int64_t n)
 {

@@ -18,8 +18,7 @@ typedef struct cpu_product {
     size_t at;       /* own: offset of its buffer in scratch */
 } cpu_product_t;
 
-/* Takes scratch, which overlaps that of other products after
- * cpu_scratch_restart (reorder.h). */
+/* Takes scratch; after cpu_scratch_restart (reorder.h) products share it. */
 err_code_t cpu_product_open(cpu_product_t *product, cpu_scratch_t *scratch,
                             const op_t *op, const cpu_matmul_spec_t *spec,
                             err_t *err);

@@ -46,7 +46,7 @@ typedef struct cpu_recurrent {
     size_t xt, u; /* forward: offsets in scratch */
     size_t dxt, da, du, dh,
         dc;      /* backward: offsets in scratch; xt is used, too */
-    size_t back; /* gradient of h through the gates of the next step */
+    size_t back; /* offset of the gradient of h through the next step's gates */
     /* bf16: offsets in scratch of the rounded factors. */
     size_t narrow_x, narrow_h, narrow_wx, narrow_wh, narrow_da, narrow_du;
 } cpu_recurrent_t;

@@ -12,8 +12,8 @@
 #include "simd/vector.h"
 
 typedef struct cpu_rotary {
-    cpu_combine_t
-        combine; /* first member, because combine.c uses the op's state */
+    cpu_combine_t combine;  /* first member: combine.c uses the op's state as a
+                               cpu_combine_t */
     float *cosines, *sines; /* [tokens, D/2] */
 } cpu_rotary_t;
 
@@ -103,7 +103,7 @@ static void rotary_neighbours(const float *from, float *to,
     }
 }
 
-/* Tokens [first, last), counted over all samples. */
+/* Rotate tokens [first, last), counted over all samples. */
 static void rotary_body(void *context, int64_t first, int64_t last)
 {
     const rotary_work_t *work = context;

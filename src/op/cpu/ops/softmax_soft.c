@@ -6,8 +6,8 @@
  *   sum_k s[k] w[k] (log_sum - x[k]) = total log_sum - mix
  * with total = sum_k s[k] w[k] and mix = sum_k s[k] w[k] x[k], and the gradient
  *   total p[k] - s[k] w[k]
- * As in cross_entropy.c and softmax_dense.c, there is a form with classes side
- * by side and one with positions side by side.
+ * p is the softmax of the row. One form is for adjacent classes, as in
+ * cross_entropy.c, and one for adjacent positions, as in softmax_dense.c.
  */
 #include "op/cpu/ops/softmax.h"
 #include "simd/vector.h"

@@ -265,9 +265,9 @@ static void clear(const tiles_work_t *work, int64_t from, int64_t positions)
                (work->bf16 ? sizeof(uint16_t) : sizeof(float)));
 }
 
-/* Set dx to 0 where no window covers x: in the lines of x of [line], after the
- * last window. If [line] is the last of its plane or image, also in the lines
- * or planes after it. */
+/* Set dx to 0 where no window covers x: after the last window in each line of
+ * x that [line] of y reads. If [line] is the last of its plane or image, also
+ * in the lines or planes of x after it. */
 static void clear_rest(const tiles_work_t *work, int64_t line)
 {
     const cpu_windows_t *tiles = work->tiles;

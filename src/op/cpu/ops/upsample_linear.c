@@ -21,7 +21,7 @@
 
 #define PIECE 1024
 #define DOUBLE_MIN (SIMD_ZIP + 2) /* shortest line for linear_double */
-#define LINES_MAX 4               /* neighbouring lines of x of a line of y */
+#define LINES_MAX 4 /* most lines of x that contribute to one line of y */
 
 typedef struct linear_tap {
     int64_t first, second;
@@ -29,8 +29,8 @@ typedef struct linear_tap {
 } linear_tap_t;
 
 typedef struct cpu_upsample_linear {
-    cpu_combine_t
-        combine; /* first member, because combine.c uses the op's state */
+    cpu_combine_t combine; /* first member: combine.c uses the op's state as a
+                              cpu_combine_t */
     linear_tap_t *taps[OP_SPACE_MAX];
 } cpu_upsample_linear_t;
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * One pair of loops for each activation. This file is compiled with fused
- * multiply-add where the vector unit has it, as gemm_small.c is: most of them
- * are polynomials.
+ * Two loops, forward and backward, for each activation. Most activations are
+ * polynomials, so this file is compiled with fused multiply-add where the
+ * vector unit has it, like gemm_small.c.
  */
 #include "op/cpu/vector/activations.h"
 
@@ -12,9 +12,10 @@
 #include "simd/math.h"
 #include "simd/vector.h"
 
-/* A loop [name] that stores [value] of x (alpha) in each element of a number of
- * blocks. Their size is a constant, so that all elements go through the same
- * instructions, with the same multiplications and additions fused. */
+/* Define the function [name]: to[i] = [value], an expression of x and alpha,
+ * for [count] elements, a multiple of SIMD_LANES. Elements are computed in
+ * blocks of constant size, so that the same instructions, with the same fused
+ * operations, compute every element. */
 #define CPU_LOOP(name, value)                                                  \
     SIMD_CLONES                                                                \
     static void name(const float *from, float alpha, float *to, int64_t count) \
@@ -46,7 +47,7 @@
         }                                                             \
     }
 
-/* x for x > 0, [low] for x <= 0; NaN passes. */
+/* x for x > 0, [low] for x <= 0. NaN stays NaN. */
 #define CPU_ABOVE(x, low) ((x) <= 0 ? (low) : (x))
 
 #define CPU_SQRT_2_PI 0.79788456f /* sqrt(2/pi) */

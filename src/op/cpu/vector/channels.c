@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* The loops for any CPU, and the choice between these and the native ones. */
+/* The loops for any CPU, and the choice between them and the native loops. */
 #include "op/cpu/vector/channels.h"
 
 #include "base/check.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* The functions of channels.h, and the versions that there are of them. */
+/* The functions of channels.h as a table, one table per version. */
 #ifndef CDDP_OP_CPU_VECTOR_CHANNELS_NATIVE_H
 #define CDDP_OP_CPU_VECTOR_CHANNELS_NATIVE_H
 
@@ -22,9 +22,9 @@ typedef struct cpu_channels {
 /* The version for any CPU. */
 const cpu_channels_t *cpu_channels_any(void);
 
-/* The version for CPUs that round to bfloat16 in one instruction (AVX512_BF16),
- * which makes subnormal numbers 0; NULL: this CPU does not, or the compiler
- * does not know it. */
+/* The version for CPUs that round to bfloat16 in one instruction
+ * (AVX512_BF16). This instruction turns subnormal numbers into 0. Returns NULL
+ * if the CPU or the compiler does not support it. */
 const cpu_channels_t *cpu_channels_native(void);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Loops over elements of tensors that are stored as bfloat16. CPU_CHUNK
- * elements at a time are converted to float32 in a buffer, computed, and
- * rounded when they are written back. The buffer stays in the nearest cache. A
- * float32 tensor is read and written in place.
+ * Loops over tensors that are stored as bfloat16. CPU_CHUNK elements at a time
+ * are converted to float32 in a buffer, processed, and rounded when they are
+ * written back. The buffer stays in the L1 cache. A float32 tensor is read and
+ * written in place.
  */
 #ifndef CDDP_OP_CPU_VECTOR_CHUNK_H
 #define CDDP_OP_CPU_VECTOR_CHUNK_H
@@ -18,7 +18,7 @@
 
 #define CPU_CHUNK 1024
 
-/* Element [i] of [data], NULL if that is. */
+/* Pointer to element [i] of [data]; NULL if [data] is NULL. */
 static inline void *cpu_chunk_at(const void *data, int64_t i, bool bf16)
 {
     if (data == NULL)
@@ -27,8 +27,8 @@ static inline void *cpu_chunk_at(const void *data, int64_t i, bool bf16)
            (size_t)i * (bf16 ? sizeof(uint16_t) : sizeof(float));
 }
 
-/* Elements [from, from + count) of [data] as float32: in place, or in [room].
- */
+/* Elements [from, from + count) of [data] as float32: in place, or converted
+ * into [buffer]. */
 static inline const float *cpu_chunk_read(const void *data, int64_t from,
                                           int64_t count, bool bf16,
                                           float *buffer)
@@ -41,7 +41,8 @@ static inline const float *cpu_chunk_read(const void *data, int64_t from,
     return buffer;
 }
 
-/* Where to write them; when that is done, cpu_chunk_flush. */
+/* Where to write elements from [from] on. After they are written, call
+ * cpu_chunk_flush, which rounds them to [data] if necessary. */
 static inline float *cpu_chunk_place(void *data, int64_t from, bool bf16,
                                      float *buffer)
 {
@@ -55,7 +56,7 @@ static inline void cpu_chunk_flush(void *data, int64_t from, int64_t count,
         half_round_bf16((uint16_t *)data + from, buffer, (size_t)count);
 }
 
-/* How many elements of [from, last) to do at a time. */
+/* Number of elements of [from, last) to process at a time. */
 static inline int64_t cpu_chunk_count(int64_t from, int64_t last, bool bf16)
 {
     check(from < last, "a chunk without elements");

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * The classical scheme: a panel of COLUMNS columns of B, DEPTH deep, is copied
- * together and meets all strips of ROWS rows of A, copied together too; a tile
- * of C stays in registers meanwhile. While a panel is used, the lines of the
- * next one are fetched, a few in each tile.
+ * The usual blocked algorithm. A panel of B, DEPTH rows of COLUMNS columns, is
+ * copied to a contiguous buffer and multiplied by all strips of A; a strip is
+ * ROWS rows of A, also copied. A tile of C stays in registers meanwhile. While
+ * a panel is used, the cache lines of the next panel are prefetched, a few in
+ * each tile.
  *
- * With few rows, all of A is copied once, and C is finished panel by panel.
- * Else A goes in blocks of BLOCK_ROWS, and panels are copied for each of them
- * anew, into the same room: that is less work than to keep them all in a cache
- * that A's block and C need. Elements are summed over k in order, DEPTH by
- * DEPTH: the same bits either way.
+ * If A is small, all of A is copied once, and C is finished panel by panel.
+ * Otherwise A is processed in blocks of BLOCK_ROWS rows, and the panels are
+ * copied again for each block, into the same buffer: storing all panels would
+ * evict the blocks of A and C from the cache and cost more. Both ways sum each
+ * element over k in order, slice by slice, and give the same bits.
  *
- * Threads have columns of their own, or rows, if there are more of these, and
- * copy for themselves. Compiled with fused multiply-add, as gemm_small.c is.
+ * Threads divide the columns, or the rows if there are more rows, and each
+ * thread makes its copies. Compiled with fused multiply-add, like
+ * gemm_small.c.
  *
  * Why not oneDNN's dnnl_sgemm: it takes 0.91 to 1.07 of our time, but its bits
  * change with the number of threads where K is large, and it allocates in each
@@ -35,12 +37,12 @@
 #define DEPTH 384
 #define BLOCK_ROWS 512
 #define BLOCK_COLUMNS 768
-/* Elements of A, padded, that are copied as a whole: within a 2 MB cache. */
+/* Maximum padded elements of A that are copied at once: fits a 2 MB cache. */
 #define WHOLE_ELEMS (320 * 1024)
-/* Rows of a turned A ahead of the one that is copied. */
+/* Rows to prefetch ahead of the one that is copied. */
 #define AHEAD 8
 
-/* The smallest product that is worth while (see cpu_gemm_pays). */
+/* The smallest product for which this file is used (see cpu_gemm_pays). */
 #define PAYS_SIDE 128
 #define PAYS_WORK (64 * 1024 * 1024)
 
@@ -86,7 +88,7 @@ SIMD_INLINE int64_t slice_count(int64_t K)
     return (K + DEPTH - 1) / DEPTH;
 }
 
-/* Number [step] of the slices of K: as even as they can be. */
+/* Slice number [step] of K; slices are as equal as possible. */
 SIMD_INLINE slice_t slice_make(int64_t K, int64_t step)
 {
     const int64_t count = slice_count(K), at = K * step / count;
@@ -94,10 +96,9 @@ SIMD_INLINE slice_t slice_make(int64_t K, int64_t step)
     return (slice_t){.at = at, .depth = K * (step + 1) / count - at};
 }
 
-/* ---- copying together ---------------------------------------------------- */
+/* ---- copying ------------------------------------------------------------- */
 
-/* Element [i][j] of 16 vectors goes to [j][i]: halves change places, then
- * quarters, pairs, neighbours. */
+/* Transpose 16 vectors: exchange halves, then quarters, pairs, neighbours. */
 SIMD_INLINE void turn_square(wide_t r[WIDE])
 {
     wide_t t[WIDE];
@@ -136,8 +137,8 @@ SIMD_INLINE void turn_square(wide_t r[WIDE])
     }
 }
 
-/* Where 16 numbers side by side go: the first 8 to out[k * step], the others
- * to out[k * step + second]. */
+/* Where to write 16 numbers for each k: the first 8 at out[k * step], the
+ * others at out[k * step + second]. */
 typedef struct places {
     float *out;
     int64_t step, second;
@@ -147,7 +148,7 @@ SIMD_INLINE void places_put(const places_t *to, int64_t k, const float *wide)
 {
     float *out = to->out + k * to->step;
 
-    if (to->second == 8) { /* known where this is inlined */
+    if (to->second == 8) { /* a constant after inlining */
         memcpy(out, wide, WIDE * sizeof *out);
         return;
     }
@@ -155,8 +156,7 @@ SIMD_INLINE void places_put(const places_t *to, int64_t k, const float *wide)
     memcpy(out + to->second, wide + 8, 8 * sizeof *out);
 }
 
-/* [depth] numbers of each of [lines] <= 16 rows of [from], turned; missing rows
- * are 0. */
+/* Transpose [lines] <= 16 rows of [depth] numbers. Missing rows are 0. */
 SIMD_INLINE void copy_turned(const float *from, int64_t row, int64_t lines,
                              int64_t depth, const places_t *to)
 {
@@ -184,7 +184,7 @@ SIMD_INLINE void copy_turned(const float *from, int64_t row, int64_t lines,
     }
 }
 
-/* [lines] <= 16 numbers of each of [depth] rows. */
+/* Copy [lines] <= 16 numbers of each of [depth] rows. Missing numbers are 0. */
 SIMD_INLINE void copy_straight(const float *from, int64_t row, int64_t lines,
                                int64_t depth, const places_t *to)
 {
@@ -203,7 +203,7 @@ SIMD_INLINE void copy_straight(const float *from, int64_t row, int64_t lines,
     }
 }
 
-/* Two times 16 numbers of each of [depth] rows. */
+/* Copy 32 numbers of each of [depth] rows. */
 SIMD_INLINE void copy_twice(const float *from, int64_t row, int64_t depth,
                             const places_t *to)
 {
@@ -220,7 +220,7 @@ SIMD_INLINE void copy_twice(const float *from, int64_t row, int64_t depth,
     }
 }
 
-/* Rows [first, first + rows) of A as strips [depth][ROWS], two at a time. */
+/* Copy rows [first, first + rows) to strips [depth][ROWS], 2 or 4 at once. */
 GEMM_TARGET static void copy_rows(const cpu_gemm_t *gemm, int64_t first,
                                   int64_t rows, slice_t s, float *out)
 {
@@ -241,7 +241,7 @@ GEMM_TARGET static void copy_rows(const cpu_gemm_t *gemm, int64_t first,
     }
 }
 
-/* COLUMNS numbers of each of [depth] rows. */
+/* Copy COLUMNS numbers of each of [depth] rows. */
 SIMD_INLINE void copy_whole(const float *from, int64_t row, int64_t depth,
                             float *out)
 {
@@ -251,7 +251,7 @@ SIMD_INLINE void copy_whole(const float *from, int64_t row, int64_t depth,
             *(wide_t *)(out + v) = *(const wide_t *)(from + v);
 }
 
-/* Columns [first, first + columns) of B as a panel [depth][COLUMNS]. */
+/* Copy columns [first, first + columns) of B to a panel [depth][COLUMNS]. */
 GEMM_TARGET static void copy_panel(const cpu_gemm_t *gemm, int64_t first,
                                    int64_t columns, slice_t s, float *out)
 {
@@ -275,26 +275,26 @@ GEMM_TARGET static void copy_panel(const cpu_gemm_t *gemm, int64_t first,
 
 /* ---- tiles --------------------------------------------------------------- */
 
-/* Lines to fetch while a tile is computed: three at a time, [side] bytes
- * apart, [count] times, [step] bytes further on. */
+/* Cache lines to prefetch while a tile is computed: three lines, [side] bytes
+ * apart, at a time; [count] times, each time [step] bytes further on. */
 typedef struct fetch {
     const char *at;
     int64_t side, step, count;
 } fetch_t;
 
-#define FETCH_EVERY 4 /* k */
+#define FETCH_EVERY 4 /* steps of k between two prefetches */
 
 typedef struct tile {
-    const float *a, *b; /* a strip and a panel */
+    const float *a, *b; /* a copied strip and a copied panel */
     int64_t depth;
     float *c;
     int64_t c_row;
-    const float *bias; /* NULL: none */
-    bool first;        /* slice: C is not read */
+    const float *bias; /* NULL: no bias */
+    bool first;        /* first slice of k: C is not read */
     fetch_t fetch;
 } tile_t;
 
-/* sum += what [count] numbers k have; [vectors] and [count] are constants. */
+/* Add [count] products to each sum. [vectors] and [count] are constants. */
 SIMD_INLINE void tile_steps(wide_t sum[ROWS][VECTORS], int vectors, int count,
                             const float *a, const float *b)
 {
@@ -366,8 +366,8 @@ GEMM_TARGET static void tile_run(const tile_t *tile, int vectors)
         tile_full(tile, 1);
 }
 
-/* [rows] x [columns] of a tile at the edges of C: through a buffer, with the
- * same sums. */
+/* A tile at the edge of C, of [rows] x [columns]. Computed in a buffer, with
+ * the same order of sums. */
 static void tile_edge(const tile_t *tile, int64_t rows, int64_t columns)
 {
     float buffer[ROWS * COLUMNS], bias[COLUMNS] = {0};
@@ -396,7 +396,7 @@ typedef struct panel {
     slice_t s;
 } panel_t;
 
-/* Part [part] of [parts] of the lines of [next]. */
+/* Part [part] of [parts] of the prefetches for panel [next]. */
 static fetch_t fetch_make(const cpu_gemm_t *gemm, const panel_t *next,
                           int64_t part, int64_t parts)
 {
@@ -424,8 +424,8 @@ static fetch_t fetch_make(const cpu_gemm_t *gemm, const panel_t *next,
     return fetch;
 }
 
-/* All tiles of [panel], copied to [b], and rows [first, first + rows), copied
- * to [a]; [next] is the panel to fetch, or NULL. */
+/* Compute the tiles of [panel] in rows [first, first + rows). [b]: copy of the
+ * panel; [a]: copy of the rows; [next]: panel to prefetch, or NULL. */
 static void panel_run(const cpu_gemm_t *gemm, const panel_t *panel,
                       const float *b, int64_t first, int64_t rows,
                       const float *a, const panel_t *next)
@@ -455,7 +455,7 @@ static void panel_run(const cpu_gemm_t *gemm, const panel_t *panel,
     }
 }
 
-/* These last columns go in two panels: one of a single vector is slow. */
+/* The last END columns are two panels: a panel of one vector is slow. */
 #define END (COLUMNS + WIDE)
 
 static panel_t panel_make(const cpu_gemm_t *gemm, int64_t first, slice_t s)
@@ -467,7 +467,7 @@ static panel_t panel_make(const cpu_gemm_t *gemm, int64_t first, slice_t s)
 
 /* ---- the product --------------------------------------------------------- */
 
-/* One thread's share, and its room. */
+/* The part of the product that one thread computes, and its buffers. */
 typedef struct share {
     cpu_gemm_t gemm;
     float *a, *b;
@@ -478,7 +478,7 @@ static int64_t rows_padded(int64_t rows)
     return (rows + WIDE - 1) / WIDE * WIDE;
 }
 
-/* All of A at once; each panel of columns is finished before the next. */
+/* Copy all of A at once, then finish C panel by panel. */
 static void gemm_whole(const share_t *share)
 {
     const cpu_gemm_t *gemm = &share->gemm;
@@ -507,7 +507,7 @@ static void gemm_whole(const share_t *share)
         }
 }
 
-/* Slice [s] of [rows] rows from [i] on, in columns [first, last). */
+/* Add slice [s] to rows [i, i + rows) of C, columns [first, last). */
 static void gemm_block(const share_t *share, int64_t i, int64_t rows,
                        int64_t first, int64_t last, slice_t s)
 {
@@ -525,7 +525,7 @@ static void gemm_block(const share_t *share, int64_t i, int64_t rows,
     }
 }
 
-/* A block of C is finished, slice by slice, before the next. */
+/* Compute C block by block; all slices of a block before the next block. */
 static void gemm_blocks(const share_t *share)
 {
     const cpu_gemm_t *gemm = &share->gemm;
@@ -542,11 +542,11 @@ static void gemm_blocks(const share_t *share)
 typedef struct gemm_work {
     const cpu_gemm_t *gemm;
     bool by_rows;
-    int threads; /* that scratch is for */
+    int threads; /* number of threads that scratch has buffers for */
     float *scratch;
 } gemm_work_t;
 
-/* Strips of rows, or panels of columns, [first, last). */
+/* Compute strips of rows, or panels of columns, [first, last). */
 static void gemm_body(void *context, int64_t first, int64_t last)
 {
     const gemm_work_t *work = context;

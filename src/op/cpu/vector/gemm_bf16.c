@@ -11,18 +11,19 @@
 
 #include <immintrin.h>
 
-#define TILE 16 /* rows of a tile; floats, or pairs, in one of its rows */
+#define TILE 16 /* rows of a tile; floats, or pairs of bfloat16, per row */
 
 #define UNIT_BF16 __attribute__((target("avx512f,avx512bw,avx512bf16")))
 #define UNIT_TILES __attribute__((target("amx-tile,amx-bf16,avx512f")))
 
 /* ---- products ------------------------------------------------------------ */
 
-/* Some compilers do not know that tiles are loaded from memory: all stores so
- * far are made. */
+/* Compiler barrier: all stores so far are made. Needed before tiles are
+ * loaded, because some compilers do not know that these instructions read
+ * memory. */
 #define STORED(at) __asm__ volatile("" ::"r"(at) : "memory")
 
-/* All eight tiles are full: 16 rows of 64 bytes. */
+/* Configuration of the tiles. All eight are full: 16 rows of 64 bytes. */
 typedef struct tile_shapes {
     uint8_t palette, start, reserved[14];
     uint16_t row_bytes[16];
@@ -48,7 +49,8 @@ UNIT_TILES void cpu_gemm_bf16_end(bool tiles)
         _tile_release();
 }
 
-/* 32 x 32 of C: tiles 0 to 3; 4 and 5 are of A, 6 and 7 of B. */
+/* Compute 32 x 32 elements of C. Tiles 0 to 3 are C, 4 and 5 are A, 6 and 7
+ * are B. */
 UNIT_TILES static void pairs_tiles(const cpu_gemm_bf16_t *p,
                                    const cpu_bf16_t *a, const cpu_bf16_t *b,
                                    float *c)
@@ -88,7 +90,7 @@ UNIT_TILES static void pairs_tiles(const cpu_gemm_bf16_t *p,
 
 #define ROWS 8
 
-/* ROWS x 32 of C. */
+/* Compute ROWS x 32 elements of C. */
 UNIT_BF16 static void pairs_vectors(const cpu_gemm_bf16_t *p,
                                     const cpu_bf16_t *a, const cpu_bf16_t *b,
                                     float *c)
@@ -143,7 +145,8 @@ void cpu_gemm_bf16_add(const cpu_gemm_bf16_t *p)
 
 /* ---- forms --------------------------------------------------------------- */
 
-/* Floats [at, at + 16) of the [features] at [from]; zeros behind them. */
+/* Load floats [at, at + 16) of the [features] at [from], with 0 for missing
+ * ones. */
 UNIT_BF16 static inline __m512 pairs_load(const float *from, int64_t at,
                                           int64_t features)
 {
@@ -156,8 +159,8 @@ UNIT_BF16 static inline __m512 pairs_load(const float *from, int64_t at,
     return _mm512_maskz_loadu_ps((__mmask16)((1u << left) - 1), from + at);
 }
 
-/* 32 rounded numbers of a row of [features]; zeros behind them, unless it is
- * [whole]. */
+/* Round 32 numbers of a row of [features], with 0 for missing ones. [whole]:
+ * none are missing. */
 UNIT_BF16 static inline __m512i pairs_round(const float *from, int64_t at,
                                             int64_t features, bool whole)
 {
@@ -184,7 +187,7 @@ UNIT_BF16 void cpu_gemm_bf16_rows(const float *from, int64_t row, int64_t count,
            (size_t)((CPU_BF16_BLOCK - count) * width) * sizeof *rows);
 }
 
-/* Rows [even] and [odd], or zeros for NULL. */
+/* Round and pack two rows, [even] and [odd]; NULL: a row of zeros. */
 UNIT_BF16 static void pairs_pack_rows(const float *even, const float *odd,
                                       int64_t features, __m512i order,
                                       cpu_bf16_t *packed)
@@ -224,7 +227,7 @@ UNIT_BF16 void cpu_gemm_bf16_pack(const float *from, int64_t row, int64_t count,
                         _mm512_loadu_si512(order), packed + i * width);
 }
 
-/* 16 x 16: rows to columns, by exchanging ever larger squares. */
+/* Transpose 16 x 16 elements, by exchanging ever larger squares. */
 UNIT_BF16 static void pairs_turn_square(const int32_t *from, int64_t row,
                                         int32_t *to, int64_t to_row)
 {
@@ -241,7 +244,7 @@ UNIT_BF16 static void pairs_turn_square(const int32_t *from, int64_t row,
             a[i + 2 * k] = _mm512_unpacklo_epi64(b[i + k], b[i + k + 2]);
             a[i + 2 * k + 1] = _mm512_unpackhi_epi64(b[i + k], b[i + k + 2]);
         }
-    /* a[4 g + k]: column 4 q + k of rows 4 g to 4 g + 3, for quarter q */
+    /* a[4 g + k] now has column 4 q + k of rows 4 g to 4 g + 3 in quarter q. */
     for (int k = 0; k < 4; k++) {
         __m512i even01 = _mm512_shuffle_i32x4(a[k], a[k + 4], 0x88);
         __m512i odd01 = _mm512_shuffle_i32x4(a[k], a[k + 4], 0xdd);
@@ -266,7 +269,7 @@ void cpu_gemm_bf16_transpose(const void *from, int64_t rows, int64_t columns,
                               (int32_t *)to + j * rows + i, rows);
 }
 
-#else /* no CPU that simd_has_bf16 */
+#else /* never called: simd_has_bf16() is false */
 
 void cpu_gemm_bf16_begin(bool tiles)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Tiles of rows x vectors of C stay in registers while k runs; what is left
- * over at the edges is done in smaller tiles and single elements. There is one
+ * Tiles of C, rows x vectors, stay in registers during the loop over k. The
+ * edges are computed in smaller tiles and single elements. There is one
  * version for each vector unit, with tiles that fill its registers. This file
- * is compiled with fused multiply-add where the unit has it (as oneDNN does),
- * so that bits depend on the unit.
+ * is compiled with fused multiply-add where the unit has it (as oneDNN is), so
+ * the bits depend on the unit.
  */
 #include "op/cpu/vector/gemm_small.h"
 
@@ -27,7 +27,8 @@ typedef struct block_work {
     int64_t c_row;
 } block_work_t;
 
-/* [rows] x [vectors] of C at [i,j]: constants, so that loops unroll. */
+/* Compute a tile of C at [i0,j0]. [rows] and [vectors] are constants, so that
+ * loops are unrolled. */
 SIMD_INLINE void block_tile(const block_work_t *work, int rows, int vectors,
                             int64_t i0, int64_t j0)
 {
@@ -66,7 +67,7 @@ SIMD_INLINE void block_element(const block_work_t *work, int64_t i, int64_t j)
     work->c[i * work->c_row + j] = sum;
 }
 
-/* All columns of [rows] rows. */
+/* Compute all columns of [rows] rows. */
 SIMD_INLINE void block_strip(const block_work_t *work, int rows, int vectors,
                              int64_t i0)
 {

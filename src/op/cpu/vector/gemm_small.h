@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Products of small matrices that lie in a cache, for kernels that work in
+/* Products of small matrices that fit into a cache, for ops that work in
  * blocks. */
 #ifndef CDDP_OP_CPU_VECTOR_GEMM_SMALL_H
 #define CDDP_OP_CPU_VECTOR_GEMM_SMALL_H

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * A stand-in for Criterion under the thread sanitizer, which does not work with
- * the shared arena that Criterion maps at an address of its own choice. Has
- * what our tests use: each test runs in a forked child, cr_assert ends it,
- * cr_expect notes the failure. tests/sanitize puts this folder ahead on the
- * include path.
+ * Replaces Criterion under the thread sanitizer, which does not work with the
+ * shared arena that Criterion maps at a fixed address. It has only what our
+ * tests use: each test runs in a forked child, a failed cr_assert ends the
+ * child, and a failed cr_expect is noted. tests/sanitize puts this folder
+ * first on the include path.
  */
 #ifndef CDDP_TESTS_PLAIN_CRITERION_H
 #define CDDP_TESTS_PLAIN_CRITERION_H
@@ -28,7 +28,8 @@ typedef struct plain_test {
     struct plain_test *next;
 } plain_test_t;
 
-/* One of each in a program, however many of its files include this. */
+/* weak, so that a program has one list of each, however many of its files
+ * include this header. */
 __attribute__((weak)) plain_test_t *plain_tests, *plain_suites;
 __attribute__((weak)) int plain_failed;
 
@@ -144,7 +145,7 @@ static inline plain_test_t plain_suite_of(const plain_test_t *test)
     return (plain_test_t){0};
 }
 
-/* exit, not _exit: that is when the sanitizer reports. */
+/* exit, not _exit, because the sanitizer reports at exit. */
 static inline void plain_child(const plain_test_t *test)
 {
     plain_test_t suite = plain_suite_of(test);
