@@ -3,9 +3,10 @@
 /*
  * usage: mpi_allreduce SMALLEST LARGEST [ROUNDS]     (bytes, below mpirun)
  *
- * MPI_Allreduce measured as cddp-bench allreduce measures ours: in place, every
- * rank writes its buffer before each call, a barrier, the slowest rank's time.
- * Prints "bytes,median_us" per size. Compiled with mpicc by allreduce-peers.
+ * Measures MPI_Allreduce as cddp-bench allreduce measures ours: in place;
+ * before each call every rank writes its buffer and all ranks meet at a
+ * barrier; a time is that of the slowest rank. Prints "bytes,median_us" per
+ * size. allreduce-peers compiles it with mpicc.
  */
 #include "probe.h"
 

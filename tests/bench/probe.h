@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Measuring functions of the probes beside cddp-bench allreduce. They count
- * rounds and take medians of the slowest rank's times as it does, so that
- * results are comparable. For single-file programs that allreduce-peers
- * compiles.
+ * Functions with which the programs beside cddp-bench allreduce measure times.
+ * They repeat calls as often as it does, and report the median over rounds of
+ * the slowest rank's time, so that results are comparable. For single-file
+ * programs that allreduce-peers compiles.
  */
 #ifndef CDDP_TESTS_BENCH_PROBE_H
 #define CDDP_TESTS_BENCH_PROBE_H

@@ -95,8 +95,8 @@ Test(cddp_ckpt, list_and_show)
     ckpt_home_remove(home);
 }
 
-/* A save that was killed while it replaced a checkpoint leaves two temporary
- * names. One of them is complete. */
+/* A save that is killed while it replaces a checkpoint may leave complete
+ * checkpoints under temporary names only. */
 Test(cddp_ckpt, whole_debris_is_a_checkpoint)
 {
     char *home = ckpt_home_make();

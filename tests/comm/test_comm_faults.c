@@ -28,7 +28,7 @@ typedef enum fault_kind {
 typedef struct fault_case {
     fault_kind_t kind;
     double timeout;
-    double within; /* seconds after which all other ranks must know */
+    double within; /* seconds within which all other ranks must know */
     size_t count;  /* elements of the all-reduce */
     bool two_hosts;
     bool arena; /* the data is in an arena: the node stage is used */

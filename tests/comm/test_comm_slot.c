@@ -57,9 +57,9 @@ static int work_end(comm_group_t *group, const float *data, int which,
     return 0;
 }
 
-/* Rank 0 starts as many works as there are slots and then does not look at
- * them. The other ranks do its share, and begin to reuse the slots, before rank
- * 0 looks at the first work. */
+/* Rank 0 starts as many works as a group may have in flight and then does not
+ * look at them. The other ranks do its share, and begin to reuse the slots,
+ * before rank 0 looks at its works. */
 static int run_late(const comm_oob_t *oob, void *argument)
 {
     const int *ends = argument;

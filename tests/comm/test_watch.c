@@ -19,7 +19,7 @@ typedef struct member {
     err_t fault;       /* its first fault */
     bool told;         /* watch_tell was called */
     bool dead;         /* sends nothing and receives nothing */
-    bool slow;         /* its notes are not delivered until the test says so */
+    bool slow; /* its sends stay pending until the test calls watch_sent */
     int sent[WATCH_KINDS];
     int resumed;
 } member_t;

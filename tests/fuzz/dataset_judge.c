@@ -158,8 +158,8 @@ static case_verdict_t judge_map(const case_model_t *model,
     return judge_set(model, found, depth + 1);
 }
 
-/* Verdict of a dataset, whether or not it holds numbers, as a source need not
- * hold numbers. */
+/* Verdict of a dataset. Its elements need not be numbers, because those of a
+ * mapping's source need not. */
 static case_verdict_t judge_set(const case_model_t *model, int number,
                                 int depth)
 {

@@ -71,9 +71,9 @@ static int try_here(void)
                : TRY_CODE;
 }
 
-/* Is the sanitizer report [said] about HDF5? The first function counts that
- * belongs neither to the sanitizer nor to the C library. Without a report (a
- * signal) the answer is yes, since nothing is known. */
+/* Is the sanitizer report [said] about HDF5? The answer depends on the first
+ * function in it that belongs neither to the sanitizer nor to the C library.
+ * Without a report (a signal) the answer is yes, since nothing is known. */
 static bool is_of_library(const char *said)
 {
     const char *at = strstr(said, "    #0 ");

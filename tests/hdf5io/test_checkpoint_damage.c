@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /* Every kind of damage to every file of a checkpoint: reading falls back to the
- * previous checkpoint, and names the damage if there is none. */
+ * previous checkpoint. If there is none, the error names the damage. */
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <fcntl.h>

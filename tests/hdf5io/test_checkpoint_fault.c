@@ -93,7 +93,8 @@ Test(checkpoint_fault, any_failing_call_fails_all_ranks_and_spoils_nothing)
     cr_assert_gt(failures, 12);
 }
 
-/* Replacing a checkpoint of the same step has more renames that can fail. */
+/* Replacing a checkpoint by another one of its step takes more renames, each of
+ * which can fail. */
 Test(checkpoint_fault, replacing_fails_whole_or_not_at_all)
 {
     for (int mode = 0; mode < 2; mode++)

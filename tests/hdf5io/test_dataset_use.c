@@ -277,7 +277,7 @@ static void check_limit(rlim_t soft, rlim_t hard, files_layout_t layout)
         cr_assert_leq((rlim_t)open, limit.rlim_cur);
     if (hard > SETS * 40 * 2 + 300)
         cr_assert_eq(open, SETS * 40, "none had to be closed");
-    /* Descriptors are left for the rest of the program. */
+    /* Some descriptors remain for the rest of the program. */
     open = dup(0);
     cr_assert_geq(open, 0);
     close(open);

@@ -70,8 +70,9 @@ static void check_refused(const char *const *texts)
 #define CHECK_REFUSED(...) \
     check_refused((const char *const[]){__VA_ARGS__, NULL})
 
-/* A piece: [rows] rows of a virtual dataset, from row [to] on with distance
- * [stride], mapped to [file], where they start at row [from] of [of] rows. */
+/* A piece of a virtual dataset: rows [to], [to] + [stride], ... ([rows] of
+ * them) are rows [from], [from] + 1, ... of a source in [file], which has [of]
+ * rows. */
 typedef struct piece {
     hsize_t to, rows, stride, from, of;
     const char *file;

@@ -47,7 +47,7 @@ static void expect_uniform(const float *values, size_t count, double bound)
     squares /= (double)count;
     cr_expect_leq(largest, bound * (1 + 1e-6));
     cr_expect_gt(largest, 0.99 * bound);
-    /* Five standard errors. */
+    /* Mean and mean square are within five standard errors. */
     cr_expect_lt(fabs(sum), 5 * bound / sqrt(3.0 * (double)count));
     cr_expect_lt(fabs(squares - bound * bound / 3),
                  5 * bound * bound * sqrt(4.0 / 45 / (double)count));

@@ -67,9 +67,9 @@ Test(store, readers_decide_how_outputs_lie, .init = need_bf16)
     static const bool rounded[] = {
         /* c0 n0 r0 c1 n1 a1 r1 p1: gradients in bfloat16 */
         true, true, true, true, true, true, true, true,
-        /* c2 l2 p2 c3, because mul reads them; m3 m4 f5 v5 */
+        /* c2 l2 p2 c3 (mul reads them), m3 m4 f5 v5 */
         false, false, false, false, false, false, false, false,
-        /* c5 t5, because the loss reads them */
+        /* c5 t5 (the loss reads them) */
         false, false};
     nn_graph_t *graph = fixture_graph(stored_model);
     fixture_t wide, f;

@@ -205,7 +205,7 @@ static void check_teams(const op_case_t *test)
     check_team(test, 7);
 }
 
-/* Norms, and all kinds that were added later. */
+/* Norms, and all kinds of op newer than OP_CUSTOM. */
 Test(op_check, the_same_bits_in_any_team, .timeout = 300)
 {
     for (int i = 0; i < op_case_count; i++) {

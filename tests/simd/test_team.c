@@ -62,7 +62,7 @@ Test(op_team, size_is_per_thread)
     cr_expect_eq(omp_get_max_threads(), 2);
 }
 
-/* The thread that took each item; each thread takes at most one of ITEMS. */
+/* The thread that took each item. */
 typedef struct takers {
     pthread_t who[ITEMS];
 } takers_t;

@@ -28,8 +28,8 @@ static void config_read(const char *text, tree_t **tree, train_config_t *config)
                  err.text);
 }
 
-/* The text of the run file [text]'s settings as a checkpoint stores it; to be
- * freed. */
+/* The settings of the run file [text], in the text form that a checkpoint
+ * stores; to be freed. */
 static char *kept(const char *text)
 {
     train_config_t config;

@@ -147,8 +147,7 @@ Test(hook, another_hook_begins_with_nothing, .timeout = 60)
     harness.settings[0] = hooks[HOOKS - 1];
     harness_run_ok(&harness, 2, &out);
     cr_assert(log_has(&harness, "without this comm hook"));
-    /* A run that returns to no hook ignores the hook's state in the checkpoint.
-     */
+    /* A run without a hook ignores the hook's state in the checkpoint. */
     harness.settings[0] = "ddp.hook=none";
     harness.settings[4] = "train.epochs=4";
     harness_run_ok(&harness, 2, &out);

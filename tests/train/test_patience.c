@@ -48,7 +48,7 @@ static pace_t pace;
 static atomic_int syncs_left, reads_left, place_left;
 static int slow_calls = 1;      /* number of slow calls in a row */
 static atomic_int refused_left; /* reads of batches that will fail with EIO */
-/* calls on files whose path contains this count in place_left; NULL: none */
+/* place_left counts calls on files whose path contains this; NULL: none */
 static const char *place;
 
 static void stall(double seconds)
@@ -99,8 +99,8 @@ int linkat(int from_dir, const char *from, int to_dir, const char *to,
     return (int)syscall(SYS_linkat, from_dir, from, to_dir, to, flags);
 }
 
-/* Calls of the threads that read batches; reads of other threads only count for
- * [place]. */
+/* Only reads by the threads that load batches count in reads_left; reads by
+ * other threads may count in place_left. */
 ssize_t pread(int fd, void *data, size_t bytes, off_t at)
 {
     char name[16] = "";

@@ -157,7 +157,8 @@ static void refused(harness_t *harness, err_code_t rc, const char *word)
     free(before);
 }
 
-/* Run in "run" until an interruption after 5 steps or a few more. */
+/* Run in the directory "run" until a signal interrupts the run after more than
+ * 5 steps. */
 static void interrupted(harness_t *harness)
 {
     train_outcome_t out;

@@ -26,7 +26,7 @@ static void weigh_open(harness_t *harness, const char *loss)
     harness->settings[0] = "data.shuffle=none";
     harness->settings[1] = "model.layers=[{linear: {out: 2}}]";
     harness->settings[2] = loss;
-    /* In the first step rank 0 of 2 to 5 ranks has only ignored targets. */
+    /* With 2 to 5 ranks, rank 0 has only ignored targets in the first step. */
     for (int i = 0; i < 14; i++)
         harness_label_set(harness, i, IGNORED);
     for (int i = 30; i < SAMPLES; i += 7)

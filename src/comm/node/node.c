@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* The node stage: opened, closed, works started. See node.h for the whole. */
+/* Opens and closes the node stage, and starts works. See node.h for an
+ * overview. */
 #include "comm/node/node.h"
 
 #include "base/check.h"
@@ -39,7 +40,7 @@ err_code_t node_new(const node_config_t *config, node_t **out, err_t *err)
     return rc;
 }
 
-/* Comm threads of a node must be able to wake each other. */
+/* Open the pipes with which the comm threads of a node wake each other. */
 static err_code_t wakeups_open(node_t *node, err_t *err)
 {
     static const char what[] = "open the pipes that wake comm threads";
@@ -47,7 +48,7 @@ static err_code_t wakeups_open(node_t *node, err_t *err)
     err_code_t rc =
         mem_new(char, (size_t)node->config.size, "comm votes", &votes, err);
 
-    if (rc == ERR_OK) /* and all have made theirs before one is opened */
+    if (rc == ERR_OK) /* a pipe is opened after all ranks have made theirs */
         rc = node_shm_agree(node, node_wakeup_open(node), what, votes, err);
     if (rc == ERR_OK)
         rc = node_shm_agree(node, node_wakeup_connect(node), what, votes, err);
@@ -55,8 +56,8 @@ static err_code_t wakeups_open(node_t *node, err_t *err)
     return rc;
 }
 
-/* [rc], because of which the group goes [how]: it can do without, unless it
- * has failed. */
+/* Handle [rc], a failure to share memory. The group can do without it, and a
+ * warning tells [how]; it is an error only if the group has failed. */
 static err_code_t do_without(node_t *node, err_code_t rc, const err_t *reason,
                              const char *how, err_t *err)
 {
@@ -76,7 +77,7 @@ err_code_t node_open(node_t *node, err_t *err)
     err_code_t rc = ERR_OK;
 
     if (node->place.nodes == node->config.size)
-        return ERR_OK; /* every rank is alone */
+        return ERR_OK; /* every node has one rank */
     if (!node->place.whole)
         rc = err_set(&reason, ERR_UNAVAILABLE,
                      "some ranks see the memory of others of their node and "
@@ -150,7 +151,7 @@ void node_start(node_t *node, node_work_t *work)
     node_zcopy_prefetch(node, work->number + 1);
 }
 
-/* Is [work], which is or was collective [number], done, by whomever? Any
+/* Return whether collective [number], whose work is or was [work], is done. Any
  * thread. */
 static bool number_done(const node_t *node, const node_work_t *work,
                         uint64_t number)
@@ -177,7 +178,8 @@ uint64_t node_oldest(node_t *node, double *since)
             continue;
         oldest = number - 1;
         *since = atomic_load(&work->seen);
-        if (*since <= 0) { /* a clock would cost start more than the rest */
+        if (*since <= 0) { /* set here, as reading the clock would cost start
+                              more than all else */
             *since = clock_now();
             atomic_store(&work->seen, *since);
         }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Arenas of the node stage: memory of each rank that its node maps. */
+/* Arenas of the node stage: memory of each rank that all ranks of its node
+ * map. */
 #include "base/check.h"
 #include "comm/node/node_priv.h"
 #include "comm/node/node_shm.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Work is cut into pieces, which any rank may claim: how large the pieces are,
- * and a counter of the pieces that were claimed or done. A counter serves turn
- * after turn (a collective, a segment) and is never set back: it holds (turn +
- * 1) << 24 | pieces of that turn.
+ * Pieces of work that any rank may claim: their size, and counters of claimed
+ * or completed pieces. A counter is used for one turn after the other (a
+ * collective, a segment) and is never reset: its value is (turn + 1) << 24 |
+ * pieces of that turn.
  */
 #ifndef CDDP_COMM_NODE_CLAIM_H
 #define CDDP_COMM_NODE_CLAIM_H
@@ -18,14 +18,15 @@
 #define NODE_CLAIM_BITS 24
 #define NODE_CLAIM_MASK ((UINT64_C(1) << NODE_CLAIM_BITS) - 1)
 
-/* Bytes: large enough that the cost of a claim does not count. */
+/* Minimum bytes of a piece, so that the time of a claim does not matter. */
 #define NODE_PIECE_LEAST ((size_t)4 << 10)
 
 typedef atomic_uint_fast64_t node_counter_t;
 
-/* Bytes of each piece (but the last) of [bytes] bytes: one piece for each of
- * [ranks] ranks, of at least NODE_PIECE_LEAST and at most [most] bytes, and no
- * more pieces than a counter holds. Pure. */
+/* Bytes of each piece except the last, if [bytes] bytes are divided. There is
+ * one piece for each of [ranks] ranks, or more if a piece would have more than
+ * [most] bytes, or fewer if it would have less than NODE_PIECE_LEAST. A counter
+ * can count all pieces. Pure. */
 static inline size_t node_piece_bytes(size_t bytes, int ranks, size_t most)
 {
     size_t piece = mem_round(bytes / (size_t)ranks);
@@ -39,7 +40,8 @@ static inline size_t node_piece_bytes(size_t bytes, int ranks, size_t most)
     return piece;
 }
 
-/* Count within [turn]; NODE_CLAIM_MASK if the turn has passed. */
+/* The number of pieces counted in [turn]; NODE_CLAIM_MASK if the turn is
+ * over. */
 static inline unsigned node_counted(const node_counter_t *counter,
                                     uint64_t turn)
 {
@@ -50,8 +52,9 @@ static inline unsigned node_counted(const node_counter_t *counter,
     return now >> NODE_CLAIM_BITS > turn + 1 ? (unsigned)NODE_CLAIM_MASK : 0;
 }
 
-/* Count one more of [turn] if that makes at most [most]; how many there were
- * before, or [most] if none was counted. The first one begins the turn. */
+/* Count one more piece of [turn], unless [most] pieces are counted already or
+ * the turn is over. Returns the count before, or [most] if no piece was
+ * counted. The first count of a turn begins it. */
 static inline unsigned node_count_up(node_counter_t *counter, uint64_t turn,
                                      unsigned most)
 {

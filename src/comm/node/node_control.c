@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* The control block and the lock, which all other files of the node stage use.
- */
+/* The control block and the lock, which all other files of the node stage
+ * use. */
 #include "comm/node/node_control.h"
 
 #include <inttypes.h>
@@ -41,7 +41,8 @@ void node_unlock(node_t *node)
 
 /* ---- memory -------------------------------------------------------------- */
 
-/* Over several nodes there are no one-shot slots. */
+/* Bytes of the one-shot slots; 0 with several nodes, where they are not
+ * used. */
 static size_t oneshot_bytes(const node_t *node)
 {
     return node->place.nodes > 1
@@ -68,7 +69,7 @@ err_code_t node_control_open(node_t *node, err_t *err)
                           count * sizeof(node_wakeup_t) + oneshot_bytes(node);
     rc = node_shm_share(node, node->control_bytes, false, &control, err);
     node->control = control;
-    if (rc == ERR_OK) /* the one-shot slots are its end */
+    if (rc == ERR_OK) /* the one-shot slots are at its end */
         node->oneshot.ranks =
             (oneshot_rank_t *)(void *)((char *)control + node->control_bytes -
                                        oneshot_bytes(node));

@@ -9,10 +9,10 @@
 #include "comm/node/node_priv.h"
 #include "comm/node/node_sum.h"
 
-/* Bytes of data in the cache line of the flag. */
+/* Bytes of data in the cache line that contains the flag. */
 #define HEAD_BYTES (MEM_ALIGN - offsetof(oneshot_slot_t, data))
 
-/* After every so many numbers, ranks that wait for a free slot are woken. */
+/* Ranks that wait for a free slot are woken once in NOTIFY_EVERY numbers. */
 #define NOTIFY_EVERY (ONESHOT_SLOTS / 4)
 
 size_t node_oneshot_most(const node_t *node)
@@ -22,9 +22,9 @@ size_t node_oneshot_most(const node_t *node)
     return share < ONESHOT_BYTES ? share : ONESHOT_BYTES;
 }
 
-/* The slot of rank [local] for number [seq]. Two ranks swap their rings each
- * time around: a rank that has read a slot has it in its cache when it writes
- * there next. */
+/* The slot of rank [local] for number [seq]. If there are two ranks, they swap
+ * their rings after each pass over the ring: then a rank writes to a slot that
+ * it has read before, which is in its cache. */
 static oneshot_slot_t *slot_of(const node_t *node, int local, uint64_t seq)
 {
     check(local >= 0 && local < node->place.count, "slot of rank %d of %d",
@@ -36,7 +36,8 @@ static oneshot_slot_t *slot_of(const node_t *node, int local, uint64_t seq)
 
 /* ---- post ---------------------------------------------------------------- */
 
-/* Have all ranks consumed what is in the slot of the next number? */
+/* Return whether all ranks have consumed the contents of the slot for the next
+ * number. */
 static bool slot_is_free(node_t *node)
 {
     node_oneshot_t *oneshot = &node->oneshot;
@@ -57,8 +58,8 @@ static bool slot_is_free(node_t *node)
     return oneshot->posted < oneshot->released + ONESHOT_SLOTS;
 }
 
-/* The line of the flag is written last: other ranks read it all the time, and
- * would take it away between two stores. */
+/* The cache line of the flag is written last: other ranks poll it, and would
+ * take the line away between two stores. */
 static void slot_write(node_t *node, const comm_request_t *request,
                        uint64_t seq)
 {
@@ -75,7 +76,7 @@ static void slot_write(node_t *node, const comm_request_t *request,
     if (bytes > head)
         memcpy(slot->data + head, (const char *)request->data + head,
                bytes - head);
-    slot->count = (uint32_t)request->count; /* of a barrier: 0 */
+    slot->count = (uint32_t)request->count; /* 0 for a barrier */
     slot->type = (uint16_t)request->type;
     slot->op = (uint16_t)request->op;
     if (head > 0)
@@ -83,7 +84,7 @@ static void slot_write(node_t *node, const comm_request_t *request,
     atomic_store_explicit(&slot->flag, seq + 1, memory_order_release);
 }
 
-/* Post what has a free slot. Under node.lock. */
+/* Post the works for which there is a free slot. Under node.lock. */
 static void slots_post(node_t *node)
 {
     node_oneshot_t *oneshot = &node->oneshot;
@@ -142,7 +143,7 @@ bool node_oneshot_ready(const node_t *node)
     return true;
 }
 
-/* Do all ranks ask for the same as [request]? */
+/* Return whether all ranks request the same operation as [request]. */
 static bool slots_agree(const node_t *node, const comm_request_t *request,
                         uint64_t seq)
 {
@@ -157,7 +158,7 @@ static bool slots_agree(const node_t *node, const comm_request_t *request,
     return true;
 }
 
-/* Sum all slots into this rank's buffer. Under node.lock. */
+/* Sum the slots of all ranks into this rank's buffer. Under node.lock. */
 static void slots_sum(node_t *node, const comm_request_t *request, uint64_t seq)
 {
     char **buffers = node->buffers;
@@ -167,7 +168,7 @@ static void slots_sum(node_t *node, const comm_request_t *request, uint64_t seq)
     if (node->place.count == 2)
         node_prefetch_write(buffers[!node->place.local],
                             comm_request_bytes(request));
-    /* The contents of this rank's slot, in its nearer cache. */
+    /* Equal to the contents of this rank's slot, and closer in the cache. */
     buffers[node->place.local] = request->data;
     if (node->place.count == 2 && !comm_type_rounds(request->type))
         comm_reduce(request->data, buffers[0], buffers[1], request->count,
@@ -177,7 +178,7 @@ static void slots_sum(node_t *node, const comm_request_t *request, uint64_t seq)
                       request->op, request->data);
 }
 
-/* This rank has the result of number [seq]. Under node.lock. */
+/* Note that this rank has the result of number [seq]. Under node.lock. */
 static void slot_consumed(node_t *node, node_work_t *work, uint64_t seq)
 {
     node_oneshot_t *oneshot = &node->oneshot;

@@ -6,17 +6,17 @@
  *
  * They have sequence numbers of their own. Each rank has a ring of
  * ONESHOT_SLOTS slots in the control block; number s uses slot s %
- * ONESHOT_SLOTS. A rank that starts one copies its data into its slot and then
- * raises the flag, which shares a cache line with the first bytes. A rank that
- * waits sums the slots of all ranks in rank order into its own buffer. So one
- * cache line travels between cores, no rank owns the sum, and no rank depends
- * on what another one does after its start. All ranks add in the same order:
- * the same bits everywhere.
+ * ONESHOT_SLOTS. A rank that starts a one-shot copies its data into its slot
+ * and then raises the flag, which shares a cache line with the first bytes of
+ * the data. A rank that waits sums the slots of all ranks in rank order into
+ * its own buffer. So one cache line travels between cores, no rank owns the
+ * sum, and no rank depends on what another rank does after its start. All ranks
+ * add in the same order, so they get the same bits.
  *
- * Each rank publishes how many numbers it has consumed. A slot is written again
- * when all ranks have consumed its contents: until then a later number is not
- * posted, and the next wait or poll tries again. Numbers are posted and
- * consumed in order, all under node.lock.
+ * Each rank publishes the number of one-shots that it has consumed. A slot is
+ * written again when all ranks have consumed its contents. Until then a later
+ * number is not posted, and the next wait or poll tries again. Numbers are
+ * posted and consumed in order, under node.lock.
  */
 #ifndef CDDP_COMM_NODE_ONESHOT_H
 #define CDDP_COMM_NODE_ONESHOT_H
@@ -27,42 +27,44 @@
 #include "comm/node/node.h"
 
 #define ONESHOT_SLOTS 16
-#define ONESHOT_BYTES 4096 /* most bytes of one rank */
-#define ONESHOT_BYTES_ALL                              \
-    65536 /* most bytes of all ranks, which each reads \
-           */
+#define ONESHOT_BYTES 4096 /* maximum bytes of one rank */
+/* Maximum bytes of all ranks together; each rank reads all of them. */
+#define ONESHOT_BYTES_ALL 65536
 
 typedef struct oneshot_slot {
-    /* Sequence number + 1 of the contents; 0: never used. */
+    /* Sequence number of the contents + 1; 0: never used. */
     _Alignas(MEM_ALIGN) atomic_uint_fast64_t flag;
-    uint32_t count; /* elements; of a barrier 0 */
+    uint32_t count; /* number of elements; 0 for a barrier */
     uint16_t type;  /* comm_type_t */
     uint16_t op;    /* comm_op_t */
     char data[ONESHOT_BYTES];
 } oneshot_slot_t;
 
-typedef struct oneshot_rank { /* what one rank shares */
-    /* How many sequence numbers this rank has consumed. */
+typedef struct oneshot_rank { /* the part of a rank that other ranks read */
+    /* How many sequence numbers the rank has consumed. */
     _Alignas(MEM_ALIGN) atomic_uint_fast64_t consumed;
     oneshot_slot_t slots[ONESHOT_SLOTS];
 } oneshot_rank_t;
 
-typedef struct node_oneshot {      /* counts of sequence numbers */
+typedef struct node_oneshot {      /* the fields up to [released] are counts of
+                                      sequence numbers */
     oneshot_rank_t *ranks;         /* [ranks of the node], in shared memory */
-    atomic_uint_fast64_t started;  /* by node_start */
-    uint64_t posted;               /* written into slots of this rank */
+    atomic_uint_fast64_t started;  /* started by node_start */
+    uint64_t posted;               /* written to slots of this rank */
     atomic_uint_fast64_t consumed; /* summed by this rank */
     uint64_t released;             /* consumed by all ranks, when last read */
     node_work_t *works[COMM_WORKS_MAX]; /* by sequence number */
 } node_oneshot_t;
 
-/* Post [work]. Owner. */
+/* Start [work]. Owner. */
 void node_oneshot_start(node_t *node, node_work_t *work);
-/* Post and consume what is possible; true if anything was consumed. Owner. */
+/* Post and consume what is possible. Returns whether anything was consumed.
+ * Owner. */
 bool node_oneshot_progress(node_t *node);
-/* Has this rank started any that it has not consumed? Any thread. */
+/* Return whether this rank has started one-shots that it has not consumed. Any
+ * thread. */
 bool node_oneshot_busy(const node_t *node);
-/* Can the next one be consumed? Any thread. */
+/* Return whether the next one-shot can be consumed. Any thread. */
 bool node_oneshot_ready(const node_t *node);
 
 #endif

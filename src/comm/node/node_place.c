@@ -10,7 +10,7 @@ bool node_place_together(const char *sees, int size, int a, int b)
     return a == b || (sees[a * size + b] && sees[b * size + a]);
 }
 
-/* leaders[rank]: the lowest rank on its node. */
+/* Set leaders[rank] to the lowest rank on its node. */
 static void leaders_find(const char *sees, int size, int *leaders)
 {
     for (int rank = 0; rank < size; rank++) {
@@ -21,7 +21,8 @@ static void leaders_find(const char *sees, int size, int *leaders)
     }
 }
 
-/* Fill place->order and place->first, and find this rank in them. */
+/* Fill place->order and place->first, and find the place of this rank in
+ * them. */
 static void ranks_sort(const int *leaders, int size, int rank,
                        node_place_t *place)
 {

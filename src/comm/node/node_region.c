@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * A region is a memfd, so that no name in /dev/shm is left behind. Other ranks
- * open it through /proc, as they did when they verified that its process is on
- * their node. A nonce behind the data shows that it is the right region. Its
- * pages are allocated before it is used: too little memory is then an error,
- * and not a signal on the first access.
+ * A region is a memfd, so no name is left behind in /dev/shm. Other ranks open
+ * it through /proc, as they did when they verified that its process is on their
+ * node. A nonce after the data shows that it is the right region. Its pages are
+ * allocated before it is used: if there is too little memory, that is an error,
+ * and not a signal at the first access.
  *
- * A large region takes huge pages where the site keeps some (vm.nr_hugepages).
- * Else it asks for transparent ones, which the kernel gives if it is allowed to
- * (/sys/kernel/mm/transparent_hugepage/shmem_enabled: advise). Both may fail
- * silently: huge pages only save address translations.
+ * A large region uses huge pages if the site reserves some (vm.nr_hugepages).
+ * Otherwise it asks for transparent huge pages, which the kernel provides if it
+ * is allowed to (/sys/kernel/mm/transparent_hugepage/shmem_enabled: advise).
+ * Both may fail silently: huge pages only save address translations.
  */
 #include "comm/node/node_region.h"
 
@@ -27,19 +27,22 @@
 #include "base/log.h"
 #include "base/mem.h"
 
-#ifndef MADV_POPULATE_WRITE /* Linux 5.14; others answer that it is invalid */
+/* Since Linux 5.14; older kernels return EINVAL. */
+#ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
 
 #define HUGE_PAGE ((size_t)2 << 20)
-#define HUGE_LEAST ((size_t)8 << 20) /* rounding up costs at most a quarter */
+/* Minimum bytes for huge pages, so that rounding up wastes at most a quarter.
+ */
+#define HUGE_LEAST ((size_t)8 << 20)
 
 static bool is_large(size_t bytes)
 {
     return bytes >= HUGE_LEAST;
 }
 
-/* Bytes with the nonce; the same whichever pages the region gets. */
+/* Bytes with the nonce; independent of the page size of the region. */
 static size_t whole_bytes(size_t bytes)
 {
     size_t whole = mem_round(bytes) + MEM_ALIGN;
@@ -71,15 +74,16 @@ void node_region_unmap(void **map, size_t bytes)
     *map = NULL;
 }
 
-/* Has the machine that much? The kernel would first take all memory, and then
- * kill processes. */
+/* Return whether the machine has [bytes] bytes of free memory. The kernel would
+ * first allocate all memory, and then kill processes. */
 static bool memory_has(size_t bytes)
 {
     return bytes / (size_t)sysconf(_SC_PAGESIZE) <
            (size_t)sysconf(_SC_PHYS_PAGES);
 }
 
-/* Take huge pages that the site keeps; false: there are too few. */
+/* Allocate the region in huge pages that the site reserves; false: there are
+ * too few. */
 static bool make_huge(size_t bytes, int *fd, void **map)
 {
     if (!is_large(bytes))
@@ -98,7 +102,7 @@ static bool make_huge(size_t bytes, int *fd, void **map)
     return false;
 }
 
-/* Does the kernel make pages of shared memory huge on request? */
+/* Return whether the kernel makes pages of shared memory huge on request. */
 static bool kernel_advises(void)
 {
     char text[128] = "";
@@ -111,7 +115,7 @@ static bool kernel_advises(void)
     return got > 0 && strstr(text, "[advise]") != NULL;
 }
 
-/* Have the page tables filled now rather than in the first step. */
+/* Fill the page tables now rather than in the first step. */
 static void pages_touch(void *map, size_t bytes)
 {
     size_t whole = whole_bytes(bytes), page = (size_t)sysconf(_SC_PAGESIZE);
@@ -123,8 +127,8 @@ static void pages_touch(void *map, size_t bytes)
         (void)at[i];
 }
 
-/* Ask for transparent huge pages first: only a page fault makes them. What the
- * faults could not get, posix_fallocate reports. */
+/* Ask for transparent huge pages first, as only a page fault makes them.
+ * posix_fallocate then reports pages that could not be allocated. */
 static int make_ordinary(size_t bytes, int *fd, void **map)
 {
     size_t whole = whole_bytes(bytes);

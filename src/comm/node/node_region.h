@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* A region: memory that one rank makes and other ranks of its node map. */
+/* A region: memory that one rank allocates and other ranks of its node map. */
 #ifndef CDDP_COMM_NODE_REGION_H
 #define CDDP_COMM_NODE_REGION_H
 
@@ -10,21 +10,23 @@
 
 #include "base/err.h"
 
-/* What other ranks need to find it. */
+/* What other ranks need to know to map the region. */
 typedef struct node_region {
-    int64_t pid;    /* process that has made it */
-    int64_t fd;     /* its descriptor there; -1: the region could not be made */
-    uint64_t nonce; /* random; also stored behind the data */
+    int64_t pid; /* process that made the region */
+    /* Its descriptor in that process; -1: the region could not be made. */
+    int64_t fd;
+    uint64_t nonce; /* random number that is also stored after the data */
 } node_region_t;
 
-/* Make and map a region of [bytes] zeroed bytes; ERR_MEMORY if there is too
- * little memory. The caller closes region->fd when all ranks have mapped it. */
+/* Make and map a region of [bytes] zeroed bytes. ERR_MEMORY if there is too
+ * little memory. The caller closes region->fd when all ranks have mapped the
+ * region. */
 err_code_t node_region_make(size_t bytes, node_region_t *region, void **map,
                             err_t *err);
-/* Map the region of another rank; false: it cannot be opened, or the nonce is
- * another one. */
+/* Map the region of another rank. False if it cannot be opened, or has another
+ * nonce. */
 bool node_region_map(const node_region_t *region, size_t bytes, void **map);
-/* *map may be NULL, and is set to NULL. */
+/* Unmap *map, which may be NULL, and set it to NULL. */
 void node_region_unmap(void **map, size_t bytes);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Memory that all ranks of a node map: every rank (or only the first one of
- * each node) makes a region (node_region.h), tells the other ranks where it is,
- * and maps theirs.
+ * Memory that all ranks of a node map: every rank (or only the first rank of
+ * each node) makes a region (node_region.h), tells the other ranks how to find
+ * it, and maps theirs.
  */
 #include "comm/node/node_shm.h"
 
@@ -42,7 +42,7 @@ err_code_t node_shm_agree(node_t *node, bool well, const char *what,
     return rc;
 }
 
-/* Has every rank that was to make memory made it? */
+/* Check that every rank that had to make memory has made it. */
 static err_code_t regions_check(const node_t *node,
                                 const node_region_t *regions, size_t bytes,
                                 bool all, err_t *err)
@@ -64,7 +64,7 @@ static err_code_t regions_check(const node_t *node,
     return ERR_OK;
 }
 
-/* Map the first [count] regions of this node that are not mapped. */
+/* Map those of the first [count] regions of this node that are not mapped. */
 static bool regions_map(const node_t *node, const node_region_t *regions,
                         size_t bytes, int count, void **maps)
 {
@@ -101,7 +101,8 @@ err_code_t node_shm_share(node_t *node, size_t bytes, bool all, void **maps,
         rc = regions_check(node, regions, bytes, all, err);
     if (rc == ERR_OK)
         well = regions_map(node, regions, bytes, count, maps);
-    if (rc == ERR_OK) /* the array is not needed any more: it holds the votes */
+    if (rc == ERR_OK) /* the array is not needed any more, so it is used for the
+                         votes */
         rc = node_shm_agree(node, well, "map memory", (char *)regions, err);
     if (made != ERR_OK) {
         rc = made;

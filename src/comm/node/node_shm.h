@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /* Memory that the ranks of a node map. Functions are collective over the group
- * and answer the same on all ranks, unless said otherwise. */
+ * and return equal results on all ranks, unless said otherwise. */
 #ifndef CDDP_COMM_NODE_SHM_H
 #define CDDP_COMM_NODE_SHM_H
 
@@ -13,14 +13,16 @@
 typedef struct node node_t;
 
 /* Map [bytes] zeroed bytes of each rank of this node into maps[ranks of the
- * node]; unless [all], of its first rank only, into maps[0]. */
+ * node]. If [all] is false, only the memory of the node's first rank, into
+ * maps[0]. */
 err_code_t node_shm_share(node_t *node, size_t bytes, bool all, void **maps,
                           err_t *err);
-/* Unmap the first [count] of [maps]; NULL ones are allowed. Not collective. */
+/* Unmap the first [count] entries of [maps]; NULL entries are allowed. Not
+ * collective. */
 void node_shm_unmap(void **maps, int count, size_t bytes);
-/* ERR_OK if all ranks of the group pass [well], else ERR_UNAVAILABLE naming the
- * first one that does not, as one that cannot do [what] ("map memory").
- * votes[size] is scratch. */
+/* ERR_OK if [well] is true on all ranks of the group. Otherwise
+ * ERR_UNAVAILABLE, with a message that the first rank where it is false cannot
+ * do [what] ("map memory"). [votes] is scratch of size elements. */
 err_code_t node_shm_agree(node_t *node, bool well, const char *what,
                           char *votes, err_t *err);
 

@@ -11,21 +11,21 @@
 #include "comm/node/node_sum.h"
 #include "comm/node/node_wakeup.h"
 
-/* Bytes that a rank stages at a time: these limits, or its part of the bytes of
- * a node. */
+/* Bytes of a rank's memory for staging: its part of STAGE_NODE bytes for the
+ * node, within these limits. */
 #define STAGE_MOST ((size_t)512 << 10)
 #define STAGE_LEAST ((size_t)64 << 10)
 #define STAGE_NODE ((size_t)4 << 20)
 
-/* Three ranks or more sum a segment whole if all of their inputs together have
- * at most this many bytes. */
+/* Three or more ranks sum a whole segment each if all of their inputs together
+ * have at most this many bytes. */
 #define WHOLE_MOST ((size_t)64 << 10)
 
-/* Segments that a rank copies in before it looks at sums: they are still in its
- * cache when they are summed. */
+/* Number of segments that a rank copies in before it checks for sums: they are
+ * still in its cache when they are summed. */
 #define LEAD 2
 
-/* Bytes that are prefetched at a time. */
+/* Bytes that are prefetched together. */
 #define BLOCK_BYTES ((size_t)4 << 10)
 
 /* ---- memory -------------------------------------------------------------- */
@@ -40,9 +40,9 @@ static stage_slot_t *slot_of(const node_t *node, int local, uint64_t segment)
     return &rank_of(node, local)->slots[segment % STAGE_SLOTS];
 }
 
-/* Two ranks swap their places each time around: a rank that has read a place
- * has it in its cache when it writes there next, so that no cache line travels
- * only to change its owner. */
+/* If there are two ranks, they swap their places after each pass over the ring:
+ * then a rank writes to a place that it has read before, which is in its cache,
+ * and no cache line moves only to change its owner. */
 char *node_stage_place(const node_t *node, int local, uint64_t segment)
 {
     check(local >= 0 && local < node->place.count, "place of rank %d of %d",
@@ -57,7 +57,8 @@ err_code_t node_stage_open(node_t *node, err_t *err)
 {
     node_stage_t *stage = &node->stage;
     size_t bytes, most = node->config.segment_most;
-    int ranks = 1; /* of the node that has most: segments are equal on all */
+    /* On the node with most ranks: all ranks need equal segments. */
+    int ranks = 1;
     err_code_t rc;
 
     for (int i = 0; i < node->place.nodes; i++)
@@ -117,7 +118,8 @@ static size_t bytes_at(const node_stage_t *stage, const stage_cursor_t *cursor)
     return left < work->segment_bytes ? left : work->segment_bytes;
 }
 
-/* To the next segment; true: the current one was the last one of its work. */
+/* Advance to the next segment. Returns true if the current one was the last of
+ * its work. */
 static bool cursor_step(const node_stage_t *stage, stage_cursor_t *cursor)
 {
     cursor->offset += bytes_at(stage, cursor);
@@ -128,8 +130,8 @@ static bool cursor_step(const node_stage_t *stage, stage_cursor_t *cursor)
     return true;
 }
 
-/* Bytes of all segments of [work] but the last. Over several nodes no segment
- * is larger than a slice. */
+/* Bytes of each segment of [work] except the last. With several nodes no
+ * segment is larger than a slice. */
 static size_t segment_bytes(const node_t *node, const node_work_t *work)
 {
     size_t most = node->stage.segment_bytes;
@@ -145,7 +147,7 @@ uint64_t node_stage_segments(const node_work_t *work)
     return (bytes + work->segment_bytes - 1) / work->segment_bytes;
 }
 
-/* Several nodes: the rank of this node whose lanes reduce [segment]. */
+/* With several nodes: the local rank whose lanes reduce [segment]. */
 static int segment_owner(const node_work_t *work, uint64_t segment)
 {
     check(segment >= work->segment &&
@@ -163,8 +165,8 @@ static size_t piece_bytes(const node_t *node, size_t bytes)
     return node_piece_bytes(bytes, node->place.count, bytes);
 }
 
-/* In how many pieces a segment is summed; 0: whole, by every rank. Over several
- * nodes its owner sums it as one piece. Pure. */
+/* Number of pieces in which a segment is summed; 0: every rank sums the whole
+ * segment. With several nodes the owner sums it as one piece. Pure. */
 static unsigned pieces_of(const node_t *node, size_t bytes)
 {
     size_t ranks = (size_t)node->place.count;
@@ -179,9 +181,9 @@ static unsigned pieces_of(const node_t *node, size_t bytes)
 
 /* ---- post ---------------------------------------------------------------- */
 
-/* Something is stored that other ranks of the node may wait for. Over several
+/* Wake ranks of the node that may wait for what was just stored. With several
  * nodes their owners may sleep in epoll, or compute while their comm threads
- * sleep there. */
+ * sleep in epoll. */
 static void notify_all(node_t *node)
 {
     node_notify(node);
@@ -190,7 +192,8 @@ static void notify_all(node_t *node)
             node_wakeup_send(node, i);
 }
 
-/* Have all ranks consumed what is in the slot of [segment], the next one? */
+/* Return whether all ranks have consumed the contents of the slot for
+ * [segment], which is the next one to post. */
 static bool slot_is_free(node_t *node, uint64_t segment)
 {
     node_stage_t *stage = &node->stage;
@@ -218,7 +221,7 @@ static bool can_post(node_t *node)
            slot_is_free(node, segment);
 }
 
-/* Copy the next segment in. Under node.lock. */
+/* Copy the next segment into this rank's slot. Under node.lock. */
 static void segment_post(node_t *node)
 {
     node_stage_t *stage = &node->stage;
@@ -295,8 +298,8 @@ bool node_stage_agrees(const node_t *node, uint64_t segment)
     return true;
 }
 
-/* Sum two buffers: [into] of this rank, and [theirs], which this rank writes
- * next. */
+/* Sum [theirs] to [into], which belongs to this rank. [theirs] is prefetched
+ * for writing, as this rank writes there next. */
 static void pair_sum(const comm_request_t *request, char *into, char *theirs,
                      bool theirs_first, size_t bytes)
 {
@@ -323,7 +326,7 @@ static void whole_sum(node_t *node, uint64_t segment, size_t bytes)
 
     for (int i = 0; i < node->place.count; i++)
         buffers[i] = node_stage_place(node, i, segment);
-    /* The contents of this rank's place, in its nearer cache. */
+    /* Equal to the contents of this rank's place, and closer in the cache. */
     buffers[node->place.local] = into;
     if (node->place.count == 2)
         pair_sum(request, into, buffers[!node->place.local],
@@ -351,7 +354,7 @@ static void piece_sum(node_t *node, uint64_t segment, size_t bytes,
                   request->op, buffers[0]);
 }
 
-/* This rank has its result of the segment. Under node.lock. */
+/* Note that this rank has the result of the segment. Under node.lock. */
 static void segment_consumed(node_t *node, uint64_t segment)
 {
     node_stage_t *stage = &node->stage;
@@ -375,19 +378,20 @@ static void segment_consumed(node_t *node, uint64_t segment)
     atomic_store_explicit(&rank_of(node, node->place.local)->consumed,
                           segment + 1, memory_order_release);
     atomic_fetch_add(&node->progress, 1);
-    if (last) /* from here on its owner may return from the wait */
+    if (last) /* from here on the owner may return from its wait */
         atomic_store_explicit(&work->done, true, memory_order_release);
     notify_all(node); /* a rank may wait for a free slot */
 }
 
-/* Claim and sum a piece of a segment; false: none is left. Under node.lock. */
+/* Claim a piece of a segment and sum it; false if no piece is left. Under
+ * node.lock. */
 static bool piece_do(node_t *node, uint64_t segment, size_t bytes,
                      unsigned pieces)
 {
     stage_slot_t *first = slot_of(node, 0, segment);
     unsigned piece, had;
 
-    if (node->place.nodes > 1) /* its owner sums it */
+    if (node->place.nodes > 1) /* the owner of the segment sums it */
         return false;
     piece = node_count_up(&first->claimed, segment, pieces);
     if (piece >= pieces)
@@ -402,7 +406,7 @@ static bool piece_do(node_t *node, uint64_t segment, size_t bytes,
     return true;
 }
 
-/* A step of the oldest segment; false: other ranks have to do something first.
+/* Do a step of the oldest segment; false if other ranks have to act first.
  * Under node.lock. */
 static bool segment_progress(node_t *node)
 {
@@ -484,7 +488,7 @@ bool node_stage_ready(node_t *node)
     return node_stage_busy(node) && (can_progress(node) || can_post(node));
 }
 
-/* After a fault no buffer is touched any more (see node_wait). */
+/* After a fault no buffer may be touched any more (see node_wait). */
 bool node_stage_progress(node_t *node)
 {
     node_stage_t *stage = &node->stage;
@@ -520,7 +524,8 @@ void node_stage_present(node_t *node, bool present)
                               present, memory_order_release);
 }
 
-/* Does [local] have to post or to consume before this rank can go on? */
+/* Return whether rank [local] has to post or to consume before this rank can
+ * proceed. */
 static bool is_behind(const node_t *node, int local)
 {
     const node_stage_t *stage = &node->stage;

@@ -1,35 +1,34 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Staged all-reduces: of memory that lies in no arena, and in a group on one
- * node too large for a one-shot.
+ * Staged all-reduces: of memory outside arenas; in a group on one node, of data
+ * that is too large for a one-shot.
  *
- * A buffer is cut into segments, which are numbered through all works in order.
- * Each rank has a ring of STAGE_SLOTS slots in memory that the node maps;
- * segment s uses slot s % STAGE_SLOTS. A rank copies a segment into its slot
- * and raises the flag. When all ranks have, it is summed in rank order, in one
- * of two ways:
+ * A buffer is divided into segments, which are numbered consecutively through
+ * all works. Each rank has a ring of STAGE_SLOTS slots in memory that the node
+ * maps; segment s uses slot s % STAGE_SLOTS. A rank copies a segment into its
+ * slot and raises the flag. When all ranks have done so, the segment is summed
+ * in rank order, in one of two ways:
  *
- * whole: every rank sums all of it straight into its own buffer. Two ranks do
- *     so, and more ranks where that is little work: they wait for the flags
- *     only.
- * in pieces: each rank claims pieces and sums them into the slot of the node's
- *     first rank. When all pieces are done, all ranks copy the result from
- *     there.
+ * - whole: every rank sums the whole segment directly into its own buffer, and
+ *   waits for the flags only. Two ranks do so; more ranks do if the segment is
+ *   small.
+ * - in pieces: each rank claims pieces and sums them into the slot of the
+ *   node's first rank. When all pieces are done, all ranks copy the result from
+ *   there.
  *
- * Over several nodes the segments of a work belong to the node's first ranks in
+ * With several nodes the first ranks of a node own the segments of a work in
  * turn. The owner sums a segment over the node into the slot of the first rank,
- * reduces it with its owners on the other nodes, and all ranks copy the result
- * from there.
+ * and reduces it with its owners on the other nodes; then all ranks copy the
+ * result from there.
  *
- * Each rank publishes how many segments it has consumed. A slot is written
- * again when all ranks have consumed its contents. So ranks copy a segment in
- * while other ranks sum the one before.
+ * Each rank publishes the number of segments that it has consumed. A slot is
+ * written again when all ranks have consumed its contents. So ranks copy a
+ * segment in while other ranks sum the previous one.
  *
- * The owner of a rank copies while it starts, polls or waits for anything. If
- * it does none of these because it computes, ranks that wait for it wake its
- * comm thread, which copies in its place (node_stage_help). All of it is done
- * under node.lock.
+ * The owner thread of a rank copies while it starts, polls or waits for any
+ * work. If it computes instead, ranks that wait for it wake its comm thread,
+ * which copies for it (node_stage_help). All of this happens under node.lock.
  */
 #ifndef CDDP_COMM_NODE_STAGE_H
 #define CDDP_COMM_NODE_STAGE_H
@@ -43,88 +42,93 @@
 #define STAGE_SLOTS 4
 
 typedef struct stage_slot {
-    /* Segment + 1 of the contents; 0: never used. */
+    /* Number of the segment in the slot + 1; 0: never used. */
     _Alignas(MEM_ALIGN) atomic_uint_fast64_t flag;
-    uint64_t number; /* collective of the segment */
-    uint64_t count;  /* elements of the whole buffer */
+    uint64_t number; /* number of the collective to which the segment belongs */
+    uint64_t count;  /* number of elements of the whole buffer */
     uint16_t type;   /* comm_type_t */
     uint16_t op;     /* comm_op_t */
-    /* Pieces of the segment. Used in the slots of the first rank only. */
+    /* Counters of pieces. Used only in the slots of the first rank. */
     _Alignas(MEM_ALIGN) node_counter_t claimed;
     _Alignas(MEM_ALIGN) node_counter_t done;
 } stage_slot_t;
 
-typedef struct stage_rank { /* what one rank shares */
-    /* How many segments this rank has consumed. */
+typedef struct stage_rank { /* the part of a rank that other ranks read */
+    /* Number of segments that this rank has consumed. */
     _Alignas(MEM_ALIGN) atomic_uint_fast64_t consumed;
-    /* The owner waits inside of comm: its comm thread need not be woken. */
+    /* The owner is inside comm, so its comm thread need not be woken. */
     _Alignas(MEM_ALIGN) atomic_bool present;
     stage_slot_t slots[STAGE_SLOTS];
     char data[]; /* [STAGE_SLOTS * segment_bytes] */
 } stage_rank_t;
 
 typedef struct stage_cursor {
-    uint64_t work; /* how many works lie before it */
-    size_t offset; /* bytes of the work before it */
+    uint64_t work; /* number of works before this one */
+    size_t offset; /* offset in the work, in bytes */
 } stage_cursor_t;
 
 typedef struct node_stage {
     void **table; /* [ranks of the node], allocated by node_new */
-    void **maps; /* table once all are mapped: stage_rank_t; NULL: no staging */
-    size_t bytes; /* of the memory of each rank */
+    /* [table] when all are mapped (to stage_rank_t); NULL: no staging. */
+    void **maps;
+    size_t bytes; /* bytes of the memory of each rank */
     size_t segment_bytes;
-    node_work_t *works[COMM_WORKS_MAX]; /* by the order of their starts */
+    node_work_t *works[COMM_WORKS_MAX]; /* in the order of their starts */
     uint64_t works_started;
-    stage_cursor_t post;    /* the segment that is copied in next */
-    stage_cursor_t consume; /* the segment whose result is copied out next */
-    /* Counts of segments. They change under the lock and are read without it.
-     */
-    atomic_uint_fast64_t started;    /* of all works that have started */
-    atomic_uint_fast64_t posted;     /* copied in by this rank */
-    atomic_uint_fast64_t consumed;   /* copied out by this rank */
-    atomic_uint_fast64_t released;   /* consumed by all ranks, when last read */
-    atomic_uint pieces[STAGE_SLOTS]; /* of the posted segments; 0: whole */
+    stage_cursor_t post;    /* the next segment to copy in */
+    stage_cursor_t consume; /* the next segment whose result is copied out */
+    /* Numbers of segments. They change under the lock and are read without
+     * it. */
+    atomic_uint_fast64_t started;  /* of all works that were started */
+    atomic_uint_fast64_t posted;   /* copied in by this rank */
+    atomic_uint_fast64_t consumed; /* copied out by this rank */
+    atomic_uint_fast64_t released; /* consumed by all ranks, when last read */
+    /* Number of pieces of each posted segment; 0: summed whole. */
+    atomic_uint pieces[STAGE_SLOTS];
 } node_stage_t;
 
-/* Collective over the group, after node_control_open. ERR_MEMORY,
- * ERR_UNAVAILABLE: there is no staging. */
+/* Share memory for staging. Collective over the group, after node_control_open.
+ * ERR_MEMORY, ERR_UNAVAILABLE: there is no staging. */
 err_code_t node_stage_open(node_t *node, err_t *err);
 void node_stage_close(node_t *node);
 
-/* Post the first segments of [work]. Owner. */
+/* Start [work], and post its first segments. Owner. */
 void node_stage_start(node_t *node, node_work_t *work);
-/* Do one step that is possible; true if there was any. Any thread. */
+/* Do one step if one is possible, and return whether it was. Any thread. */
 bool node_stage_progress(node_t *node);
-/* Is a step possible? Any thread. The answer may be wrong while another thread
- * does a step. */
+/* Return whether a step is possible. May be wrong while another thread does a
+ * step. Any thread. */
 bool node_stage_ready(node_t *node);
-/* Has this rank started segments that it has not consumed? Any thread. */
+/* Return whether this rank has started segments that it has not consumed. Any
+ * thread. */
 bool node_stage_busy(const node_t *node);
 
 /* ---- several nodes: for the owners of segments --------------------------- */
 
-/* How many segments [work] has, after its start. */
+/* Number of segments of [work], after its start. */
 uint64_t node_stage_segments(const node_work_t *work);
-/* Have all ranks of the node posted [segment]? */
+/* Return whether all ranks of the node have posted [segment]. */
 bool node_stage_arrived(const node_t *node, uint64_t segment);
-/* If they have: do they ask for the same? */
+/* Return whether all ranks request the same operation; only after all have
+ * posted. */
 bool node_stage_agrees(const node_t *node, uint64_t segment);
-/* Where rank [local] has copied its segment to. All ranks copy the result from
- * the place of rank 0. */
+/* The place to which rank [local] copies [segment]. All ranks copy the result
+ * from the place of rank 0. */
 char *node_stage_place(const node_t *node, int local, uint64_t segment);
-/* The result is in the place of rank 0. */
+/* Tell that the result of [segment] is in the place of rank 0. */
 void node_stage_done(node_t *node, uint64_t segment);
 
 /* ---- presence ------------------------------------------------------------ */
 
-/* The owner begins or ends a wait. */
+/* Tell whether the owner is inside comm. */
 void node_stage_present(node_t *node, bool present);
-/* The owner is about to sleep: wake the comm threads of ranks that it waits for
- * and whose owners are not present. */
+/* To be called before the owner sleeps: wake the comm threads of ranks for
+ * which it waits and whose owners are not present. */
 void node_stage_wake_absent(node_t *node);
-/* Is a step possible while the owner is not present? Comm thread. */
+/* Return whether a step is possible while the owner is not present. Comm
+ * thread. */
 bool node_stage_needs_help(node_t *node);
-/* Do it; true if there was any. Comm thread. */
+/* Do that step, and return whether there was one. Comm thread. */
 bool node_stage_help(node_t *node);
 
 #endif

@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * The arithmetic of the node stage. Two ranks and 32-bit floats, the commonest
- * case, have a loop that reads each input and writes each result once. It is
- * compiled for several vector units, of which the loader picks one
- * (base/clones.h). It has additions only, so all give the same bits. All other
- * cases go through a block that stays in the first-level cache.
+ * The arithmetic of the node stage. The most frequent case, two ranks and
+ * 32-bit floats, has a loop that reads each input and writes each result once.
+ * The loop is compiled for several vector units, and the loader picks one
+ * (base/clones.h). It has only additions, so all versions give the same bits.
+ * All other cases use a block that stays in the first-level cache.
  */
 #include "comm/node/node_sum.h"
 
 #include "base/clones.h"
 
-/* Buffers up to this many bytes are prefetched as a whole. The processor itself
- * prefetches larger ones, and does it better. */
+/* Buffers of up to this many bytes are prefetched as a whole. For larger
+ * buffers the processor's own prefetching is better. */
 #define OWN_MOST ((size_t)16 << 10)
 
-/* Two ranks prefetch lines that the other rank has just written 2 KiB before
- * they are summed, in pieces above 8 KiB: then more lines travel at a time than
- * the processor would prefetch. To prefetch them with the right to write is
- * slower. */
+/* With two ranks, and pieces above 8 KiB, lines that the other rank has just
+ * written are prefetched 2 KiB before they are summed: then more lines are in
+ * flight than with the processor's own prefetching. Prefetching them for
+ * writing is slower. */
 #define AHEAD 512                        /* floats */
-#define AHEAD_LEAST 2048                 /* floats of a piece */
-#define LINE (MEM_ALIGN / sizeof(float)) /* floats of a cache line */
+#define AHEAD_LEAST 2048                 /* minimum floats of such a piece */
+#define LINE (MEM_ALIGN / sizeof(float)) /* floats in a cache line */
 
 __attribute__((always_inline)) static inline void
 line_float32(float *a, float *b, size_t count)
@@ -47,7 +47,7 @@ BASE_CLONES static void pair_float32(float *a, float *b, size_t count)
     line_float32(a + i, b + i, count - i);
 }
 
-/* Reduce [some] elements from byte [at] on, at most a block, in rank order. */
+/* Reduce [some] elements, at most a block, from byte [at] on, in rank order. */
 static void block_sum(char *const *buffers, int size, size_t at, size_t some,
                       comm_type_t type, comm_op_t op, comm_block_t *sum)
 {

@@ -7,8 +7,8 @@
 #include "base/mem.h"
 #include "comm/comm_ops.h"
 
-/* Prefetch the cache lines of [bytes] bytes at [at] with the right to write, so
- * that a later store does not wait for it. */
+/* Prefetch the cache lines of [bytes] bytes at [at] for writing, so that a
+ * later store need not wait. */
 static inline void node_prefetch_write(const char *at, size_t bytes)
 {
     for (size_t i = 0; i < bytes; i += MEM_ALIGN) {
@@ -20,15 +20,16 @@ static inline void node_prefetch_write(const char *at, size_t bytes)
     }
 }
 
-/* Reduce [count] elements at buffers[0 .. size-1] in that order; the result
- * goes to all of them. */
+/* Reduce [count] elements of buffers[0 .. size-1], in this order. All of the
+ * buffers get the result. */
 void node_sum(char *const *buffers, int size, size_t count, comm_type_t type,
               comm_op_t op);
-/* Reduce [count] elements from byte [at] on of each buffer, in that order. The
- * result goes to byte [at] of [into], which may be one of the buffers. */
+/* Reduce [count] elements from byte [at] on of each buffer, in this order. The
+ * result is stored from byte [at] of [into] on; [into] may be one of the
+ * buffers. */
 void node_sum_part(char *const *buffers, int size, size_t at, size_t count,
                    comm_type_t type, comm_op_t op, char *into);
-/* node_sum_part from byte 0 on. */
+/* As node_sum_part, from byte 0 on. */
 void node_sum_into(char *const *buffers, int size, size_t count,
                    comm_type_t type, comm_op_t op, char *into);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* The node stage: polls and waits of the owner. See node.h for the whole. */
+/* The node stage: polls and waits of the owner. See node.h for an overview. */
 #include <errno.h>
 #include <linux/futex.h>
 #include <sched.h>
@@ -11,11 +11,13 @@
 #include "base/clock.h"
 #include "comm/node/node_priv.h"
 
-#define LOOKS 64 /* between two readings of the clock */
-#define EAGER 32 /* of these, at the begin of a wait, without a pause */
-#define NAP_NANOSECONDS 20000000 /* a sleep ends then, to look for faults */
+#define LOOKS 64 /* number of checks between two readings of the clock */
+/* Number of checks without a pause at the beginning of a wait. */
+#define EAGER 32
+/* Maximum duration of a sleep, as faults have to be noticed. */
+#define NAP_NANOSECONDS 20000000
 
-/* Has the owner seen that it is done? */
+/* Return whether the owner can see that [work] is done. */
 static bool work_done(const node_t *node, const node_work_t *work)
 {
     if (node->place.nodes > 1 && atomic_load(&work->way) == NODE_ZCOPY)
@@ -23,7 +25,7 @@ static bool work_done(const node_t *node, const node_work_t *work)
     return atomic_load_explicit(&work->done, memory_order_acquire);
 }
 
-/* Do what other ranks may wait for, whatever this rank waits for itself. */
+/* Do a step that other ranks may wait for, whatever this rank waits for. */
 static bool others_progress(node_t *node)
 {
     bool did = node_oneshot_busy(node) && node_oneshot_progress(node);
@@ -31,7 +33,7 @@ static bool others_progress(node_t *node)
     return node_stage_progress(node) || did;
 }
 
-/* Do something, for [work] first. */
+/* Do a step, of [work] if possible. */
 static bool work_progress(node_t *node, node_work_t *work)
 {
     int way = atomic_load(&work->way);
@@ -53,7 +55,7 @@ comm_state_t node_poll(node_t *node, node_work_t *work)
         work_progress(node, work);
     if (work_done(node, work))
         return COMM_DONE;
-    node_stage_wake_absent(node); /* ranks that compute */
+    node_stage_wake_absent(node); /* other owners may compute */
     return node_failed(node) ? COMM_FAILED : COMM_PENDING;
 }
 
@@ -63,7 +65,7 @@ static bool others_ready(node_t *node)
            node_stage_ready(node);
 }
 
-/* Is there anything to do, or is [work] over? */
+/* Return whether there is anything to do, or [work] is over. */
 static bool wait_over(node_t *node, const node_work_t *work)
 {
     if (work_done(node, work) || node_failed(node) || others_ready(node))
@@ -80,15 +82,15 @@ static void cpu_relax(void)
 #endif
 }
 
-/* Is there anything to do, or is what the comm thread does over? */
+/* Return whether there is anything to do, or *state is not pending any more. */
 static bool attend_over(node_t *node, const atomic_int *state)
 {
     return atomic_load(state) != COMM_PENDING || node_failed(node) ||
            others_ready(node);
 }
 
-/* Sleep for a nap, unless there is something to do for [work], or if that is
- * NULL for *state; false: nobody ended the nap. */
+/* Sleep, unless there is something to do for [work] or, if [work] is NULL, for
+ * *state. Returns false if the sleep ended by timeout. */
 static bool wait_nap(node_t *node, const node_work_t *work,
                      const atomic_int *state)
 {
@@ -108,7 +110,8 @@ static bool wait_nap(node_t *node, const node_work_t *work,
     return woken;
 }
 
-/* Is there something to do, at one of a few looks? */
+/* Check several times whether there is something to do; pause after the first
+ * [eager] checks. */
 static bool wait_look(node_t *node, const node_work_t *work, int eager)
 {
     int looks = node->backoff.own_core ? LOOKS : 1;
@@ -122,7 +125,7 @@ static bool wait_look(node_t *node, const node_work_t *work, int eager)
     return false;
 }
 
-/* Until there is something to do, or for a nap. */
+/* Wait until there is something to do, or sleep once. */
 static void wait_block(node_t *node, const node_work_t *work)
 {
     node_backoff_t *backoff = &node->backoff;
@@ -162,7 +165,7 @@ bool node_wait(node_t *node, node_work_t *work)
         done = work_done(node, work);
     }
     atomic_fetch_add(&node->progress, done);
-    if (!done) { /* from here on no thread copies for it any more */
+    if (!done) { /* from here on no thread copies for this work any more */
         node_lock(node);
         node_unlock(node);
     }

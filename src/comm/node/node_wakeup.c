@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * A comm thread sleeps in epoll, where a futex cannot wake it. An eventfd
- * cannot be opened by another process; a pipe can, through /proc, as the memory
- * of the arenas is. Only a thread that has set its [asleep] in the control
- * block is woken: so wakeups cost nothing while all threads are busy.
+ * cannot be opened by another process, but a pipe can, through /proc, like the
+ * memory of the arenas. A thread is woken only if it has set its [asleep] in
+ * the control block: so wakeups cost nothing while all threads are busy.
  */
 #include "comm/node/node_wakeup.h"
 
@@ -35,7 +35,7 @@ bool node_wakeup_open(node_t *node)
     return false;
 }
 
-/* The end to write to of the pipe of [theirs]; -1: it cannot be opened. */
+/* Open the write end of the pipe of [theirs]; -1 if it cannot be opened. */
 static int pipe_open(const node_wakeup_t *theirs)
 {
     struct stat status;
@@ -44,8 +44,8 @@ static int pipe_open(const node_wakeup_t *theirs)
 
     snprintf(path, sizeof path, "/proc/%lld/fd/%lld", (long long)theirs->pid,
              (long long)theirs->fd);
-    /* Open to read, too: a write to the pipe of a dead rank gives no SIGPIPE.
-     */
+    /* Open it for reading, too: then a write to the pipe of a dead rank gives
+     * no SIGPIPE. */
     fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
     if (fd >= 0 && (fstat(fd, &status) != 0 || !S_ISFIFO(status.st_mode))) {
         close(fd);
@@ -79,7 +79,7 @@ void node_wakeup_send(node_t *node, int local)
 {
     check(local >= 0 && local < node->place.count, "rank %d of %d is woken",
           local, node->place.count);
-    /* A pipe that is full wakes it already. */
+    /* A full pipe wakes the thread already, so the result does not matter. */
     if (atomic_load(&node_control_wakeups(node)[local].asleep))
         (void)!write(node->wake_fds[local], "", 1);
 }

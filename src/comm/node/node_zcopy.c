@@ -11,7 +11,8 @@
 #include "comm/node/node_sum.h"
 #include "comm/node/node_wakeup.h"
 
-/* Bytes: small enough that all ranks end at about the same time. */
+/* Maximum bytes of a piece: small enough that all ranks end at about the same
+ * time. */
 #define PIECE_MOST ((size_t)128 << 10)
 
 static zcopy_slot_t *slot_of(const node_t *node, uint64_t number)
@@ -37,7 +38,7 @@ const node_arena_t *node_zcopy_arena(const node_t *node, const void *data,
     return NULL;
 }
 
-/* Do all posts of the node ask for the same? */
+/* Return whether all posts of the node request the same operation. */
 static bool posts_agree(const node_t *node, const zcopy_slot_t *slot)
 {
     const zcopy_post_t *first = &slot->entries[0].post;
@@ -53,7 +54,7 @@ static bool posts_agree(const node_t *node, const zcopy_slot_t *slot)
     return true;
 }
 
-/* Have all ranks posted? */
+/* Return whether all ranks have posted [number]. */
 static bool all_posted(const node_t *node, const zcopy_slot_t *slot,
                        uint64_t number)
 {
@@ -71,8 +72,8 @@ static void posts_differ(node_t *node, zcopy_slot_t *slot, uint64_t number)
     node_notify(node);
 }
 
-/* Several nodes: this rank was the last one to post. From now on the slices are
- * the business of the owners' comm threads. */
+/* With several nodes: mark the slot as complete, as this rank was the last one
+ * to post. From now on the comm threads of the slices' owners do the work. */
 static void slot_complete(node_t *node, zcopy_slot_t *slot,
                           const node_work_t *work)
 {
@@ -124,7 +125,8 @@ static void post_fill(const node_t *node, const comm_request_t *request,
     post->offset = (uint64_t)((char *)request->data - (char *)arena->data);
 }
 
-/* How many pieces [bytes] bytes are cut into, of *piece bytes each. */
+/* The number of pieces of [bytes] bytes; *piece is set to the bytes of a
+ * piece. */
 static unsigned pieces_of(const node_t *node, size_t bytes, size_t *piece)
 {
     *piece = node_piece_bytes(bytes, node->place.count, PIECE_MOST);
@@ -149,7 +151,8 @@ void node_zcopy_start(node_t *node, node_work_t *work)
                           memory_order_relaxed);
     atomic_store_explicit(&post->posted, number + 1, memory_order_release);
     if (node->place.nodes == 1) {
-        atomic_thread_fence(memory_order_seq_cst); /* the last one sees all */
+        /* Pairs with the fences of the others: the last one sees all posts. */
+        atomic_thread_fence(memory_order_seq_cst);
         if (all_posted(node, slot, number))
             node_notify(node);
     } else if (atomic_fetch_add(&slot->arrived, 1) + 1 ==
@@ -178,7 +181,8 @@ void node_zcopy_check(node_t *node, uint64_t number)
 
 /* ---- pieces -------------------------------------------------------------- */
 
-/* How many of [pieces], dealt out to the ranks in turn, rank [local] gets. */
+/* Number of pieces of rank [local], if [pieces] pieces are dealt to the ranks
+ * in turn. */
 static unsigned share_of(const node_t *node, unsigned pieces, int local)
 {
     unsigned count = (unsigned)node->place.count;
@@ -186,7 +190,7 @@ static unsigned share_of(const node_t *node, unsigned pieces, int local)
     return (pieces + count - 1 - (unsigned)local) / count;
 }
 
-/* Claim a piece of the share of [local]. Of each share the last one comes
+/* Claim a piece of the share of [local]. The last piece of a share is claimed
  * first: the rank may have written it last, and then it is in a cache. */
 static bool share_claim(node_t *node, uint64_t number, int local,
                         unsigned pieces, unsigned *piece)
@@ -227,9 +231,10 @@ void node_zcopy_buffers(node_t *node, uint64_t number, char **buffers)
     }
 }
 
-/* [count] elements from [begin] on are at [buffers]. Of each range, the
- * elements among them are summed to the range's owner, or copied from its owner
- * to all other ranks. On one node ranks are numbered as in the group. */
+/* Reduce or gather [count] elements from element [begin] on, which are at
+ * [buffers]. Elements of a range are summed to the buffer of the range's owner,
+ * or copied from there to all other buffers. On one node ranks have the numbers
+ * of the group. */
 static void ranges_run(const comm_request_t *request, char *const *buffers,
                        int size, size_t begin, size_t count)
 {
@@ -297,7 +302,8 @@ bool node_zcopy_done(const node_t *node, const node_work_t *work,
         atomic_load_explicit(&work->pieces, memory_order_relaxed));
 }
 
-/* Do a piece of the share of [local]; false: none is left. Under node.lock. */
+/* Do a piece of the share of [local]; false if none is left. Under
+ * node.lock. */
 static bool piece_do(node_t *node, node_work_t *work, int local)
 {
     uint64_t number = work->number;
@@ -309,7 +315,8 @@ static bool piece_do(node_t *node, node_work_t *work, int local)
 
     if (!share_claim(node, number, local, pieces, &piece))
         return false;
-    if (!posts_agree(node, slot)) { /* the claim keeps all posts in place */
+    /* No post changes while a piece is claimed. */
+    if (!posts_agree(node, slot)) {
         posts_differ(node, slot, number);
         return false;
     }
@@ -320,7 +327,8 @@ static bool piece_do(node_t *node, node_work_t *work, int local)
     check(had < share_pieces && had < node_counted(&share->claimed, number),
           "piece %u is done, of %u of rank %d", had, share_pieces, local);
     if (had + 1 == share_pieces) {
-        atomic_thread_fence(memory_order_seq_cst); /* the last one sees all */
+        /* Pairs with the fences of the others: the last one sees all shares. */
+        atomic_thread_fence(memory_order_seq_cst);
         if (shares_done(node, number, pieces))
             node_notify(node);
     }
@@ -372,7 +380,8 @@ bool node_zcopy_arrived(node_t *node, uint64_t number)
 void node_zcopy_lane_done(node_t *node, uint64_t number)
 {
     zcopy_slot_t *slot = slot_of(node, number);
-    /* After the last lane is counted, the slot may belong to another number. */
+    /* Read it before the lane is counted: after the last lane is counted, the
+     * slot may be used for another number. */
     uint32_t lanes = slot->lanes;
     unsigned had;
 

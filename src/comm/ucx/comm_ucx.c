@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * The ranks are processes (or threads), each with one UCP worker that its comm
- * thread or its owner drives. This file is the owner's side: it fills the table
- * of works, waits, opens and closes. See ucx_group.h for the whole.
+ * The ranks are processes (or threads). Each has one UCP worker, which its comm
+ * thread or its owner drives. This file has the owner's part: it fills the
+ * table of works, waits, opens and closes. See ucx_group.h for an overview.
  */
 #include <string.h>
 #include <unistd.h>
@@ -17,7 +17,7 @@
 #include "comm/ucx/ucx_group.h"
 #include "comm/ucx/ucx_node.h"
 
-/* Looks at a work before blocking, where there is a core for it. */
+/* How often to check a work before blocking, if there is a core for it. */
 #define SPINS 4000
 
 static err_code_t group_fault(ucx_group_t *group, err_t *err)
@@ -109,8 +109,9 @@ static comm_state_t ucx_poll(comm_work_t *base)
     return state;
 }
 
-/* The comm thread finds faults; who finds that it hangs? We do: when it has not
- * ticked for twice the timeout although this thread could. */
+/* Fail if the comm thread hangs. It finds all other faults, but not its own: so
+ * the owner checks that it has ticked within twice the timeout, not counting
+ * times when this process did not run. */
 static void thread_check(ucx_group_t *group, double *ticked, double *stuck,
                          double elapsed)
 {
@@ -132,7 +133,7 @@ static void thread_check(ucx_group_t *group, double *ticked, double *stuck,
     atomic_store(&group->hung, true);
 }
 
-/* Until [work] has changed its state, at most until [instant]. */
+/* Wait until the state of [work] has changed, at most until [instant]. */
 static void wait_changed(ucx_group_t *group, ucx_work_t *work, double instant)
 {
     pthread_mutex_lock(&group->lock);
@@ -154,7 +155,7 @@ static void wait_block(ucx_group_t *group, ucx_work_t *work)
            !atomic_load(&group->hung)) {
         double before = clock_now();
 
-        if (node_busy(group->node)) /* others may wait for that */
+        if (node_busy(group->node)) /* other ranks may wait for these works */
             node_attend(group->node, &work->state);
         else
             wait_changed(group, work, before + tick);
@@ -181,8 +182,7 @@ static err_code_t ucx_wait(comm_work_t *base, err_t *err)
     if (node_work_is_active(&work->node))
         done = node_wait(group->node, &work->node) && done;
     node_stage_present(group->node, false);
-    if (node_stage_needs_help(
-            group->node)) /* other ranks do not wake it while it waits */
+    if (node_stage_needs_help(group->node)) /* nobody wakes it during a wait */
         ucx_group_wake(group);
     atomic_fetch_add(&group->progress, 1);
     check(atomic_load(&group->waiting) > 0, "%d waits are under way",
@@ -227,7 +227,7 @@ static void ucx_allreduce_plan(const comm_group_t *base, const void *data,
 
 /* ---- open and close ------------------------------------------------------ */
 
-/* Tell the comm thread to leave, and wait for it: false if it hangs. */
+/* Tell the comm thread to end, and wait for it; false if it hangs. */
 static bool thread_stop(ucx_group_t *group)
 {
     double end = clock_now() + 2 * group->base.timeout + 5;
@@ -270,8 +270,8 @@ static void ucx_close(comm_group_t *base)
     }
     ucx_local_end(group);
     descriptors_close(group);
-    /* UCX (1.13) aborts the process when a worker with unfinished protocols is
-     * destroyed, so after a fault the worker is left to the process's end. */
+    /* UCX (1.13) aborts the process if a worker with unfinished protocols is
+     * destroyed. So after a fault the worker stays until the process ends. */
     if (group->running && !group->clean)
         return;
     ucx_net_close(group);
@@ -351,7 +351,7 @@ static err_code_t ucx_open(const comm_config_t *config, const comm_oob_t *oob,
         code = ucx_node_new(group, err);
     if (code == ERR_OK)
         code = ucx_thread_start(group, err);
-    if (code == ERR_OK) /* connections are made now, not in the first step */
+    if (code == ERR_OK) /* connect now rather than in the first step */
         code = comm_barrier(&group->base, err);
     if (code == ERR_OK)
         code = ucx_node_open(group, err);

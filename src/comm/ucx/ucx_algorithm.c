@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Which function carries out what a plan says. */
+/* The function that carries out a plan. */
 #include "base/check.h"
 #include "comm/ucx/ucx_group.h"
 
@@ -11,7 +11,7 @@ static ucx_algorithm_t allreduce_of(comm_algorithm_t algorithm)
                                          : ucx_ring_reduce;
 }
 
-/* Messages between all ranks. */
+/* The algorithm with messages between all ranks. */
 static ucx_algorithm_t by_messages(comm_kind_t kind, comm_algorithm_t algorithm)
 {
     bool direct = algorithm == COMM_BY_DIRECT;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Direct exchange: every rank sends each part of its data straight to the rank
- * that owns the part. Owners sum in rank order what has come, and send the
- * result straight to all ranks. There are two rounds, whatever the number of
- * ranks, and a sum does not depend on where the data is cut. Each rank sends as
- * many bytes as in a ring, but more of them to other nodes if a node holds
- * several ranks.
+ * Direct exchange: every rank sends each part of its data directly to the rank
+ * that owns the part. Owners sum the parts that they received in rank order,
+ * and send the result directly to all ranks. There are two rounds, whatever the
+ * number of ranks, and a sum does not depend on how the data is divided. Each
+ * rank sends as many bytes as in a ring, but more of them to other nodes if a
+ * node has several ranks.
  *
- * Reduce-scatter is the first round, all-gather of ranges the second one, and
- * all-reduce is both. The data goes in segments. A segment of each part fits a
- * slot of the scratch, which has one slot for each rank.
+ * Reduce-scatter is the first round, all-gather of ranges the second, and
+ * all-reduce is both. The data is sent in segments. A segment of each part fits
+ * into a slot of the scratch, which has one slot for each rank.
  */
 #include "base/check.h"
 #include "base/mem.h"
@@ -20,10 +20,10 @@ enum { BEGIN, SUM, NEXT };
 
 typedef struct part {
     char *data;
-    size_t count, bytes; /* zero: the part ends before this segment */
+    size_t count, bytes; /* 0 if the part ends before this segment */
 } part_t;
 
-/* The current segment of the part of [owner]. */
+/* The current segment of the part that [owner] owns. */
 static part_t part_of(const ucx_task_t *task, int owner)
 {
     const comm_request_t *what = task->request;
@@ -40,7 +40,7 @@ static part_t part_of(const ucx_task_t *task, int owner)
     return part;
 }
 
-/* All-reduce: the parts of a segment have equal size. */
+/* All-reduce: divide each segment into parts of equal size. */
 static void direct_divide(ucx_task_t *task)
 {
     size_t size = (size_t)task->size;
@@ -62,7 +62,7 @@ static void direct_begin(ucx_task_t *task)
     task->end = what->count;
     if (what->cuts != NULL)
         task->end = ucx_task_longest(task);
-    else /* the parts of a segment lie side by side */
+    else /* the parts of a segment are adjacent */
         direct_divide(task);
     task->at = task->stride * (size_t)task->index;
     check(task->slice * (size_t)task->size * comm_type_bytes(what->type) <=
@@ -100,7 +100,7 @@ static const char *direct_part(const ucx_task_t *task, int rank,
     return rank == task->rank ? mine->data : direct_slot(task, rank);
 }
 
-/* In rank order, into this rank's own part. */
+/* Sum in rank order into this rank's own part. */
 static void direct_sum(ucx_task_t *task)
 {
     const comm_request_t *what = task->request;

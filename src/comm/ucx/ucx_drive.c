@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Driving a ucx group: works are carried out, UCX makes progress, deadlines are
- * looked at. Whoever holds `drive` does so. That is the comm thread, unless the
- * owner waits for the last collective that it started: then the owner drives
- * itself, as every hand-over between threads costs more than a small message
- * takes. The comm thread steps in when the owner leaves works behind, and a
- * moment after its last wait.
+ * Driving a ucx group: carry out works, let UCX make progress, check deadlines.
+ * The thread that holds the lock `drive` does this. It is the comm thread,
+ * except while the owner waits for the last collective that it started: then
+ * the owner drives itself, as each hand-over between threads costs more than a
+ * small message. The comm thread takes over when the owner leaves works
+ * unfinished, and a moment after the owner's last wait.
  *
- * Between events the driver sleeps in epoll: the worker's descriptor, an
- * eventfd for new works, the pidfds of ranks of this node; only while works are
- * under way, and where a core is free for it, it looks a little longer before
- * that.
+ * Between events the driver sleeps in epoll, on the worker's descriptor, an
+ * eventfd for new works, and the pidfds of ranks of this node. While works are
+ * in flight and a core is free for it, it first spins for a short time.
  */
 #include <poll.h>
 #include <sched.h>
@@ -28,25 +27,28 @@
 #include "comm/node/node_zcopy.h"
 #include "comm/ucx/ucx_group.h"
 
-/* Looks of one who has a core before it lets others have it now and then: each
- * call of sched_yield is a large part of what a small message takes. */
+/* Turns that a driver with its own core makes without sched_yield: each call
+ * takes a large part of the time of a small message. */
 #define LOOKS 100
 #define CLOCK_LOOKS 8
-#define PROBE 64 /* sleeps after which looking is tried anew */
+/* After this number of sleeps, try to spin for the full time again. */
+#define PROBE 64
 
-/* How long requests may take to end after a fault. */
+/* Maximum seconds for requests to end after a fault. */
 #define QUIET_SECONDS 0.5
 
-/* So long after an owner's wait its next one is expected. */
+/* For this number of seconds after a wait, the owner's next wait is
+ * expected. */
 #define LINGER_SECONDS 1e-3
 #define LONG_AGO (-1e9)
-#define PARK_MOST 8 /* milliseconds */
+#define PARK_MOST 8 /* maximum pause in milliseconds */
 
-/* How often the owner asks before it leaves the work to the comm thread. */
+/* Number of attempts of the owner to get `drive` before it leaves the work to
+ * the comm thread. */
 #define ASKS 400
 
-/* Collectives of more elements may leave bytes behind in UCX. (To ask it after
- * each of a few bytes would cost more than they take.) */
+/* After collectives of more elements, UCX may hold bytes that are not sent yet.
+ * (For small ones, checking this would cost more than it saves.) */
 #define LARGE ((size_t)64 << 10)
 
 /* ---- works --------------------------------------------------------------- */
@@ -103,7 +105,7 @@ static void work_end(ucx_group_t *group, ucx_active_t *active,
         node_notify(group->node);
 }
 
-/* Take new works from the owner, in order of number. */
+/* Take new works of the owner, in the order of their numbers. */
 static bool works_admit(ucx_group_t *group)
 {
     bool admitted = false;
@@ -188,9 +190,9 @@ static void fault_begin(ucx_group_t *group, double now)
         }
 }
 
-/* Fail the works once the others have been told and UCX has let go of the
- * works' memory. What it does not let go in time (a large send to a dead rank)
- * is kept from moving by never driving the worker again. */
+/* Fail the works when the other ranks have been told and UCX no longer uses the
+ * memory of the works. If UCX does not release it in time (a large send to a
+ * dead rank), the worker is never driven again, so that nothing more moves. */
 static void fault_step(ucx_group_t *group, double now)
 {
     if (group->failed_at <= 0)
@@ -221,8 +223,8 @@ static void event_take(ucx_group_t *group, int which)
     } else if (which >= 0) { /* the process of this rank has ended */
         epoll_ctl(group->epollfd, EPOLL_CTL_DEL, group->peers[which].pidfd,
                   NULL);
-        /* Who is no neighbour may have left without a good-bye to us; if it
-         * died, its neighbours pass it on. */
+        /* A rank that is no neighbour may have left without sending us a
+         * good-bye. If it died, its neighbours tell us. */
         if (watch_is_neighbour(group->watch, which))
             ucx_group_lost(group, which);
     }
@@ -235,7 +237,7 @@ static bool owner_calls(ucx_group_t *group, bool leaving)
            atomic_load(&group->leaving) != leaving;
 }
 
-/* Have the ranks of this node come for whom a lane waits? */
+/* Return whether the ranks of this node for which a lane waits have posted. */
 static bool posts_arrived(ucx_group_t *group)
 {
     for (int i = 0; i < UCX_ACTIVE; i++)
@@ -252,7 +254,7 @@ static bool posts_arrived(ucx_group_t *group)
     return false;
 }
 
-/* About to sleep: is there really nothing to do? */
+/* Prepare to sleep; return whether there really is nothing to do. */
 static bool sleep_ready(ucx_group_t *group, bool leaving)
 {
     node_wakeup_asleep(group->node, true);
@@ -275,7 +277,8 @@ static void events_await(const ucx_group_t *group, double instant,
                                left <= 0 ? 0 : (int)(left * 1000) + 1);
 }
 
-/* Another driver may have taken them, too: that does no harm. */
+/* Handle the events. Another driver may have handled them already, which does
+ * no harm. */
 static void events_take(ucx_group_t *group, const events_t *events)
 {
     for (int i = 0; i < events->count; i++)
@@ -291,10 +294,11 @@ double ucx_drive_until(const ucx_group_t *group, double now)
     return instant;
 }
 
-/* Looking was in vain. That may be because who is waited for needs this core:
- * what cannot be seen from here (other containers, other hosts' ranks on the
- * same machine) and what sched_yield does not help (tasks of different groups
- * of the scheduler). So look for a shorter time, now and then for the whole. */
+/* Spin for a shorter time from now on, as spinning was in vain. The rank that
+ * is waited for may need this core. That cannot always be seen from here (other
+ * containers, ranks of other hosts on one machine), and sched_yield does not
+ * always help (tasks in different groups of the scheduler). Now and then spin
+ * for the full time. */
 static void patience_lose(ucx_group_t *group)
 {
     group->patience /= 2;
@@ -327,7 +331,7 @@ void ucx_drive_moved(ucx_group_t *group, ucx_idle_t *idle)
     *idle = (ucx_idle_t){0};
 }
 
-/* global: what a handler of a signal asks of the thread that it interrupts */
+/* global: a signal handler reads it for the thread that it interrupts */
 static _Thread_local volatile sig_atomic_t in_transport;
 
 bool comm_in_transport(void)
@@ -372,7 +376,7 @@ bool ucx_drive_turn(ucx_group_t *group, double now)
 
 /* ---- the comm thread's part ---------------------------------------------- */
 
-/* The calling thread has locked [drive]. */
+/* Note that the calling thread has locked [drive]. */
 static void drive_taken(ucx_group_t *group)
 {
     check(atomic_load(&group->driver) == 0, "two threads of rank %d drive",
@@ -381,7 +385,7 @@ static void drive_taken(ucx_group_t *group)
         atomic_store(&group->driver, (unsigned long)pthread_self());
 }
 
-/* Does the group need its comm thread now? Under drive. */
+/* Return whether the group needs its comm thread now. Under drive. */
 static bool drive_due(ucx_group_t *group)
 {
     double now = clock_now();
@@ -448,7 +452,8 @@ void ucx_drive_sleep(ucx_group_t *group, double instant, bool leaving)
 
 /* ---- the owner's part ---------------------------------------------------- */
 
-/* The comm thread gives the drive away at its next turn, unless it hangs. */
+/* Ask for the lock `drive`. The comm thread releases it after its current turn,
+ * unless it hangs. */
 static bool drive_ask(ucx_group_t *group)
 {
     bool got = pthread_mutex_trylock(&group->drive) == 0;
@@ -469,7 +474,7 @@ static void owner_sleep(ucx_group_t *group, double instant)
 {
     events_t events;
 
-    node_stage_present(group->node, false); /* others wake it */
+    node_stage_present(group->node, false); /* other ranks have to wake it */
     if (sleep_ready(group, false)) {
         events_await(group, instant, &events);
         events_take(group, &events);
@@ -478,8 +483,8 @@ static void owner_sleep(ucx_group_t *group, double instant)
     node_stage_present(group->node, true);
 }
 
-/* Looks of one who lets nobody else in take a few tenths of a microsecond: one
- * reading of the clock serves several. */
+/* Return whether to read the clock. A turn of a driver with its own core takes
+ * a few tenths of a microsecond, so one reading serves several turns. */
 static bool clock_due(const ucx_group_t *group, const ucx_idle_t *idle)
 {
     return !group->core || idle->turns > LOOKS ||
@@ -493,7 +498,7 @@ bool ucx_drive_wait(ucx_group_t *group, const ucx_work_t *work)
     bool held, left;
 
     if (group->place.nodes == 1 && node_is_open(group->node))
-        return false; /* others may wake the comm thread at any time */
+        return false; /* other ranks may wake the comm thread at any time */
     check(work->number < group->started,
           "collective %llu is waited for, of %llu",
           (unsigned long long)work->number, (unsigned long long)group->started);
@@ -513,7 +518,7 @@ bool ucx_drive_wait(ucx_group_t *group, const ucx_work_t *work)
     left = group->active_count > 0 || watch_has_notes(group->watch) ||
            atomic_load(&group->failed);
     held = !left && work->request.count > LARGE && ucx_net_holds(group);
-    /* What UCX holds has to go out at once. */
+    /* Bytes that UCX still holds must be sent at once, by the comm thread. */
     atomic_store(&group->driven, held ? LONG_AGO : now);
     ucx_drive_give(group);
     if (left || held)

@@ -28,7 +28,7 @@ static bool line_read(const char *path, char *out, size_t room)
     return read;
 }
 
-/* A hash of the machine and of the namespaces [names] (NULL-terminated). */
+/* A hash of the machine and of the namespaces in [names] (NULL-terminated). */
 static uint64_t namespaces_hash(const char *const *names)
 {
     struct {
@@ -76,7 +76,8 @@ static void face_add(const struct ifaddrs *one, ucx_fabric_t *out)
         return;
     }
     snprintf(face->name, sizeof face->name, "%s", one->ifa_name);
-    face->name[strcspn(face->name, ":")] = '\0'; /* eth0:1 is on eth0 */
+    /* The alias eth0:1 belongs to eth0. */
+    face->name[strcspn(face->name, ":")] = '\0';
     face->address = ntohl(address->sin_addr.s_addr);
     face->mask = ntohl(mask->sin_addr.s_addr);
     face->speed = speed_of(face->name);
@@ -105,7 +106,8 @@ void ucx_fabric_find(ucx_fabric_t *out)
 
 /* ---- the group ----------------------------------------------------------- */
 
-/* The interface of [fabric] in the network [net] of [mask]; -1: none. */
+/* Index of the interface of [fabric] in network [net] with mask [mask]; -1:
+ * none. */
 static int face_in(const ucx_fabric_t *fabric, uint32_t net, uint32_t mask)
 {
     for (int i = 0; i < fabric->count; i++)
@@ -128,7 +130,8 @@ static int seats_compare(const void *a, const void *b)
     return (one > other) - (one < other);
 }
 
-/* Has an address one place only? Sorts. */
+/* Return whether equal addresses are in one network namespace. Sorts
+ * [seats]. */
 static bool seats_differ(seat_t *seats, int size)
 {
     qsort(seats, (size_t)size, sizeof *seats, seats_compare);
@@ -139,8 +142,9 @@ static bool seats_differ(seat_t *seats, int size)
     return true;
 }
 
-/* Do all ranks have [face]'s network, with addresses of their own? *speed: of
- * the slowest. [seats]: scratch, [size]. */
+/* Return whether all ranks have an interface in the network of [face], with
+ * addresses that are unique to their machines. *speed is set to the speed of
+ * the slowest interface. [seats] is scratch of [size] elements. */
 static bool network_shared(const ucx_fabric_t *fabrics, int size,
                            const ucx_face_t *face, seat_t *seats,
                            int64_t *speed)
@@ -160,7 +164,8 @@ static bool network_shared(const ucx_fabric_t *fabrics, int size,
     return seats_differ(seats, size);
 }
 
-/* Rank 0's networks are looked at in order, so that all choose the same. */
+/* Choose among rank 0's networks, in order, so that all ranks make one
+ * choice. */
 static int face_choose(const ucx_fabric_t *fabrics, int size, int rank)
 {
     seat_t *seats = calloc((size_t)size, sizeof *seats);
@@ -209,7 +214,7 @@ ucx_reach_t ucx_fabric_reach(const ucx_fabric_t *fabrics, int size, int rank,
 
 /* ---- devices ------------------------------------------------------------- */
 
-/* Of RDMA device [name]: its active ports. */
+/* Append the active ports of the RDMA device [name]. */
 static void ports_add(const char *name, char *out, size_t room)
 {
     char path[512], line[64];

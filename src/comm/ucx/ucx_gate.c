@@ -10,9 +10,9 @@
 
 #include "base/mem.h"
 
-/* Where an IPv4 header has its source address. */
+/* Offset of the source address in an IPv4 packet. */
 #define SOURCE ((uint32_t)SKF_NET_OFF + 12)
-#define PASS UINT32_MAX /* bytes of the packet that are kept */
+#define PASS UINT32_MAX /* number of bytes of a packet to keep: all */
 
 /* ---- the filter ---------------------------------------------------------- */
 
@@ -27,7 +27,7 @@ static int addresses_compare(const void *a, const void *b)
     return (one > other) - (one < other);
 }
 
-/* Merge the two neighbours that have the fewest addresses between them. */
+/* Merge the two neighbouring ranges with the fewest addresses between them. */
 static size_t ranges_merge(range_t *ranges, size_t count)
 {
     size_t best = 0;
@@ -91,7 +91,8 @@ void ucx_gate_look(ucx_gate_fds_t *out)
                            option_is(fd, SO_TYPE, SOCK_STREAM);
 }
 
-/* Another thread of the program may have opened a socket meanwhile. */
+/* Return whether [fd] is a socket of the worker, as another thread of the
+ * program may have opened a socket, too. */
 static bool socket_is_worker(const ucx_gate_t *gate, int fd)
 {
     struct sockaddr_in own = {.sin_family = AF_INET};
@@ -102,8 +103,8 @@ static bool socket_is_worker(const ucx_gate_t *gate, int fd)
                   sizeof own.sin_port) != NULL;
 }
 
-/* May a rank's connection come from [address]? Between two addresses of one
- * network the kernel takes no other one. */
+/* Return whether a rank may connect from [address]. Between two addresses of
+ * one network the kernel uses no other address. */
 static bool address_counts(const ucx_gate_t *gate, uint32_t address)
 {
     const ucx_face_t *face = gate->face;
@@ -112,7 +113,7 @@ static bool address_counts(const ucx_gate_t *gate, uint32_t address)
            (address & face->mask) == (face->address & face->mask);
 }
 
-/* Of all ranks that are reached over the network. */
+/* List the addresses of all ranks that are reached over the network. */
 static size_t addresses_list(const ucx_gate_t *gate, uint32_t *out)
 {
     size_t count = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* The state of a ucx group as others see it: its fault, and what its watch
- * (watch.h) asks. */
+/* The state of a ucx group for its other parts: its fault, and what its watch
+ * (watch.h) asks for. */
 #include "comm/ucx/ucx_group.h"
 
 #include <sys/eventfd.h>
@@ -58,8 +58,8 @@ void ucx_group_sleeps(ucx_group_t *group, const ucx_work_t *work)
 
 /* ---- what the watch asks ------------------------------------------------- */
 
-/* Works of the node stage: the oldest one, and its call if the owner sleeps for
- * it. Returns its number. */
+/* Fill in the works of the node stage: the oldest one, and its call if the
+ * owner sleeps because of it. Returns its number. */
 static uint64_t view_node(ucx_group_t *group, watch_view_t *view)
 {
     uint64_t oldest = node_oldest(group->node, &view->since);
@@ -77,7 +77,7 @@ static uint64_t view_node(ucx_group_t *group, watch_view_t *view)
     return oldest;
 }
 
-/* Works that the driver carries out. */
+/* Add the works that the driver carries out. */
 static void view_active(const ucx_group_t *group, watch_view_t *view)
 {
     for (int i = 0; i < UCX_ACTIVE; i++) {

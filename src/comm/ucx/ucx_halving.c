@@ -2,21 +2,21 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * Rabenseifner's all-reduce (Thakur, Rabenseifner, Gropp, "Optimization of
- * collective communication operations in MPICH", IJHPCA 2005): members fold as
- * in recursive doubling (ucx_task.h), then exchange halves at distance
- * power/2 ... 1, until each holds one part of the total, and give the parts
- * back at distance 1 ... power/2. One member computes an element, so that all
- * get the same bits.
+ * collective communication operations in MPICH", IJHPCA 2005). Members fold as
+ * in recursive doubling (ucx_task.h), then exchange halves at distances power/2
+ * ... 1, until each has one part of the total, and return the parts at
+ * distances 1 ... power/2. Each element is computed by one member, so all get
+ * the same bits.
  */
 #include "base/check.h"
 #include "comm/ucx/ucx_task.h"
 
-typedef struct range { /* elements */
+typedef struct range { /* a range of elements */
     size_t begin, end;
 } range_t;
 
-/* What member [number] of the power holds after it has halved at the distances
- * down to [mask]. */
+/* The range of member [number] of the power after it has halved at all
+ * distances down to [mask]. */
 static range_t range_of(const ucx_task_t *task, const ucx_fold_t *fold,
                         int number, int mask)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* The messages of lanes over UCX: see ucx_lane.h. All for the driver. */
+/* The messages of lanes over UCX: see ucx_lane.h. All functions are for the
+ * driver. */
 #include <inttypes.h>
 
 #include "base/check.h"
@@ -23,7 +24,7 @@ bool ucx_request_posted(ucx_request_t *request)
     return request->posted;
 }
 
-/* UCX gives the memory out again as we leave it. */
+/* UCX reuses the memory without clearing it, so the marks are cleared here. */
 void ucx_request_free(ucx_request_t *request)
 {
     request->posted = request->early = false;
@@ -71,8 +72,9 @@ static void lane_unlink(ucx_lane_t *lane, ucx_request_t *request)
     lane->pending--;
 }
 
-/* A message of [lane] is over. One that failed must not let the lane go on with
- * what is in the buffer: its peer is gone, and the fault will say so. */
+/* Handle the end of a message of [lane]. If it failed, the lane must not
+ * continue with the contents of the buffer: the peer is gone, and the fault
+ * will tell so. */
 static void lane_check(ucx_lane_t *lane, int peer, size_t bytes,
                        ucs_status_t status, size_t got)
 {
@@ -120,7 +122,8 @@ static void recv_completed(void *request, ucs_status_t status,
     lane_completed(lane, request, status, info->length);
 }
 
-/* What a post answered: NULL (done, it brought [got]), a request, an error. */
+/* Handle the result of a post: NULL (done, with [got] bytes), a request, or an
+ * error. */
 static void lane_posted(ucx_lane_t *lane, int peer, ucs_status_ptr_t answer,
                         size_t bytes, size_t got)
 {
@@ -157,7 +160,8 @@ static void lane_send(void *context, int rank, const void *data, size_t bytes)
     answer = ucp_tag_send_nbx(endpoint, data, bytes,
                               lane_tag(lane, lane->group->base.rank), &param);
     if (answer != NULL && !UCS_PTR_IS_ERR(answer))
-        ((ucx_request_t *)answer)->got = bytes; /* if it was early */
+        /* For a request that completed early. */
+        ((ucx_request_t *)answer)->got = bytes;
     lane_posted(lane, rank, answer, bytes, bytes);
 }
 
@@ -206,7 +210,7 @@ static const ucx_task_ops_t ranks_ops = {
 
 /* ---- between nodes ------------------------------------------------------- */
 
-/* The rank of [node] that owns the same slices as this rank. */
+/* The rank on [node] that owns the slices that this rank owns. */
 static int owner_of(const ucx_lane_t *lane, int node)
 {
     const node_place_t *place = &lane->group->place;
@@ -224,7 +228,7 @@ static void node_recv(void *context, int node, void *data, size_t bytes)
     lane_recv(context, owner_of(context, node), data, bytes);
 }
 
-/* Members are the nodes, each represented by one of its ranks. */
+/* Members are the nodes. On each node one rank takes part. */
 static const ucx_task_ops_t nodes_ops = {
     .send = node_send, .recv = node_recv, .fail = lane_fail};
 

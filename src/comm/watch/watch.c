@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* A watch: notes that are sent and heard, deadlines, the sentences about
+/* A watch: sends and handles notes, checks deadlines, writes the messages about
  * faults. See watch.h. */
 #include "comm/watch/watch.h"
 
@@ -12,7 +12,7 @@
 #include "base/mem.h"
 #include "comm/watch/watch_priv.h"
 
-/* Up to this size of a group all ranks are each other's neighbours. */
+/* In groups of up to this size each rank is a neighbour of all others. */
 #define NEIGHBOURS_ALL 32
 
 /* ---- open and close ------------------------------------------------------ */
@@ -71,7 +71,7 @@ void watch_close(watch_t *watch)
 
 /* ---- faults -------------------------------------------------------------- */
 
-/* The rank that faults call [name]; -1: there is none. */
+/* The rank that is called [name] in faults; -1: none. */
 static int name_find(const watch_t *watch, int name)
 {
     for (int rank = 0; rank < watch->config.size; rank++)
@@ -96,7 +96,8 @@ static watch_view_t view_of(const watch_t *watch)
     return view;
 }
 
-/* What this rank has been waiting for; an empty text if for nothing. */
+/* Describe what this rank has been waiting for; an empty text if it does not
+ * wait. */
 static void waited_for(const watch_t *watch, const watch_view_t *view,
                        char *text, size_t bytes)
 {
@@ -232,7 +233,8 @@ static void hear_bye(watch_t *watch, const watch_note_t *note)
 
     watch->liveness.peers[note->from].left = true;
     watch->liveness.peers[note->from].parted = true;
-    /* Our own good-bye answers as well as an acknowledgement does. */
+    /* If this rank leaves, too, its own good-bye serves as the
+     * acknowledgement. */
     peer->wanted =
         watch->leaving ? peer->wanted & 1u << WATCH_BYE : 1u << WATCH_ACK;
     watch->notes_due = true;
@@ -368,9 +370,9 @@ void watch_check_left(watch_t *watch)
     left_check(watch, &view);
 }
 
-/* Every rank is well and takes part, but nothing moves, so that no rank can be
- * blamed. This is said after twice the timeout: a rank that can be blamed is
- * found before. */
+/* Fail if nothing moves although every rank is well and takes part, so that no
+ * rank can be blamed. This needs twice the timeout: if a rank can be blamed,
+ * that is found earlier. */
 static void stall_check(watch_t *watch, const watch_view_t *view, double now)
 {
     err_t fault = ERR_INIT;
@@ -385,7 +387,8 @@ static void stall_check(watch_t *watch, const watch_view_t *view, double now)
     for (int rank = 0; rank < watch->config.size; rank++)
         if (watch->peers[rank].neighbour &&
             watch->liveness.peers[rank].last.entered <= view->oldest)
-            return; /* it reports progress: the others have to wait for it */
+            /* It makes progress elsewhere: the others have to wait for it. */
+            return;
     err_set_peer(&fault, -1, NULL,
                  "collective %" PRIu64 " moved no data for %g s although all "
                  "ranks take part: check the network, and that either all "
@@ -394,14 +397,15 @@ static void stall_check(watch_t *watch, const watch_view_t *view, double now)
     watch_fail(watch, &fault);
 }
 
-/* Returns the instant of the next look. */
+/* Check all deadlines. Returns the instant of the next check. */
 static double deadlines_look(watch_t *watch, double now)
 {
     const char *reason = NULL;
     watch_view_t view;
     int culprit;
 
-    if (liveness_tick(&watch->liveness, now)) { /* nobody may be blamed */
+    /* If this process did not run, no rank may be blamed. */
+    if (liveness_tick(&watch->liveness, now)) {
         watch->moved_at = now;
         watch->config.resumed(watch->config.context, now);
     }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Ranks that start different collectives under the same number. Each message of
- * a collective carries a digest of the call in its tag, so that data of
- * different calls never meets. Ranks whose calls differ therefore wait for each
- * other. After a moment each tells its neighbours what it called, and a rank
- * that called something else says so for all. Collectives within a node are
- * told as well, once their owner sleeps: where only some ranks of a node have
- * their data in an arena, no other message would be sent.
+ * Finds ranks that start different collectives under one number. The tag of
+ * each message of a collective contains a digest of the call, so that data of
+ * different calls is never mixed. Ranks whose calls differ therefore wait for
+ * each other. After a moment each tells its neighbours its call, and a rank
+ * whose call differs fails the group for all. Collectives within a node are
+ * told, too, when their owner sleeps: if only some ranks of a node have their
+ * data in an arena, no other message would be sent.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@
 #include "base/hash.h"
 #include "comm/watch/watch_priv.h"
 
-/* A collective that takes longer is told to the neighbours. */
+/* A collective that takes more seconds is told to the neighbours. */
 #define CALL_SECONDS 0.1
 
 watch_call_t watch_call_of(const comm_request_t *request, uint64_t number,
@@ -38,7 +38,8 @@ static bool calls_equal(const watch_call_t *a, const watch_call_t *b)
            a->type == b->type && a->op == b->op && a->arena == b->arena;
 }
 
-/* Kind, type, operation and arena are in it unchanged, the rest as a hash. */
+/* The digest contains kind, type, operation and arena unchanged, and a hash of
+ * the rest. */
 static uint32_t call_digest(const watch_call_t *call)
 {
     int64_t rest[2] = {call->count, call->root};
@@ -50,7 +51,7 @@ static uint32_t call_digest(const watch_call_t *call)
                       ((UINT64_C(1) << WATCH_DIGEST_BITS) - 1));
 }
 
-/* [arena]: words about where its data lies. */
+/* Describe [call]. [arena]: words about the place of its data. */
 static void call_print(const watch_call_t *call, const char *arena, char *text,
                        size_t bytes)
 {
@@ -73,7 +74,7 @@ static const char *arena_words(const watch_call_t *a, const watch_call_t *b)
     return a->arena ? ", in an arena" : ", in no arena";
 }
 
-/* Rank [a] called [one], rank [b] called [other]. */
+/* Fail because rank [a] called [one] and rank [b] called [other]. */
 static void calls_differ(watch_t *watch, int a, const watch_call_t *one, int b,
                          const watch_call_t *other)
 {
@@ -106,8 +107,8 @@ static void calls_compare(watch_t *watch, int from, const watch_call_t *call)
         calls_differ(watch, from, call, rank, mine);
 }
 
-/* From now on the calls of other ranks are compared with [call], of this one.
- */
+/* Remember [call], a call of this rank, to compare those of other ranks with
+ * it. */
 static void call_remember(watch_t *watch, const watch_call_t *call)
 {
     watch_call_t *place = &watch->begun[(call->number - 1) % WATCH_CALLS];

@@ -5,8 +5,8 @@
 #include "base/mem.h"
 #include "comm/watch/watch.h"
 
-/* How long a lost peer's last words may take to arrive: they are in a socket
- * or in shared memory already. */
+/* Seconds to wait for the last notes of a lost peer: they are already in a
+ * socket or in shared memory. */
 #define LAST_WORDS 0.1
 
 double watch_interval(double timeout)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* What both notes and calls need of a watch: names, faults, wanted notes. */
+/* Functions of a watch for notes and calls: names, faults, requested notes. */
 #include "comm/watch/watch_priv.h"
 
 int watch_name(const watch_t *watch, int rank)

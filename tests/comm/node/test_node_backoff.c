@@ -79,8 +79,7 @@ Test(node_backoff, ranks_on_one_core_yield_to_each_other)
     cr_assert_eq(backoff.sleeps, 1);
 }
 
-/* Number of waits that end by a sleep at once, before the next one that yields.
- */
+/* Count the waits that sleep at once, until a wait yields again. */
 static int rest_of(node_backoff_t *backoff)
 {
     int waits = 0;
