@@ -52,8 +52,8 @@ tuned()
     sed -i 's/^\(allreduce  *slice .*\) [a-z]*$/\1 ring/
         s/^\(allreduce  *arena .*\) flat$/\1 node/' table
     run 0 "${two[@]}" "${bench[@]}" --csv --table table
-    expect_lines out '^[0-9]+,4,node\+ring,.*,(memory|link)$' 3
-    expect_text out '^65536,.*,link$'
+    expect_lines out '^[0-9]+,4,node\+ring,.*,(memory|link),[0-9]+,[0-9]+,[0-9]+$' 3
+    expect_text out '^65536,.*,link,'
     # One rank on each node: nothing is reduced within nodes.
     run 0 srun -N2 -n2 --mpi=pmix "${bench[@]}" --tune table
     expect_no_text out ',(slice|arena),'
