@@ -79,7 +79,7 @@ static comm_state_t ucx_start(comm_group_t *base, const comm_request_t *request,
     }
     work_fill(group, work, request);
     atomic_fetch_add(&group->progress, 1);
-    work->plan = ucx_node_plan(group, request);
+    ucx_node_choose(group, work);
     if (work->plan.way != COMM_WAY_NET)
         work->queued = ucx_node_start(group, work);
     if (work->queued) {

@@ -26,6 +26,7 @@
 #include "comm/comm_ops.h"
 #include "comm/node/node.h"
 #include "comm/ucx/ucx_lane.h"
+#include "comm/ucx/ucx_node.h"
 #include "comm/ucx/ucx_peer.h"
 
 #define UCX_ACTIVE 4 /* number of works carried out at a time */
@@ -58,6 +59,7 @@ struct ucx_group {
     ucx_peer_t *peers;
     node_place_t place;
     comm_place_t planned; /* the place in the form that comm_plan needs */
+    ucx_last_plan_t last; /* [o] */
     node_t *node;         /* node stage of this rank; open or not */
     bool core; /* each rank that shares our cores has a core of its own */
     bool spin; /* there is also one core more */

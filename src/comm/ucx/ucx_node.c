@@ -71,6 +71,7 @@ err_code_t ucx_node_open(ucx_group_t *group, err_t *err)
     group->planned.shared = node_is_open(group->node);
     group->planned.oneshot = node_oneshot_most(group->node);
     group->planned.staged = node_stage_most(group->node);
+    group->last.count = 0; /* planned without the node stage */
     ucx_group_wake(group); /* if it sleeps, so that it says so to the node */
     return rc;
 }
@@ -93,6 +94,29 @@ comm_plan_t ucx_node_plan(const ucx_group_t *group,
                                              comm_request_bytes(request));
 
     return comm_plan(&group->planned, group->base.table, request, arena);
+}
+
+void ucx_node_choose(ucx_group_t *group, ucx_work_t *work)
+{
+    const comm_request_t *request = &work->request;
+    ucx_last_plan_t *last = &group->last;
+    bool arena;
+
+    if (request->kind != COMM_ALLREDUCE) {
+        work->plan = ucx_node_plan(group, request);
+        return;
+    }
+    arena = node_arena_holds(group->node, request->data,
+                             comm_request_bytes(request));
+    if (request->count != last->count || request->type != last->type ||
+        arena != last->arena)
+        *last = (ucx_last_plan_t){
+            .count = request->count,
+            .type = request->type,
+            .arena = arena,
+            .plan =
+                comm_plan(&group->planned, group->base.table, request, arena)};
+    work->plan = last->plan;
 }
 
 bool ucx_node_start(ucx_group_t *group, ucx_work_t *work)

@@ -14,6 +14,15 @@
 typedef struct ucx_group ucx_group_t;
 typedef struct ucx_work ucx_work_t;
 
+/* The plan of the last all-reduce. A training step repeats its all-reduces, and
+ * the search in the table costs about as much as a small one-shot. */
+typedef struct ucx_last_plan {
+    size_t count; /* of its request; 0: there is no plan yet */
+    comm_type_t type;
+    bool arena; /* its data was in an arena */
+    comm_plan_t plan;
+} ucx_last_plan_t;
+
 /* Allocate group->node, once the place is known and before the comm thread
  * runs. */
 err_code_t ucx_node_new(ucx_group_t *group, err_t *err);
@@ -24,6 +33,8 @@ void ucx_node_close(ucx_group_t *group);
 /* How [request] is carried out; the same on all ranks. Owner. */
 comm_plan_t ucx_node_plan(const ucx_group_t *group,
                           const comm_request_t *request);
+/* Store this plan in [work], whose request is set. Owner. */
+void ucx_node_choose(ucx_group_t *group, ucx_work_t *work);
 /* Post [work], which goes through the node by its plan. True: the driver has a
  * part in it, so that it must be queued. Owner. */
 bool ucx_node_start(ucx_group_t *group, ucx_work_t *work);
