@@ -10,7 +10,7 @@
 #ifndef CDDP_COMM_COMM_FOLD_H
 #define CDDP_COMM_COMM_FOLD_H
 
-#include "comm/comm.h"
+#include "comm/comm_collective.h"
 
 /* More subtree views than any int64_t range of leaves can need (2 * 63). */
 #define COMM_VIEWS_MAX 128

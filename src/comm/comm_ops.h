@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * The interface of comm's backends (internal to src/comm). The structs of a
- * backend have comm_group_t and comm_work_t as their first members. comm.c
- * checks the arguments, so a backend gets only valid requests that move at
- * least one byte (except barriers).
+ * backend have comm_group_t and comm_work_t as their first members.
+ * comm_request.c checks the arguments, so a backend gets only valid requests
+ * that move at least one byte (except barriers).
  */
 #ifndef CDDP_COMM_COMM_OPS_H
 #define CDDP_COMM_COMM_OPS_H

@@ -13,19 +13,17 @@ static err_code_t self_open(const comm_config_t *config, const comm_oob_t *oob,
                             comm_hello_t *hellos, comm_group_t **out,
                             err_t *err)
 {
-    void *memory;
     comm_group_t *group;
-    err_code_t code;
+    err_code_t rc;
 
     if (oob->size != 1)
         return err_set(err, ERR_CONFIG,
                        "comm backend \"self\" is for one rank, but there are "
                        "%d: choose auto, threads or ucx",
                        oob->size);
-    code = mem_alloc(sizeof *group, "comm group", &memory, err);
-    if (code != ERR_OK)
-        return code;
-    group = memory;
+    rc = mem_new(comm_group_t, 1, "comm group", &group, err);
+    if (rc != ERR_OK)
+        return rc;
     group->ops = &comm_self_ops;
     group->rank = 0;
     group->size = 1;

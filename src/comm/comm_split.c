@@ -80,39 +80,43 @@ static err_code_t list_check(const split_t *split, err_t *err)
 
 /* ---- rounds -------------------------------------------------------------- */
 
-/* One round among all ranks of the parent. *all is set to what the ranks gave,
- * [*longest] bytes for each, to be freed by the caller; NULL if no rank gave
- * anything. */
+/* What the ranks of the parent gave in a round. */
+typedef struct round {
+    size_t bytes; /* of each rank, padded; 0: no rank gave anything */
+    char *all;    /* [size of the parent * bytes]; NULL if bytes is 0 */
+} round_t;
+
+/* One round among all ranks of the parent, in which this rank gives [mine]. The
+ * caller frees out->all. */
 static err_code_t split_round(split_t *split, const void *mine, size_t bytes,
-                              size_t *longest, void **all, err_t *err)
+                              round_t *out, err_t *err)
 {
     comm_group_t *parent = split->parent;
     size_t size = (size_t)parent->size, most = 0;
-    void *padded = NULL;
-    err_code_t code;
+    char *padded, *own;
+    err_code_t rc;
 
-    *all = NULL;
+    *out = (round_t){.bytes = 0};
     split->mine.bytes = (int64_t)bytes;
-    code = comm_allgather(parent, &split->mine, sizeof split->mine,
-                          split->heads, err);
-    for (size_t i = 0; code == ERR_OK && i < size; i++)
+    rc = comm_allgather(parent, &split->mine, sizeof split->mine, split->heads,
+                        err);
+    for (size_t i = 0; rc == ERR_OK && i < size; i++)
         if ((size_t)split->heads[i].bytes > most)
             most = (size_t)split->heads[i].bytes;
-    *longest = most;
-    if (code != ERR_OK || most == 0)
-        return code;
-    code = mem_alloc(most * (size + 1), "sub-group exchange", &padded, err);
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK || most == 0)
+        return rc;
+    rc = mem_new(char, most *(size + 1), "sub-group exchange", &padded, err);
+    if (rc != ERR_OK)
+        return rc;
+    own = padded + most * size;
     if (bytes > 0)
-        memcpy((char *)padded + most * size, mine, bytes);
-    code =
-        comm_allgather(parent, (char *)padded + most * size, most, padded, err);
-    if (code == ERR_OK)
-        *all = padded;
+        memcpy(own, mine, bytes);
+    rc = comm_allgather(parent, own, most, padded, err);
+    if (rc == ERR_OK)
+        *out = (round_t){.bytes = most, .all = padded};
     else
         mem_free(padded);
-    return code;
+    return rc;
 }
 
 /* The exchange of comm_oob_t among the members of the sub-group. */
@@ -120,24 +124,23 @@ static err_code_t split_exchange(void *context, const void *mine, size_t bytes,
                                  void *all, err_t *err)
 {
     split_t *split = context;
-    size_t longest;
-    void *given = NULL;
-    err_code_t code = split_round(split, mine, bytes, &longest, &given, err);
+    round_t given;
+    err_code_t rc = split_round(split, mine, bytes, &given, err);
 
-    for (int i = 0; code == ERR_OK && i < split->count; i++) {
+    for (int i = 0; rc == ERR_OK && i < split->count; i++) {
         int rank = split->ranks[i];
 
         if (split->heads[rank].bytes != (int64_t)bytes)
-            code = err_set(err, ERR_UNAVAILABLE,
-                           "rank %d gave up opening a sub-group with rank %d",
-                           comm_rank_name(split->parent, rank),
-                           comm_rank_name(split->parent, split->parent->rank));
+            rc = err_set(err, ERR_UNAVAILABLE,
+                         "rank %d gave up opening a sub-group with rank %d",
+                         comm_rank_name(split->parent, rank),
+                         comm_rank_name(split->parent, split->parent->rank));
         else
             memcpy((char *)all + (size_t)i * bytes,
-                   (char *)given + (size_t)rank * longest, bytes);
+                   given.all + (size_t)rank * given.bytes, bytes);
     }
-    mem_free(given);
-    return code;
+    mem_free(given.all);
+    return rc;
 }
 
 /* Take part in rounds until all ranks are done. If this rank is [well], *odd is
@@ -145,20 +148,19 @@ static err_code_t split_exchange(void *context, const void *mine, size_t bytes,
  * its list may be wrong. */
 static err_code_t split_finish(split_t *split, bool well, int *odd, err_t *err)
 {
-    void *given = NULL;
-    size_t longest = 1;
-    err_code_t code = ERR_OK;
+    round_t given = {.bytes = 1};
+    err_code_t rc = ERR_OK;
 
     split->mine.well = well;
-    while (code == ERR_OK && longest > 0) {
-        code = split_round(split, NULL, 0, &longest, &given, err);
-        mem_free(given);
+    while (rc == ERR_OK && given.bytes > 0) {
+        rc = split_round(split, NULL, 0, &given, err);
+        mem_free(given.all);
     }
     *odd = -1;
-    for (int i = split->count - 1; code == ERR_OK && well && i >= 0; i--)
+    for (int i = split->count - 1; rc == ERR_OK && well && i >= 0; i--)
         if (!split->heads[split->ranks[i]].well)
             *odd = split->ranks[i];
-    return code;
+    return rc;
 }
 
 /* ---- open ---------------------------------------------------------------- */
@@ -168,24 +170,24 @@ static err_code_t split_finish(split_t *split, bool well, int *odd, err_t *err)
 static err_code_t lists_compare(split_t *split, bool well, err_t *err)
 {
     comm_group_t *parent = split->parent;
-    err_code_t code;
+    err_code_t rc;
 
     split->mine.list =
         hash_bytes(split->ranks, (size_t)split->count * sizeof(int));
     split->mine.well = well;
-    code = comm_allgather(parent, &split->mine, sizeof split->mine,
-                          split->heads, err);
-    for (int i = 0; code == ERR_OK && well && i < split->count; i++) {
+    rc = comm_allgather(parent, &split->mine, sizeof split->mine, split->heads,
+                        err);
+    for (int i = 0; rc == ERR_OK && well && i < split->count; i++) {
         const split_head_t *head = &split->heads[split->ranks[i]];
 
         if (!head->well || head->list != split->mine.list)
-            code = err_set(err, ERR_CONFIG,
-                           "rank %d and rank %d are to be in one sub-group, "
-                           "but have different lists of its members",
-                           comm_rank_name(parent, parent->rank),
-                           comm_rank_name(parent, split->ranks[i]));
+            rc = err_set(err, ERR_CONFIG,
+                         "rank %d and rank %d are to be in one sub-group, "
+                         "but have different lists of its members",
+                         comm_rank_name(parent, parent->rank),
+                         comm_rank_name(parent, split->ranks[i]));
     }
-    return code;
+    return rc;
 }
 
 static err_code_t members_open(split_t *split, comm_group_t **group, err_t *err)
@@ -207,20 +209,19 @@ static err_code_t members_open(split_t *split, comm_group_t **group, err_t *err)
     return comm_group_open(&config, &oob, group, err);
 }
 
-/* Tell the other ranks whether this rank succeeded ([code]), and find out
+/* Tell the other ranks whether this rank succeeded ([rc]), and find out
  * whether the members did. */
-static err_code_t split_agree(split_t *split, err_code_t code, err_t *reason,
+static err_code_t split_agree(split_t *split, err_code_t rc, err_t *reason,
                               err_t *err)
 {
     err_code_t told;
     int odd;
 
-    told =
-        split_finish(split, code == ERR_OK, &odd, code == ERR_OK ? err : NULL);
-    if (code != ERR_OK) {
+    told = split_finish(split, rc == ERR_OK, &odd, rc == ERR_OK ? err : NULL);
+    if (rc != ERR_OK) {
         if (err != NULL)
             *err = *reason;
-        return code;
+        return rc;
     }
     if (told == ERR_OK && odd >= 0)
         told = err_set(err, ERR_UNAVAILABLE,
@@ -236,26 +237,24 @@ err_code_t comm_split_open(comm_group_t *parent, const int *ranks, int count,
     split_t split = {.parent = parent, .ranks = ranks, .count = count};
     comm_group_t *group = NULL;
     err_t reason = ERR_INIT;
-    void *heads = NULL;
-    err_code_t code, compared;
+    err_code_t compared;
+    err_code_t rc = mem_new(split_head_t, (size_t)parent->size,
+                            "sub-group heads", &split.heads, err);
 
-    code = mem_alloc((size_t)parent->size * sizeof *split.heads,
-                     "sub-group heads", &heads, err);
-    if (code != ERR_OK)
-        return code;
-    split.heads = heads;
-    code = list_check(&split, &reason);
+    if (rc != ERR_OK)
+        return rc;
+    rc = list_check(&split, &reason);
     compared =
-        lists_compare(&split, code == ERR_OK, code == ERR_OK ? &reason : NULL);
-    if (code == ERR_OK)
-        code = compared;
-    if (code == ERR_OK && count > 0)
-        code = members_open(&split, &group, &reason);
-    code = split_agree(&split, code, &reason, err);
-    if (code == ERR_OK)
+        lists_compare(&split, rc == ERR_OK, rc == ERR_OK ? &reason : NULL);
+    if (rc == ERR_OK)
+        rc = compared;
+    if (rc == ERR_OK && count > 0)
+        rc = members_open(&split, &group, &reason);
+    rc = split_agree(&split, rc, &reason, err);
+    if (rc == ERR_OK)
         *out = group;
     else
         comm_group_close(group);
-    mem_free(heads);
-    return code;
+    mem_free(split.heads);
+    return rc;
 }

@@ -190,22 +190,33 @@ typedef struct place {
     int line;
 } place_t;
 
-static err_code_t word_find(const place_t *at, const char *what,
-                            const char *const *names, const char *word,
-                            int *out, err_t *err)
+typedef struct column {
+    const char *what;         /* what a word of it is, for messages */
+    const char *const *words; /* those it may have; ends with NULL */
+} column_t;
+
+static const column_t collective_column = {"collective", choices};
+static const column_t where_column = {"place", wheres};
+static const column_t types_column = {"type", types};
+static const column_t algorithm_column = {"algorithm", algorithms};
+
+/* Set *out to the index of [word] in [column]. */
+static err_code_t word_find(const place_t *at, const column_t *column,
+                            const char *word, int *out, err_t *err)
 {
+    const char *const *words = column->words;
     str_buf_t known = {0};
 
-    for (int i = 0; names[i] != NULL; i++) {
-        if (strcmp(names[i], word) == 0) {
+    for (int i = 0; words[i] != NULL; i++) {
+        if (strcmp(words[i], word) == 0) {
             *out = i;
             str_buf_free(&known);
             return ERR_OK;
         }
-        str_buf_add(&known, "%s%s", i == 0 ? "" : ", ", names[i]);
+        str_buf_add(&known, "%s%s", i == 0 ? "" : ", ", words[i]);
     }
     err_set(err, ERR_CONFIG, "%s, line %d: %s \"%s\" is unknown: choose %s",
-            at->name, at->line, what, word, known.text);
+            at->name, at->line, column->what, word, known.text);
     str_buf_free(&known);
     return ERR_CONFIG;
 }
@@ -262,7 +273,7 @@ static err_code_t row_read(const place_t *at, const char *line, comm_row_t *out,
 {
     char words[6][WORD], more[2];
     int choice, where, type, algorithm;
-    err_code_t code;
+    err_code_t rc;
     int found = sscanf(
         line,
         WORD_FORMAT WORD_FORMAT WORD_FORMAT WORD_FORMAT WORD_FORMAT WORD_FORMAT
@@ -274,18 +285,17 @@ static err_code_t row_read(const place_t *at, const char *line, comm_row_t *out,
                        "%s, line %d: expected collective, where, types, ranks, "
                        "bytes and algorithm, found %s",
                        at->name, at->line, found < 6 ? "less" : "more");
-    code = word_find(at, "collective", choices, words[0], &choice, err);
-    if (code == ERR_OK)
-        code = word_find(at, "place", wheres, words[1], &where, err);
-    if (code == ERR_OK)
-        code = word_find(at, "type", types, words[2], &type, err);
-    if (code == ERR_OK)
-        code = limits_read(at, words[3], words[4], out, err);
-    if (code == ERR_OK)
-        code =
-            word_find(at, "algorithm", algorithms, words[5], &algorithm, err);
-    if (code != ERR_OK)
-        return code;
+    rc = word_find(at, &collective_column, words[0], &choice, err);
+    if (rc == ERR_OK)
+        rc = word_find(at, &where_column, words[1], &where, err);
+    if (rc == ERR_OK)
+        rc = word_find(at, &types_column, words[2], &type, err);
+    if (rc == ERR_OK)
+        rc = limits_read(at, words[3], words[4], out, err);
+    if (rc == ERR_OK)
+        rc = word_find(at, &algorithm_column, words[5], &algorithm, err);
+    if (rc != ERR_OK)
+        return rc;
     if (!comm_algorithm_fits((comm_algorithm_t)algorithm, (comm_choice_t)choice,
                              (comm_where_t)where))
         return err_set(err, ERR_CONFIG,
@@ -354,7 +364,7 @@ err_code_t comm_table_parse(const char *text, const char *name,
                        "\"" HEADER "\"",
                        name);
     while (line_next(&text, line, sizeof line)) {
-        err_code_t code;
+        err_code_t rc;
 
         at.line++;
         if (at.line == 1 || line[strspn(line, " \t\r")] == '\0')
@@ -362,9 +372,9 @@ err_code_t comm_table_parse(const char *text, const char *name,
         if (table.count == COMM_TABLE_ROWS)
             return err_set(err, ERR_CONFIG, "%s has more than %d rows", name,
                            COMM_TABLE_ROWS);
-        code = row_read(&at, line, &table.rows[table.count], err);
-        if (code != ERR_OK)
-            return code;
+        rc = row_read(&at, line, &table.rows[table.count], err);
+        if (rc != ERR_OK)
+            return rc;
         table.count++;
     }
     if (table_complete(&table, name, err) != ERR_OK)
@@ -382,15 +392,15 @@ err_code_t comm_table_load(const char *path, comm_table_t *out, err_t *err)
 {
     char *text = NULL;
     size_t bytes;
-    err_code_t code;
+    err_code_t rc;
 
     if (path == NULL || *path == '\0') {
         comm_table_default(out);
         return ERR_OK;
     }
-    code = file_read(path, &text, &bytes, err);
-    if (code == ERR_OK)
-        code = comm_table_parse(text, path, out, err);
+    rc = file_read(path, &text, &bytes, err);
+    if (rc == ERR_OK)
+        rc = comm_table_parse(text, path, out, err);
     free(text);
-    return code;
+    return rc;
 }

@@ -72,14 +72,14 @@ static void team_fail(threads_team_t *team, const err_t *fault)
 
 static err_code_t team_fault(threads_team_t *team, err_t *err)
 {
-    err_code_t code;
+    err_code_t rc;
 
     pthread_mutex_lock(&team->lock);
-    code = team->fault.code;
+    rc = team->fault.code;
     if (err != NULL)
         *err = team->fault;
     pthread_mutex_unlock(&team->lock);
-    return code;
+    return rc;
 }
 
 static void fault_describe(threads_group_t *group, int culprit, uint64_t number,
@@ -327,7 +327,7 @@ static err_code_t threads_wait(comm_work_t *base, err_t *err)
     threads_group_t *group = (threads_group_t *)base->group;
     threads_team_t *team = group->team;
     double since = clock_now();
-    err_code_t code = ERR_OK;
+    err_code_t rc = ERR_OK;
 
     atomic_store(&group_member(group)->waiting, true);
     while (!work_completed(team, work->number) && !atomic_load(&team->failed))
@@ -335,12 +335,12 @@ static err_code_t threads_wait(comm_work_t *base, err_t *err)
             wait_block(group, work->number, &since);
     if (!work_completed(team, work->number)) {
         team_quiet(team);
-        code = team_fault(team, err);
+        rc = team_fault(team, err);
     }
     work->busy = false;
     atomic_store(&group_member(group)->progress, clock_now());
     atomic_store(&group_member(group)->waiting, false);
-    return code;
+    return rc;
 }
 
 static void threads_report(comm_group_t *base, int64_t step, const char *phase)
@@ -398,8 +398,7 @@ static err_code_t threads_open(const comm_config_t *config,
                                comm_group_t **out, err_t *err)
 {
     threads_group_t *group;
-    void *memory = NULL;
-    err_code_t code;
+    err_code_t rc;
 
     for (int rank = 1; rank < oob->size; rank++)
         if (hellos[rank].pid != hellos[0].pid ||
@@ -410,21 +409,20 @@ static err_code_t threads_open(const comm_config_t *config,
                            "auto or ucx",
                            rank, (long long)hellos[rank].pid,
                            hellos[rank].host);
-    code = mem_alloc(sizeof *group, "comm group", &memory, err);
-    if (code != ERR_OK)
-        return code;
-    group = memory;
-    code = threads_team_join(oob, config->timeout, &group->team, err);
-    if (code != ERR_OK) {
+    rc = mem_new(threads_group_t, 1, "comm group", &group, err);
+    if (rc != ERR_OK)
+        return rc;
+    rc = threads_team_join(oob, config->timeout, &group->team, err);
+    if (rc != ERR_OK) {
         mem_free(group);
-        return code;
+        return rc;
     }
-    group->base.ops = &comm_threads_ops;
-    group->base.rank = oob->rank;
-    group->base.size = oob->size;
-    group->base.timeout = config->timeout;
-    group->base.table = config->table;
-    group->base.hellos = hellos;
+    group->base = (comm_group_t){.ops = &comm_threads_ops,
+                                 .rank = oob->rank,
+                                 .size = oob->size,
+                                 .timeout = config->timeout,
+                                 .table = config->table,
+                                 .hellos = hellos};
     *out = &group->base;
     return ERR_OK;
 }

@@ -38,63 +38,64 @@ void threads_team_free(threads_team_t *team)
     mem_free(team);
 }
 
+/* Allocate the arrays of [team]; threads_team_free frees them. */
+static err_code_t team_alloc(threads_team_t *team, err_t *err)
+{
+    size_t ranks = (size_t)team->size, views = ranks * COMM_VIEWS_MAX;
+    err_code_t rc =
+        mem_new(threads_member_t, ranks, "comm team", &team->members, err);
+
+    for (int i = 0; rc == ERR_OK && i < COMM_WORKS_MAX; i++) {
+        threads_slot_t *slot = &team->slots[i];
+
+        rc = mem_new(comm_request_t, ranks, "comm team", &slot->requests, err);
+        if (rc == ERR_OK)
+            rc = mem_new(void *, views, "comm team", &slot->views, err);
+    }
+    return rc;
+}
+
 static err_code_t team_new(int size, double timeout, threads_team_t **out,
                            err_t *err)
 {
-    size_t ranks = (size_t)size;
     threads_team_t *team;
-    void *memory = NULL;
-    err_code_t code = mem_alloc(sizeof *team, "comm team", &memory, err);
+    err_code_t rc = mem_new(threads_team_t, 1, "comm team", &team, err);
 
-    if (code != ERR_OK)
-        return code;
-    team = memory;
+    if (rc != ERR_OK)
+        return rc;
     team->size = team->users = size;
     team->timeout = timeout;
     team->spin = thread_cores() > size;
     team->fault = (err_t)ERR_INIT;
     pthread_mutex_init(&team->lock, NULL);
     thread_cond_init(&team->changed);
-    code = mem_alloc(ranks * sizeof *team->members, "comm team", &memory, err);
-    if (code == ERR_OK)
-        team->members = memory;
-    for (int i = 0; code == ERR_OK && i < COMM_WORKS_MAX; i++) {
-        code = mem_alloc(ranks * sizeof(comm_request_t), "comm team", &memory,
-                         err);
-        if (code != ERR_OK)
-            break;
-        team->slots[i].requests = memory;
-        code = mem_alloc(ranks * COMM_VIEWS_MAX * sizeof(void *), "comm team",
-                         &memory, err);
-        if (code == ERR_OK)
-            team->slots[i].views = memory;
-    }
-    if (code == ERR_OK && getrandom(&team->nonce, sizeof team->nonce, 0) < 0)
-        code = err_set(err, ERR_IO, "no random number for the comm team");
-    for (int i = 0; code == ERR_OK && i < size; i++)
+    rc = team_alloc(team, err);
+    if (rc == ERR_OK && getrandom(&team->nonce, sizeof team->nonce, 0) < 0)
+        rc = err_set(err, ERR_IO, "no random number for the comm team");
+    for (int i = 0; rc == ERR_OK && i < size; i++)
         atomic_store(&team->members[i].progress, clock_now());
-    if (code == ERR_OK)
+    if (rc == ERR_OK)
         *out = team;
     else
         threads_team_free(team);
-    return code;
+    return rc;
 }
 
-/* Return whether there is a team with the given nonce at the address. The
+/* Return whether there is a team with the nonce of [ticket] at its address. The
  * kernel reads the memory for us, so that a wrong address gives an error and
  * not a crash. */
-static bool ticket_valid(const team_ticket_t *region)
+static bool ticket_valid(const team_ticket_t *ticket)
 {
     uint64_t nonce = 0;
     bool valid = false;
     int ends[2];
 
-    if (region->team == NULL || pipe2(ends, O_CLOEXEC) != 0)
+    if (ticket->team == NULL || pipe2(ends, O_CLOEXEC) != 0)
         return false;
-    valid = write(ends[1], &region->team->nonce, sizeof nonce) ==
+    valid = write(ends[1], &ticket->team->nonce, sizeof nonce) ==
                 (ssize_t)sizeof nonce &&
             read(ends[0], &nonce, sizeof nonce) == (ssize_t)sizeof nonce &&
-            nonce == region->nonce;
+            nonce == ticket->nonce;
     close(ends[0]);
     close(ends[1]);
     return valid;
@@ -105,41 +106,41 @@ static bool ticket_valid(const team_ticket_t *region)
 static err_code_t team_vote(const comm_oob_t *oob, char joined, int *absent,
                             err_t *err)
 {
-    void *all = NULL;
-    err_code_t code = mem_alloc((size_t)oob->size, "comm votes", &all, err);
+    char *all;
+    err_code_t rc = mem_new(char, (size_t)oob->size, "comm votes", &all, err);
 
-    if (code != ERR_OK)
-        return code;
-    code = oob->exchange(oob->context, &joined, 1, all, err);
+    if (rc != ERR_OK)
+        return rc;
+    rc = oob->exchange(oob->context, &joined, 1, all, err);
     *absent = -1;
-    for (int rank = oob->size - 1; code == ERR_OK && rank >= 0; rank--)
-        if (!((char *)all)[rank])
+    for (int rank = oob->size - 1; rc == ERR_OK && rank >= 0; rank--)
+        if (!all[rank])
             *absent = rank;
     mem_free(all);
-    return code;
+    return rc;
 }
 
 static err_code_t team_meet(const comm_oob_t *oob, const team_ticket_t *mine,
                             threads_team_t **out, err_t *err)
 {
-    size_t size = (size_t)oob->size;
-    void *all = NULL;
+    team_ticket_t *all;
     int absent = -1;
-    err_code_t code = mem_alloc(size * sizeof *mine, "comm regions", &all, err);
+    err_code_t rc =
+        mem_new(team_ticket_t, (size_t)oob->size, "comm tickets", &all, err);
 
-    if (code != ERR_OK)
-        return code;
-    code = oob->exchange(oob->context, mine, sizeof *mine, all, err);
-    if (code == ERR_OK)
-        code = team_vote(oob, (char)ticket_valid(all), &absent, err);
-    if (code == ERR_OK && absent >= 0)
-        code = err_set(err, ERR_UNAVAILABLE,
-                       "rank %d could not join the threads team of rank 0",
-                       absent);
-    if (code == ERR_OK)
-        *out = ((team_ticket_t *)all)->team;
+    if (rc != ERR_OK)
+        return rc;
+    rc = oob->exchange(oob->context, mine, sizeof *mine, all, err);
+    if (rc == ERR_OK)
+        rc = team_vote(oob, (char)ticket_valid(all), &absent, err);
+    if (rc == ERR_OK && absent >= 0)
+        rc = err_set(err, ERR_UNAVAILABLE,
+                     "rank %d could not join the threads team of rank 0",
+                     absent);
+    if (rc == ERR_OK)
+        *out = all->team;
     mem_free(all);
-    return code;
+    return rc;
 }
 
 err_code_t threads_team_join(const comm_oob_t *oob, double timeout,
@@ -147,7 +148,7 @@ err_code_t threads_team_join(const comm_oob_t *oob, double timeout,
 {
     team_ticket_t mine = {.team = NULL};
     threads_team_t *team = NULL;
-    err_code_t made = ERR_OK, code;
+    err_code_t made = ERR_OK, rc;
     err_t reason = ERR_INIT;
 
     if (oob->rank == 0)
@@ -157,11 +158,11 @@ err_code_t threads_team_join(const comm_oob_t *oob, double timeout,
         mine.nonce = team->nonce;
     }
     /* Also if the team could not be made, as the others wait. */
-    code = team_meet(oob, &mine, out, err);
-    if (code != ERR_OK)
+    rc = team_meet(oob, &mine, out, err);
+    if (rc != ERR_OK)
         threads_team_free(team);
     if (made == ERR_OK)
-        return code;
+        return rc;
     if (err != NULL)
         *err = reason;
     return made;

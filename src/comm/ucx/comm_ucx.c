@@ -22,16 +22,15 @@
 
 static err_code_t group_fault(ucx_group_t *group, err_t *err)
 {
-    err_code_t code;
+    err_code_t rc;
 
     pthread_mutex_lock(&group->lock);
-    code = group->fault.code;
+    rc = group->fault.code;
     if (err != NULL)
         *err = group->fault;
     pthread_mutex_unlock(&group->lock);
-    check(code != ERR_OK, "rank %d has failed without a fault",
-          group->base.rank);
-    return code;
+    check(rc != ERR_OK, "rank %d has failed without a fault", group->base.rank);
+    return rc;
 }
 
 /* ---- start, poll, wait --------------------------------------------------- */
@@ -303,23 +302,20 @@ static err_code_t group_new(const comm_config_t *config, const comm_oob_t *oob,
 {
     size_t size = (size_t)oob->size;
     ucx_group_t *group;
-    void *memory = NULL, *peers = NULL;
-    err_code_t code = mem_alloc(sizeof *group, "comm group", &memory, err);
+    err_code_t rc = mem_new(ucx_group_t, 1, "comm group", &group, err);
 
-    if (code == ERR_OK)
-        code =
-            mem_alloc(size * sizeof *group->peers, "comm peers", &peers, err);
-    if (code != ERR_OK) {
-        mem_free(memory);
-        return code;
+    if (rc != ERR_OK)
+        return rc;
+    rc = mem_new(ucx_peer_t, size, "comm peers", &group->peers, err);
+    if (rc != ERR_OK) {
+        mem_free(group);
+        return rc;
     }
-    group = memory;
     group->base = (comm_group_t){.ops = &comm_ucx_ops,
                                  .rank = oob->rank,
                                  .size = oob->size,
                                  .timeout = config->timeout,
                                  .table = config->table};
-    group->peers = peers;
     for (size_t i = 0; i < size; i++)
         group->peers[i] = (ucx_peer_t){.group = group, .pidfd = -1};
     group->wakefd = group->epollfd = -1;
@@ -337,29 +333,29 @@ static err_code_t ucx_open(const comm_config_t *config, const comm_oob_t *oob,
                            comm_hello_t *hellos, comm_group_t **out, err_t *err)
 {
     ucx_group_t *group;
-    err_code_t code = group_new(config, oob, &group, err);
+    err_code_t rc = group_new(config, oob, &group, err);
 
-    if (code != ERR_OK)
-        return code;
+    if (rc != ERR_OK)
+        return rc;
     group->base.hellos = hellos;
-    code = lanes_open(group, err);
-    if (code == ERR_OK)
-        code = ucx_net_open(group, oob, hellos, err);
-    if (code == ERR_OK)
-        code = ucx_group_watch(group, ucx_notes_send, err);
-    if (code == ERR_OK)
-        code = ucx_node_new(group, err);
-    if (code == ERR_OK)
-        code = ucx_thread_start(group, err);
-    if (code == ERR_OK) /* connect now rather than in the first step */
-        code = comm_barrier(&group->base, err);
-    if (code == ERR_OK)
-        code = ucx_node_open(group, err);
-    if (code == ERR_OK)
+    rc = lanes_open(group, err);
+    if (rc == ERR_OK)
+        rc = ucx_net_open(group, oob, hellos, err);
+    if (rc == ERR_OK)
+        rc = ucx_group_watch(group, ucx_notes_send, err);
+    if (rc == ERR_OK)
+        rc = ucx_node_new(group, err);
+    if (rc == ERR_OK)
+        rc = ucx_thread_start(group, err);
+    if (rc == ERR_OK) /* connect now rather than in the first step */
+        rc = comm_barrier(&group->base, err);
+    if (rc == ERR_OK)
+        rc = ucx_node_open(group, err);
+    if (rc == ERR_OK)
         *out = &group->base;
     else
         ucx_close(&group->base);
-    return code;
+    return rc;
 }
 
 const comm_ops_t comm_ucx_ops = {

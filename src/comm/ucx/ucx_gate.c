@@ -134,16 +134,16 @@ err_code_t ucx_gate_close(const ucx_gate_t *gate, const ucx_gate_fds_t *before,
     struct sock_filter code[UCX_GATE_CODE];
     struct sock_fprog program = {.filter = code};
     ucx_gate_fds_t now;
-    void *memory = NULL;
+    uint32_t *addresses;
     int closed = 0;
-    err_code_t rc = mem_alloc((size_t)gate->size * UCX_FACES * sizeof(uint32_t),
-                              "addresses of the ranks", &memory, err);
+    err_code_t rc = mem_new(uint32_t, (size_t)gate->size * UCX_FACES,
+                            "addresses of the ranks", &addresses, err);
 
     if (rc != ERR_OK)
         return rc;
     program.len = (unsigned short)ucx_gate_filter(
-        memory, addresses_list(gate, memory), code);
-    mem_free(memory);
+        addresses, addresses_list(gate, addresses), code);
+    mem_free(addresses);
     ucx_gate_look(&now);
     for (int fd = 0; fd < UCX_GATE_FDS && rc == ERR_OK; fd++) {
         if (!now.listens[fd] || before->listens[fd] ||

@@ -116,33 +116,31 @@ err_code_t ucx_local_find(ucx_group_t *group, const comm_oob_t *oob,
                           err_t *err)
 {
     size_t size = (size_t)oob->size;
-    void *memory = NULL;
     char *mine, *all;
-    err_code_t code =
-        mem_alloc(size + size * size, "comm local ranks", &memory, err);
+    err_code_t rc =
+        mem_new(char, size + size * size, "comm local ranks", &mine, err);
 
-    if (code != ERR_OK)
-        return code;
-    mine = memory;
+    if (rc != ERR_OK)
+        return rc;
     all = mine + size;
     for (int rank = 0; rank < oob->size; rank++)
         if (strcmp(hellos[rank].host, hellos[oob->rank].host) == 0)
             mine[rank] = local_verify(&cards[rank], &group->peers[rank].pidfd);
-    code = oob->exchange(oob->context, mine, size, all, err);
-    for (int rank = 0; code == ERR_OK && rank < oob->size; rank++)
+    rc = oob->exchange(oob->context, mine, size, all, err);
+    for (int rank = 0; rc == ERR_OK && rank < oob->size; rank++)
         group->peers[rank].local =
             node_place_together(all, oob->size, oob->rank, rank);
-    if (code == ERR_OK)
-        code = node_place_open(all, oob->size, oob->rank, &group->place, err);
-    check(code != ERR_OK || (group->place.local < group->place.count &&
-                             node_place_rank(&group->place, group->place.here,
-                                             group->place.local) == oob->rank),
+    if (rc == ERR_OK)
+        rc = node_place_open(all, oob->size, oob->rank, &group->place, err);
+    check(rc != ERR_OK || (group->place.local < group->place.count &&
+                           node_place_rank(&group->place, group->place.here,
+                                           group->place.local) == oob->rank),
           "rank %d is not rank %d of node %d", oob->rank, group->place.local,
           group->place.here);
-    if (code == ERR_OK)
+    if (rc == ERR_OK)
         cores_count(group, cards);
-    mem_free(memory);
-    return code;
+    mem_free(mine);
+    return rc;
 }
 
 /* A culprit that still beats has been told of its fault and may be on its way

@@ -126,7 +126,7 @@ err_code_t ucx_thread_watch_bell(ucx_group_t *group, int fd, err_t *err)
 
 err_code_t ucx_thread_start(ucx_group_t *group, err_t *err)
 {
-    err_code_t code;
+    err_code_t rc;
     int efd;
 
     group->wakefd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -139,19 +139,19 @@ err_code_t ucx_thread_start(ucx_group_t *group, err_t *err)
         return err_set(err, ERR_UNAVAILABLE,
                        "UCX has no event descriptor for its transports (see "
                        "UCX_TLS)");
-    code = event_add(group, group->wakefd, UCX_EVENT_WAKE, err);
-    if (code == ERR_OK)
-        code = event_add(group, efd, UCX_EVENT_WORKER, err);
-    for (int i = 0; code == ERR_OK && i < group->base.size; i++)
+    rc = event_add(group, group->wakefd, UCX_EVENT_WAKE, err);
+    if (rc == ERR_OK)
+        rc = event_add(group, efd, UCX_EVENT_WORKER, err);
+    for (int i = 0; rc == ERR_OK && i < group->base.size; i++)
         if (group->peers[i].local && group->peers[i].pidfd >= 0)
-            code = event_add(group, group->peers[i].pidfd, i, err);
-    if (code != ERR_OK)
-        return code;
+            rc = event_add(group, group->peers[i].pidfd, i, err);
+    if (rc != ERR_OK)
+        return rc;
     group->patience = UCX_SPIN_SECONDS;
     ucx_notes_open(group);
-    code = thread_start("cddp-comm", thread_main, group, &group->thread, err);
-    group->running = code == ERR_OK;
-    if (code != ERR_OK)
+    rc = thread_start("cddp-comm", thread_main, group, &group->thread, err);
+    group->running = rc == ERR_OK;
+    if (rc != ERR_OK)
         ucx_notes_close(group);
-    return code;
+    return rc;
 }

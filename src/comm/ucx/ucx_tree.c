@@ -78,7 +78,7 @@ static bool tree_plan(ucx_task_t *task)
         task->ops->fail(task->context, &fault);
         return false;
     }
-    /* There are leaves (comm.c), so somebody has a view of them. */
+    /* There are leaves (comm_request.c), so somebody has a view of them. */
     /* NOLINTNEXTLINE(clang-analyzer-core.DivideZero) */
     task->slice = task->scratch_bytes / views / comm_type_bytes(what->type);
     check(task->slice > 0, "%zu views leave no scratch for a slice", views);

@@ -121,22 +121,21 @@ static err_code_t context_open(ucx_group_t *group, const network_t *network,
     };
     ucp_config_t *config;
     ucs_status_t status = ucp_config_read(NULL, NULL, &config);
-    err_code_t code;
+    err_code_t rc;
 
     if (status != UCS_OK)
         return net_error(err, "read its configuration", status);
     config_tune(config, group->base.hellos, group->base.size);
-    code = config_confine(config, network, err);
-    if (code == ERR_OK) {
+    rc = config_confine(config, network, err);
+    if (rc == ERR_OK) {
         status = ucp_init(&params, config, &group->context);
         if (status != UCS_OK) {
             group->context = NULL;
-            code =
-                net_error(err, "start (see UCX_TLS, UCX_NET_DEVICES)", status);
+            rc = net_error(err, "start (see UCX_TLS, UCX_NET_DEVICES)", status);
         }
     }
     ucp_config_release(config);
-    return code;
+    return rc;
 }
 
 static err_code_t worker_open(ucx_group_t *group, err_t *err)
@@ -200,17 +199,17 @@ static err_code_t gate_open(ucx_group_t *group, const network_t *network,
                        .face = network->face,
                        .worker = group->address,
                        .bytes = group->address_bytes};
-    void *memory = NULL;
+    uint8_t *reached;
     err_t why = ERR_INIT;
     int closed = 0;
-    err_code_t code =
-        mem_alloc((size_t)group->base.size, "reached ranks", &memory, err);
+    err_code_t rc = mem_new(uint8_t, (size_t)group->base.size, "reached ranks",
+                            &reached, err);
 
-    if (code != ERR_OK)
-        return code;
-    gate.reached = memory;
-    if (gate_reached(group, network->fabrics, memory) &&
-        gate_is_wanted(group, network->fabrics, memory)) {
+    if (rc != ERR_OK)
+        return rc;
+    gate.reached = reached;
+    if (gate_reached(group, network->fabrics, reached) &&
+        gate_is_wanted(group, network->fabrics, reached)) {
         if (ucx_gate_close(&gate, before, &closed, &why) != ERR_OK)
             log_warn("comm",
                      "strangers on the network are not kept out: %s (see "
@@ -218,7 +217,7 @@ static err_code_t gate_open(ucx_group_t *group, const network_t *network,
                      why.text);
         log_debug("comm", "%d listening sockets, closed to strangers", closed);
     }
-    mem_free(memory);
+    mem_free(reached);
     return ERR_OK;
 }
 
@@ -230,14 +229,11 @@ static err_code_t worker_make(ucx_group_t *group, const ucx_card_t *cards,
     ucx_gate_fds_t before;
     ucx_fabric_t *fabrics;
     network_t network;
-    void *memory = NULL;
     int face = -1;
-    err_code_t code =
-        mem_alloc(size * sizeof *fabrics, "networks", &memory, err);
+    err_code_t rc = mem_new(ucx_fabric_t, size, "networks", &fabrics, err);
 
-    if (code != ERR_OK)
-        return code;
-    fabrics = memory;
+    if (rc != ERR_OK)
+        return rc;
     for (size_t i = 0; i < size; i++)
         fabrics[i] = cards[i].fabric;
     network =
@@ -246,14 +242,14 @@ static err_code_t worker_make(ucx_group_t *group, const ucx_card_t *cards,
                         fabrics, group->base.size, rank,
                         group->place.nodes == 1 && group->place.whole, &face)};
     network.face = face < 0 ? NULL : &fabrics[rank].faces[face];
-    code = context_open(group, &network, err);
+    rc = context_open(group, &network, err);
     ucx_gate_look(&before);
-    if (code == ERR_OK)
-        code = worker_open(group, err);
-    if (code == ERR_OK)
-        code = gate_open(group, &network, &before, err);
-    mem_free(memory);
-    return code;
+    if (rc == ERR_OK)
+        rc = worker_open(group, err);
+    if (rc == ERR_OK)
+        rc = gate_open(group, &network, &before, err);
+    mem_free(fabrics);
+    return rc;
 }
 
 /* ---- addresses ----------------------------------------------------------- */
@@ -264,27 +260,27 @@ static err_code_t letters_exchange(ucx_group_t *group, const comm_oob_t *oob,
 {
     const size_t head = offsetof(letter_t, address);
     const uint64_t bytes = group->address_bytes;
-    void *memory = NULL, *mine = NULL;
-    err_code_t code =
-        mem_alloc(slot * (size_t)oob->size, "comm addresses", &memory, err);
+    char *all = NULL, *mine = NULL;
+    err_code_t rc =
+        mem_new(char, slot *(size_t)oob->size, "comm addresses", &all, err);
 
-    if (code == ERR_OK)
-        code = mem_alloc(slot, "comm address", &mine, err);
-    if (code != ERR_OK) {
-        mem_free(memory);
-        return code;
+    if (rc == ERR_OK)
+        rc = mem_new(char, slot, "comm address", &mine, err);
+    if (rc != ERR_OK) {
+        mem_free(all);
+        return rc;
     }
     mem_free(group->addresses);
-    group->addresses = memory;
+    group->addresses = all;
     memcpy(mine, &bytes, sizeof bytes);
-    memcpy((char *)mine + head, group->address,
+    memcpy(mine + head, group->address,
            bytes < slot - head ? (size_t)bytes : slot - head);
-    code = oob->exchange(oob->context, mine, slot, group->addresses, err);
+    rc = oob->exchange(oob->context, mine, slot, group->addresses, err);
     mem_free(mine);
     for (int rank = 0; rank < oob->size; rank++)
         group->peers[rank].address =
             group->addresses + (size_t)rank * slot + head;
-    return code;
+    return rc;
 }
 
 /* Addresses differ in length; few are longer than a letter. */
@@ -293,17 +289,17 @@ static err_code_t addresses_exchange(ucx_group_t *group, const comm_oob_t *oob,
 {
     const size_t head = offsetof(letter_t, address);
     uint64_t longest = 0, bytes;
-    err_code_t code = letters_exchange(group, oob, sizeof(letter_t), err);
+    err_code_t rc = letters_exchange(group, oob, sizeof(letter_t), err);
 
-    for (int rank = 0; code == ERR_OK && rank < oob->size; rank++) {
+    for (int rank = 0; rc == ERR_OK && rank < oob->size; rank++) {
         memcpy(&bytes, group->addresses + (size_t)rank * sizeof(letter_t),
                sizeof bytes);
         longest = bytes > longest ? bytes : longest;
     }
-    if (code == ERR_OK && longest > ADDRESS_MOST)
-        code = letters_exchange(group, oob, mem_round(head + (size_t)longest),
-                                err);
-    return code;
+    if (rc == ERR_OK && longest > ADDRESS_MOST)
+        rc = letters_exchange(group, oob, mem_round(head + (size_t)longest),
+                              err);
+    return rc;
 }
 
 /* ---- open and close ------------------------------------------------------ */
@@ -311,26 +307,25 @@ static err_code_t addresses_exchange(ucx_group_t *group, const comm_oob_t *oob,
 err_code_t ucx_net_open(ucx_group_t *group, const comm_oob_t *oob,
                         const comm_hello_t *hellos, err_t *err)
 {
-    size_t size = (size_t)oob->size;
-    ucx_card_t card;
-    void *cards = NULL;
+    ucx_card_t card, *cards = NULL;
     int fd = -1;
-    err_code_t code = mem_alloc(size * sizeof card, "comm cards", &cards, err);
+    err_code_t rc =
+        mem_new(ucx_card_t, (size_t)oob->size, "comm cards", &cards, err);
 
-    if (code == ERR_OK)
-        code = ucx_local_card(&card, &fd, err);
-    if (code == ERR_OK)
-        code = oob->exchange(oob->context, &card, sizeof card, cards, err);
-    if (code == ERR_OK)
-        code = ucx_local_find(group, oob, hellos, cards, err);
-    if (code == ERR_OK)
-        code = worker_make(group, cards, err);
-    if (code == ERR_OK)
-        code = addresses_exchange(group, oob, err);
+    if (rc == ERR_OK)
+        rc = ucx_local_card(&card, &fd, err);
+    if (rc == ERR_OK)
+        rc = oob->exchange(oob->context, &card, sizeof card, cards, err);
+    if (rc == ERR_OK)
+        rc = ucx_local_find(group, oob, hellos, cards, err);
+    if (rc == ERR_OK)
+        rc = worker_make(group, cards, err);
+    if (rc == ERR_OK)
+        rc = addresses_exchange(group, oob, err);
     if (fd >= 0)
         close(fd);
     mem_free(cards);
-    return code;
+    return rc;
 }
 
 void ucx_net_close(ucx_group_t *group)
