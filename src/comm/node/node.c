@@ -7,9 +7,13 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "comm/node/node_control.h"
+#include "comm/node/node_oneshot.h"
 #include "comm/node/node_priv.h"
 #include "comm/node/node_shm.h"
+#include "comm/node/node_stage.h"
 #include "comm/node/node_wakeup.h"
+#include "comm/node/node_zcopy.h"
 
 /* ---- open and close ------------------------------------------------------ */
 
@@ -24,6 +28,7 @@ err_code_t node_new(const node_config_t *config, node_t **out, err_t *err)
     node->config = *config;
     node->place = config->place;
     node->backoff.own_core = config->own_core;
+    node->stride = node_zcopy_bytes(config->place.count);
     node->wake_fd = -1;
     pthread_mutex_init(&node->lock, NULL);
     rc = mem_new(char *, count, "comm buffers", &node->buffers, err);

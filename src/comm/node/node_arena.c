@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "comm/node/node_priv.h"
 #include "comm/node/node_shm.h"
+#include "comm/node/node_zcopy.h"
 
 bool node_arena_is_free(const node_t *node)
 {

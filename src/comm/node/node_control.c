@@ -63,7 +63,6 @@ err_code_t node_control_open(node_t *node, err_t *err)
     void *control = NULL;
     err_code_t rc;
 
-    node->stride = node_zcopy_bytes(node->place.count);
     node->control_bytes = sizeof(node_control_t) +
                           COMM_WORKS_MAX * node->stride +
                           count * sizeof(node_wakeup_t) + oneshot_bytes(node);

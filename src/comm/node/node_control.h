@@ -10,9 +10,12 @@
 #define CDDP_COMM_NODE_CONTROL_H
 
 #include <stdatomic.h>
+#include <stdint.h>
 
+#include "base/err.h"
 #include "base/mem.h"
-#include "comm/node/node.h"
+
+typedef struct node node_t;
 
 typedef struct node_wakeup { /* how to wake one rank's comm thread */
     _Alignas(MEM_ALIGN) atomic_bool asleep;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "comm/node/node_control.h"
 #include "comm/node/node_priv.h"
 #include "comm/node/node_sum.h"
 

@@ -21,40 +21,10 @@
 #ifndef CDDP_COMM_NODE_ONESHOT_H
 #define CDDP_COMM_NODE_ONESHOT_H
 
-#include <stdatomic.h>
+#include <stdbool.h>
 
-#include "base/mem.h"
-#include "comm/node/node.h"
-
-#define ONESHOT_SLOTS 16
-#define ONESHOT_BYTES 4096 /* maximum bytes of one rank */
-/* Maximum bytes of all ranks together; each rank reads all of them. */
-#define ONESHOT_BYTES_ALL 65536
-
-typedef struct oneshot_slot {
-    /* Sequence number of the contents + 1; 0: never used. */
-    _Alignas(MEM_ALIGN) atomic_uint_fast64_t flag;
-    uint32_t count; /* number of elements; 0 for a barrier */
-    uint16_t type;  /* comm_type_t */
-    uint16_t op;    /* comm_op_t */
-    char data[ONESHOT_BYTES];
-} oneshot_slot_t;
-
-typedef struct oneshot_rank { /* the part of a rank that other ranks read */
-    /* How many sequence numbers the rank has consumed. */
-    _Alignas(MEM_ALIGN) atomic_uint_fast64_t consumed;
-    oneshot_slot_t slots[ONESHOT_SLOTS];
-} oneshot_rank_t;
-
-typedef struct node_oneshot {      /* the fields up to [released] are counts of
-                                      sequence numbers */
-    oneshot_rank_t *ranks;         /* [ranks of the node], in shared memory */
-    atomic_uint_fast64_t started;  /* started by node_start */
-    uint64_t posted;               /* written to slots of this rank */
-    atomic_uint_fast64_t consumed; /* summed by this rank */
-    uint64_t released;             /* consumed by all ranks, when last read */
-    node_work_t *works[COMM_WORKS_MAX]; /* by sequence number */
-} node_oneshot_t;
+typedef struct node node_t;
+typedef struct node_work node_work_t;
 
 /* Start [work]. Owner. */
 void node_oneshot_start(node_t *node, node_work_t *work);

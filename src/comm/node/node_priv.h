@@ -18,19 +18,101 @@
 #include "base/mem.h"
 #include "comm/node/node.h"
 #include "comm/node/node_backoff.h"
-#include "comm/node/node_control.h"
-#include "comm/node/node_oneshot.h"
-#include "comm/node/node_stage.h"
-#include "comm/node/node_zcopy.h"
+#include "comm/node/node_claim.h"
+
+/* ---- one-shots (node_oneshot.h) ------------------------------------------ */
+
+#define ONESHOT_SLOTS 16
+#define ONESHOT_BYTES 4096 /* maximum bytes of one rank */
+/* Maximum bytes of all ranks together; each rank reads all of them. */
+#define ONESHOT_BYTES_ALL 65536
+
+typedef struct oneshot_slot {
+    /* Sequence number of the contents + 1; 0: never used. */
+    _Alignas(MEM_ALIGN) atomic_uint_fast64_t flag;
+    uint32_t count; /* number of elements; 0 for a barrier */
+    uint16_t type;  /* comm_type_t */
+    uint16_t op;    /* comm_op_t */
+    char data[ONESHOT_BYTES];
+} oneshot_slot_t;
+
+typedef struct oneshot_rank { /* the part of a rank that other ranks read */
+    /* How many sequence numbers the rank has consumed. */
+    _Alignas(MEM_ALIGN) atomic_uint_fast64_t consumed;
+    oneshot_slot_t slots[ONESHOT_SLOTS];
+} oneshot_rank_t;
+
+typedef struct node_oneshot {      /* the fields up to [released] are counts of
+                                      sequence numbers */
+    oneshot_rank_t *ranks;         /* [ranks of the node], in shared memory */
+    atomic_uint_fast64_t started;  /* started by node_start */
+    uint64_t posted;               /* written to slots of this rank */
+    atomic_uint_fast64_t consumed; /* summed by this rank */
+    uint64_t released;             /* consumed by all ranks, when last read */
+    node_work_t *works[COMM_WORKS_MAX]; /* by sequence number */
+} node_oneshot_t;
+
+/* ---- staging (node_stage.h) ---------------------------------------------- */
+
+#define STAGE_SLOTS 4
+
+typedef struct stage_slot {
+    /* Number of the segment in the slot + 1; 0: never used. */
+    _Alignas(MEM_ALIGN) atomic_uint_fast64_t flag;
+    uint64_t number; /* number of the collective to which the segment belongs */
+    uint64_t count;  /* number of elements of the whole buffer */
+    uint16_t type;   /* comm_type_t */
+    uint16_t op;     /* comm_op_t */
+    /* Counters of pieces. Used only in the slots of the first rank. */
+    _Alignas(MEM_ALIGN) node_counter_t claimed;
+    _Alignas(MEM_ALIGN) node_counter_t done;
+} stage_slot_t;
+
+typedef struct stage_rank { /* the part of a rank that other ranks read */
+    /* Number of segments that this rank has consumed. */
+    _Alignas(MEM_ALIGN) atomic_uint_fast64_t consumed;
+    /* The owner is inside comm, so its comm thread need not be woken. */
+    _Alignas(MEM_ALIGN) atomic_bool present;
+    stage_slot_t slots[STAGE_SLOTS];
+    char data[]; /* [STAGE_SLOTS * segment_bytes] */
+} stage_rank_t;
+
+typedef struct stage_cursor {
+    uint64_t work; /* number of works before this one */
+    size_t offset; /* offset in the work, in bytes */
+} stage_cursor_t;
+
+typedef struct node_stage {
+    void **table; /* [ranks of the node], allocated by node_new */
+    /* [table] when all are mapped (to stage_rank_t); NULL: no staging. */
+    void **maps;
+    size_t bytes; /* bytes of the memory of each rank */
+    size_t segment_bytes;
+    node_work_t *works[COMM_WORKS_MAX]; /* in the order of their starts */
+    uint64_t works_started;
+    stage_cursor_t post;    /* the next segment to copy in */
+    stage_cursor_t consume; /* the next segment whose result is copied out */
+    /* Numbers of segments. They change under the lock and are read without
+     * it. */
+    atomic_uint_fast64_t started;  /* of all works that were started */
+    atomic_uint_fast64_t posted;   /* copied in by this rank */
+    atomic_uint_fast64_t consumed; /* copied out by this rank */
+    atomic_uint_fast64_t released; /* consumed by all ranks, when last read */
+    /* Number of pieces of each posted segment; 0: summed whole. */
+    atomic_uint pieces[STAGE_SLOTS];
+} node_stage_t;
+
+/* ---- the node stage of a rank -------------------------------------------- */
 
 #define NODE_ARENAS \
     16 /* most arenas that a group ever opens in shared memory */
 
 struct node {
     node_config_t config;
-    node_place_t place;      /* a copy of config.place */
-    atomic_bool open;        /* set by node_open if there is a node stage */
-    node_control_t *control; /* mapped memory of the node's first rank */
+    node_place_t place; /* a copy of config.place */
+    atomic_bool open;   /* set by node_open if there is a node stage */
+    /* node_control.h: memory of the node's first rank, as this rank maps it. */
+    struct node_control *control;
     size_t control_bytes;
     size_t stride; /* bytes from one slot of node_zcopy.h to the next */
     node_backoff_t backoff; /* of the owner's waits */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "comm/node/node_control.h"
 #include "comm/node/node_priv.h"
 #include "comm/node/node_shm.h"
 #include "comm/node/node_sum.h"
@@ -284,7 +285,7 @@ bool node_stage_arrived(const node_t *node, uint64_t segment)
     return true;
 }
 
-bool node_stage_agrees(const node_t *node, uint64_t segment)
+bool node_stage_agrees(node_t *node, uint64_t segment)
 {
     const stage_slot_t *mine = slot_of(node, node->place.local, segment);
 
@@ -292,8 +293,10 @@ bool node_stage_agrees(const node_t *node, uint64_t segment)
         const stage_slot_t *slot = slot_of(node, i, segment);
 
         if (slot->number != mine->number || slot->count != mine->count ||
-            slot->type != mine->type || slot->op != mine->op)
+            slot->type != mine->type || slot->op != mine->op) {
+            node_control_differ(node, mine->number);
             return false;
+        }
     }
     return true;
 }
@@ -419,10 +422,8 @@ static bool segment_progress(node_t *node)
     if (segment >= atomic_load(&stage->posted) ||
         !node_stage_arrived(node, segment))
         return false;
-    if (!node_stage_agrees(node, segment)) {
-        node_control_differ(node, work->number);
+    if (!node_stage_agrees(node, segment))
         return false;
-    }
     bytes = bytes_at(stage, &stage->consume);
     if (pieces == 0) {
         whole_sum(node, segment, bytes);

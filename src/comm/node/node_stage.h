@@ -33,59 +33,13 @@
 #ifndef CDDP_COMM_NODE_STAGE_H
 #define CDDP_COMM_NODE_STAGE_H
 
-#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
 
-#include "base/mem.h"
-#include "comm/node/node.h"
-#include "comm/node/node_claim.h"
+#include "base/err.h"
 
-#define STAGE_SLOTS 4
-
-typedef struct stage_slot {
-    /* Number of the segment in the slot + 1; 0: never used. */
-    _Alignas(MEM_ALIGN) atomic_uint_fast64_t flag;
-    uint64_t number; /* number of the collective to which the segment belongs */
-    uint64_t count;  /* number of elements of the whole buffer */
-    uint16_t type;   /* comm_type_t */
-    uint16_t op;     /* comm_op_t */
-    /* Counters of pieces. Used only in the slots of the first rank. */
-    _Alignas(MEM_ALIGN) node_counter_t claimed;
-    _Alignas(MEM_ALIGN) node_counter_t done;
-} stage_slot_t;
-
-typedef struct stage_rank { /* the part of a rank that other ranks read */
-    /* Number of segments that this rank has consumed. */
-    _Alignas(MEM_ALIGN) atomic_uint_fast64_t consumed;
-    /* The owner is inside comm, so its comm thread need not be woken. */
-    _Alignas(MEM_ALIGN) atomic_bool present;
-    stage_slot_t slots[STAGE_SLOTS];
-    char data[]; /* [STAGE_SLOTS * segment_bytes] */
-} stage_rank_t;
-
-typedef struct stage_cursor {
-    uint64_t work; /* number of works before this one */
-    size_t offset; /* offset in the work, in bytes */
-} stage_cursor_t;
-
-typedef struct node_stage {
-    void **table; /* [ranks of the node], allocated by node_new */
-    /* [table] when all are mapped (to stage_rank_t); NULL: no staging. */
-    void **maps;
-    size_t bytes; /* bytes of the memory of each rank */
-    size_t segment_bytes;
-    node_work_t *works[COMM_WORKS_MAX]; /* in the order of their starts */
-    uint64_t works_started;
-    stage_cursor_t post;    /* the next segment to copy in */
-    stage_cursor_t consume; /* the next segment whose result is copied out */
-    /* Numbers of segments. They change under the lock and are read without
-     * it. */
-    atomic_uint_fast64_t started;  /* of all works that were started */
-    atomic_uint_fast64_t posted;   /* copied in by this rank */
-    atomic_uint_fast64_t consumed; /* copied out by this rank */
-    atomic_uint_fast64_t released; /* consumed by all ranks, when last read */
-    /* Number of pieces of each posted segment; 0: summed whole. */
-    atomic_uint pieces[STAGE_SLOTS];
-} node_stage_t;
+typedef struct node node_t;
+typedef struct node_work node_work_t;
 
 /* Share memory for staging. Collective over the group, after node_control_open.
  * ERR_MEMORY, ERR_UNAVAILABLE: there is no staging. */
@@ -109,9 +63,9 @@ bool node_stage_busy(const node_t *node);
 uint64_t node_stage_segments(const node_work_t *work);
 /* Return whether all ranks of the node have posted [segment]. */
 bool node_stage_arrived(const node_t *node, uint64_t segment);
-/* Return whether all ranks request the same operation; only after all have
- * posted. */
-bool node_stage_agrees(const node_t *node, uint64_t segment);
+/* Return whether all ranks request the same operation in [segment], which all
+ * have posted. If they do not, fail the group. */
+bool node_stage_agrees(node_t *node, uint64_t segment);
 /* The place to which rank [local] copies [segment]. All ranks copy the result
  * from the place of rank 0. */
 char *node_stage_place(const node_t *node, int local, uint64_t segment);

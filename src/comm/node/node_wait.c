@@ -9,7 +9,11 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "comm/node/node_control.h"
+#include "comm/node/node_oneshot.h"
 #include "comm/node/node_priv.h"
+#include "comm/node/node_stage.h"
+#include "comm/node/node_zcopy.h"
 
 #define LOOKS 64 /* number of checks between two readings of the clock */
 /* Number of checks without a pause at the beginning of a wait. */

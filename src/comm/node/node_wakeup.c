@@ -15,6 +15,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "comm/node/node_control.h"
 #include "comm/node/node_priv.h"
 
 bool node_wakeup_open(node_t *node)

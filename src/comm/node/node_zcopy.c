@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/hash.h"
+#include "comm/node/node_control.h"
 #include "comm/node/node_priv.h"
 #include "comm/node/node_sum.h"
 #include "comm/node/node_wakeup.h"

@@ -36,10 +36,16 @@
 #define CDDP_COMM_NODE_ZCOPY_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #include "base/mem.h"
-#include "comm/node/node.h"
 #include "comm/node/node_claim.h"
+
+typedef struct node node_t;
+typedef struct node_arena node_arena_t;
+typedef struct node_work node_work_t;
 
 typedef struct zcopy_post { /* the request of one rank */
     /* Number of the collective + 1; 0: never used. Written last. */

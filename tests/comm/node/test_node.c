@@ -9,8 +9,10 @@
 
 #include "base/clock.h"
 #include "comm/node/node_ranks.h"
+#include "comm/node/node_stage.h"
 #include "comm/node/node_sum.h"
 #include "comm/node/node_wakeup.h"
+#include "comm/node/node_zcopy.h"
 
 TestSuite(node, .timeout = 120);
 

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "comm/node/node_control.h"
 #include "comm/node/node_ranks.h"
 
 TestSuite(node_backoff, .timeout = 120);
