@@ -87,8 +87,8 @@ static int run_shared_core(const comm_oob_t *oob, void *argument)
     RANKS_CHECK(sched_setaffinity(0, sizeof one, &one) == 0);
     apart.host = host;
     RANKS_OK(comm_group_open(&config, &apart, &group, &err), err);
-    RANKS_CHECK(!((const ucx_group_t *)group)->core);
-    RANKS_CHECK(!((const ucx_group_t *)group)->spin);
+    RANKS_CHECK(!((const ucx_group_t *)group)->local.core);
+    RANKS_CHECK(!((const ucx_group_t *)group)->local.spin);
     comm_group_close(group);
     return 0;
 }

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * The ranks are processes (or threads). Each has one UCP worker, which its comm
- * thread or its owner drives. This file has the owner's part: it fills the
- * table of works, waits, opens and closes. See ucx_group.h for an overview.
+ * The backend ucx: the ranks are processes (or threads). Each has one UCP
+ * worker, which its comm thread or its owner drives. This file has the owner's
+ * part: it fills the table of works, waits, opens and closes. See ucx_group.h
+ * for an overview.
  */
-#include <string.h>
-#include <unistd.h>
-
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/thread.h"
 #include "comm/node/node_stage.h"
-#include "comm/ucx/ucx_group.h"
+#include "comm/ucx/ucx_drive.h"
 #include "comm/ucx/ucx_node.h"
+#include "comm/ucx/ucx_thread.h"
 
-/* How often to check a work before blocking, if there is a core for it. */
+/* Number of checks of a work before its owner blocks, if there is a core for
+ * them. */
 #define SPINS 4000
 
 static err_code_t group_fault(ucx_group_t *group, err_t *err)
@@ -108,26 +108,33 @@ static comm_state_t ucx_poll(comm_work_t *base)
     return state;
 }
 
-/* Fail if the comm thread hangs. It finds all other faults, but not its own: so
- * the owner checks that it has ticked within twice the timeout, not counting
- * times when this process did not run. */
-static void thread_check(ucx_group_t *group, double *ticked, double *stuck,
-                         double elapsed)
+/* What the owner knows of the comm thread during a wait. */
+typedef struct hang {
+    double ticked;  /* the last value of group->ticked */
+    double seconds; /* for which it has not changed */
+} hang_t;
+
+/* Fail the group if the comm thread hangs. The comm thread finds all other
+ * faults. So the owner checks that it ticks within twice the timeout.
+ * [elapsed]: seconds since the last check; if they are many, this process did
+ * not run. */
+static void thread_check(ucx_group_t *group, hang_t *hang, double elapsed)
 {
-    double now = atomic_load(&group->ticked);
+    double ticked = atomic_load(&group->ticked);
     int name = comm_rank_name(&group->base, group->base.rank);
+    const char *host = group->base.hellos[group->base.rank].host;
     err_t fault = ERR_INIT;
 
-    if (now > *ticked || elapsed > group->base.timeout / 2)
-        *stuck = 0;
+    if (ticked > hang->ticked || elapsed > group->base.timeout / 2)
+        hang->seconds = 0;
     else
-        *stuck += elapsed;
-    *ticked = now;
-    if (*stuck < 2 * group->base.timeout)
+        hang->seconds += elapsed;
+    hang->ticked = ticked;
+    if (hang->seconds < 2 * group->base.timeout)
         return;
-    err_set_peer(&fault, name, group->base.hellos[group->base.rank].host,
+    err_set_peer(&fault, name, host,
                  "the comm thread of rank %d on %s hangs inside UCX", name,
-                 group->base.hellos[group->base.rank].host);
+                 host);
     ucx_group_fail(group, &fault);
     atomic_store(&group->hung, true);
 }
@@ -141,13 +148,14 @@ static void wait_changed(ucx_group_t *group, ucx_work_t *work, double instant)
     pthread_mutex_unlock(&group->lock);
 }
 
+/* Wait until the comm thread has done its part of [work], or hangs. */
 static void wait_block(ucx_group_t *group, ucx_work_t *work)
 {
     double tick = watch_interval(group->base.timeout);
-    double ticked = 0, stuck = 0;
+    hang_t hang = {0};
 
     ucx_group_wake(group);
-    for (int i = 0; group->spin && i < SPINS; i++)
+    for (int i = 0; group->local.spin && i < SPINS; i++)
         if (atomic_load(&work->state) != COMM_PENDING)
             return;
     while (atomic_load(&work->state) == COMM_PENDING &&
@@ -158,7 +166,7 @@ static void wait_block(ucx_group_t *group, ucx_work_t *work)
             node_attend(group->node, &work->state);
         else
             wait_changed(group, work, before + tick);
-        thread_check(group, &ticked, &stuck, clock_now() - before);
+        thread_check(group, &hang, clock_now() - before);
     }
 }
 
@@ -181,7 +189,7 @@ static err_code_t ucx_wait(comm_work_t *base, err_t *err)
     if (node_work_is_active(&work->node))
         done = node_wait(group->node, &work->node) && done;
     node_stage_present(group->node, false);
-    if (node_stage_needs_help(group->node)) /* nobody wakes it during a wait */
+    if (node_stage_needs_help(group->node)) /* during the wait nobody woke it */
         ucx_group_wake(group);
     atomic_fetch_add(&group->progress, 1);
     check(atomic_load(&group->waiting) > 0, "%d waits are under way",
@@ -226,61 +234,35 @@ static void ucx_allreduce_plan(const comm_group_t *base, const void *data,
 
 /* ---- open and close ------------------------------------------------------ */
 
-/* Tell the comm thread to end, and wait for it; false if it hangs. */
-static bool thread_stop(ucx_group_t *group)
+static void net_failed(void *context, const err_t *fault)
 {
-    double end = clock_now() + 2 * group->base.timeout + 5;
-    bool ended;
-
-    atomic_store(&group->leaving, true);
-    ucx_group_wake(group);
-    pthread_mutex_lock(&group->lock);
-    while (!group->ended &&
-           thread_cond_wait(&group->changed, &group->lock, end))
-        continue;
-    ended = group->ended;
-    pthread_mutex_unlock(&group->lock);
-    if (ended)
-        pthread_join(group->thread, NULL);
-    else
-        pthread_detach(group->thread);
-    return ended;
-}
-
-static void descriptors_close(ucx_group_t *group)
-{
-    for (int rank = 0; rank < group->base.size; rank++)
-        if (group->peers[rank].pidfd >= 0)
-            close(group->peers[rank].pidfd);
-    if (group->wakefd >= 0)
-        close(group->wakefd);
-    if (group->epollfd >= 0)
-        close(group->epollfd);
+    ucx_group_fail(context, fault);
 }
 
 static void ucx_close(comm_group_t *base)
 {
     ucx_group_t *group = (ucx_group_t *)base;
 
-    if (group->running && !thread_stop(group)) {
+    if (group->running && !ucx_thread_stop(group)) {
         log_warn("comm", "the comm thread hangs inside UCX: its memory is "
                          "left behind");
         return;
     }
-    ucx_local_end(group);
-    descriptors_close(group);
-    /* UCX (1.13) aborts the process if a worker with unfinished protocols is
+    if (atomic_load(&group->failed))
+        ucx_local_end(&group->net, &group->fault);
+    ucx_local_close(&group->net);
+    ucx_thread_close(group);
+    /* UCX (1.13) aborts the process if a worker with unfinished messages is
      * destroyed. So after a fault the worker stays until the process ends. */
     if (group->running && !group->clean)
         return;
-    ucx_net_close(group);
+    ucx_net_close(&group->net);
     for (int i = 0; i < UCX_ACTIVE; i++)
         for (int j = 0; j < COMM_LANES; j++)
             ucx_lane_close(&group->active[i].lanes[j]);
     ucx_node_close(group);
-    node_place_close(&group->place);
+    node_place_close(&group->local.place);
     watch_close(group->watch);
-    mem_free(group->peers);
     pthread_cond_destroy(&group->changed);
     pthread_mutex_destroy(&group->lock);
     pthread_mutex_destroy(&group->drive);
@@ -289,35 +271,35 @@ static void ucx_close(comm_group_t *base)
 
 static err_code_t lanes_open(ucx_group_t *group, err_t *err)
 {
+    ucx_lane_config_t config = {.net = &group->net,
+                                .node = group->node,
+                                .place = &group->local.place,
+                                .parts = group->parts};
     err_code_t rc = ERR_OK;
 
     for (int i = 0; rc == ERR_OK && i < UCX_ACTIVE; i++)
         for (int j = 0; rc == ERR_OK && j < COMM_LANES; j++)
-            rc = ucx_lane_open(&group->active[i].lanes[j], group, err);
+            rc = ucx_lane_open(&group->active[i].lanes[j], &config, err);
     return rc;
 }
 
 static err_code_t group_new(const comm_config_t *config, const comm_oob_t *oob,
-                            ucx_group_t **out, err_t *err)
+                            comm_hello_t *hellos, ucx_group_t **out, err_t *err)
 {
-    size_t size = (size_t)oob->size;
     ucx_group_t *group;
     err_code_t rc = mem_new(ucx_group_t, 1, "comm group", &group, err);
 
     if (rc != ERR_OK)
         return rc;
-    rc = mem_new(ucx_peer_t, size, "comm peers", &group->peers, err);
-    if (rc != ERR_OK) {
-        mem_free(group);
-        return rc;
-    }
     group->base = (comm_group_t){.ops = &comm_ucx_ops,
                                  .rank = oob->rank,
                                  .size = oob->size,
                                  .timeout = config->timeout,
-                                 .table = config->table};
-    for (size_t i = 0; i < size; i++)
-        group->peers[i] = (ucx_peer_t){.group = group, .pidfd = -1};
+                                 .table = config->table,
+                                 .hellos = hellos};
+    group->net.base = &group->base;
+    group->net.context = group;
+    group->net.fail = net_failed;
     group->wakefd = group->epollfd = -1;
     group->fault = (err_t)ERR_INIT;
     atomic_store(&group->polled, -1e9);
@@ -333,18 +315,17 @@ static err_code_t ucx_open(const comm_config_t *config, const comm_oob_t *oob,
                            comm_hello_t *hellos, comm_group_t **out, err_t *err)
 {
     ucx_group_t *group;
-    err_code_t rc = group_new(config, oob, &group, err);
+    err_code_t rc = group_new(config, oob, hellos, &group, err);
 
     if (rc != ERR_OK)
         return rc;
-    group->base.hellos = hellos;
-    rc = lanes_open(group, err);
+    rc = ucx_net_open(&group->net, oob, &group->local, err);
     if (rc == ERR_OK)
-        rc = ucx_net_open(group, oob, hellos, err);
-    if (rc == ERR_OK)
-        rc = ucx_group_watch(group, ucx_notes_send, err);
+        rc = ucx_group_watch(group, err);
     if (rc == ERR_OK)
         rc = ucx_node_new(group, err);
+    if (rc == ERR_OK)
+        rc = lanes_open(group, err);
     if (rc == ERR_OK)
         rc = ucx_thread_start(group, err);
     if (rc == ERR_OK) /* connect now rather than in the first step */

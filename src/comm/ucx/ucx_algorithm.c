@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* The function that carries out a plan. */
+/* Chooses the function that carries out a plan. */
 #include "base/check.h"
-#include "comm/ucx/ucx_group.h"
+#include "comm/ucx/ucx_span.h"
+#include "comm/ucx/ucx_work.h"
 
 static ucx_algorithm_t allreduce_of(comm_algorithm_t algorithm)
 {
@@ -34,7 +35,7 @@ static ucx_algorithm_t by_messages(comm_kind_t kind, comm_algorithm_t algorithm)
     }
 }
 
-ucx_algorithm_t ucx_algorithm(const ucx_work_t *work)
+ucx_algorithm_t ucx_work_algorithm(const ucx_work_t *work)
 {
     const comm_plan_t *plan = &work->plan;
 
@@ -43,5 +44,5 @@ ucx_algorithm_t ucx_algorithm(const ucx_work_t *work)
           (unsigned long long)work->number);
     if (plan->way == COMM_WAY_NET)
         return by_messages(work->request.kind, plan->algorithm);
-    return plan->way == COMM_WAY_STAGED ? ucx_stage_span : ucx_span;
+    return plan->way == COMM_WAY_STAGED ? ucx_span_staged : ucx_span_arena;
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* The state of a ucx group for its other parts: its fault, and what its watch
- * (watch.h) asks for. */
+/* The fault of a ucx group, and what its watch (watch.h) asks for. */
 #include "comm/ucx/ucx_group.h"
 
 #include <sys/eventfd.h>
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "comm/ucx/ucx_notes.h"
 
 void ucx_group_fail(ucx_group_t *group, const err_t *fault)
 {
@@ -19,17 +19,6 @@ void ucx_group_fail(ucx_group_t *group, const err_t *fault)
         atomic_store(&group->failed, true);
     }
     pthread_mutex_unlock(&group->lock);
-}
-
-void ucx_group_lost(ucx_group_t *group, int rank)
-{
-    check(ucx_group_drives(group), "rank %d is lost, and nobody drives", rank);
-    watch_lost(group->watch, rank, clock_now());
-}
-
-bool ucx_group_drives(const ucx_group_t *group)
-{
-    return atomic_load(&group->driver) == (unsigned long)pthread_self();
 }
 
 void ucx_group_wake(ucx_group_t *group)
@@ -109,11 +98,11 @@ static void view_fill(void *context, watch_view_t *view)
     double polled = clock_now() - atomic_load(&group->polled);
     uint64_t node;
 
-    check(ucx_group_drives(group), "rank %d is asked, and nobody drives",
+    check(ucx_net_is_driven(&group->net), "rank %d is asked, and nobody drives",
           group->base.rank);
     view->started = atomic_load(&group->submitted);
     view->progress = atomic_load(&group->progress);
-    view->moves = group->moves + node_progress_count(group->node);
+    view->moves = group->net.moves + node_progress_count(group->node);
     view->step = atomic_load(&group->step);
     view->phase = atomic_load(&group->phase);
     view->waiting = atomic_load(&group->waiting) > 0 ||
@@ -124,6 +113,13 @@ static void view_fill(void *context, watch_view_t *view)
         group->queue[group->taken % COMM_WORKS_MAX]->number < view->finished)
         view->finished = group->queue[group->taken % COMM_WORKS_MAX]->number;
     view_active(group, view);
+}
+
+static bool note_send(void *context, int rank, const watch_note_t *note)
+{
+    ucx_group_t *group = context;
+
+    return ucx_notes_send(&group->net, rank, note);
 }
 
 static void watch_failed(void *context, const err_t *fault)
@@ -141,9 +137,7 @@ static void watch_resumed(void *context, double now)
     node_clocks_reset(group->node, now);
 }
 
-err_code_t ucx_group_watch(ucx_group_t *group,
-                           bool (*send)(void *, int, const watch_note_t *),
-                           err_t *err)
+err_code_t ucx_group_watch(ucx_group_t *group, err_t *err)
 {
     watch_config_t config = {.rank = group->base.rank,
                              .size = group->base.size,
@@ -151,9 +145,11 @@ err_code_t ucx_group_watch(ucx_group_t *group,
                              .hellos = group->base.hellos,
                              .context = group,
                              .view = view_fill,
-                             .send = send,
+                             .send = note_send,
                              .fail = watch_failed,
                              .resumed = watch_resumed};
+    err_code_t rc = watch_open(&config, clock_now(), &group->watch, err);
 
-    return watch_open(&config, clock_now(), &group->watch, err);
+    group->net.watch = group->watch;
+    return rc;
 }

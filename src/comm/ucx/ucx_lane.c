@@ -1,42 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* The messages of lanes over UCX: see ucx_lane.h. All functions are for the
- * driver. */
+#include "comm/ucx/ucx_lane.h"
+
 #include <inttypes.h>
 
 #include "base/check.h"
 #include "base/mem.h"
-#include "comm/ucx/ucx_group.h"
-
-/* ---- requests ------------------------------------------------------------ */
-
-bool ucx_request_early(ucx_request_t *request)
-{
-    check(!request->early, "a request with rank %d completes twice",
-          request->peer);
-    request->early = !request->posted;
-    return request->early;
-}
-
-bool ucx_request_posted(ucx_request_t *request)
-{
-    request->posted = !request->early;
-    return request->posted;
-}
-
-/* UCX reuses the memory without clearing it, so the marks are cleared here. */
-void ucx_request_free(ucx_request_t *request)
-{
-    request->posted = request->early = false;
-    ucp_request_free(request);
-}
 
 /* ---- messages of lanes --------------------------------------------------- */
 
 static ucp_tag_t lane_tag(const ucx_lane_t *lane, int source)
 {
     check(lane->digest >> WATCH_DIGEST_BITS == 0 && source >= 0 &&
-              source < lane->group->base.size && lane->task.index < 16,
+              source < lane->config.net->base->size && lane->task.index < 16,
           "a tag of digest %x, rank %d, lane %d", lane->digest, source,
           lane->task.index);
     return UCX_TAG_KIND(UCX_TAG_DATA) | (ucp_tag_t)source << 40 |
@@ -72,30 +48,35 @@ static void lane_unlink(ucx_lane_t *lane, ucx_request_t *request)
     lane->pending--;
 }
 
-/* Handle the end of a message of [lane]. If it failed, the lane must not
- * continue with the contents of the buffer: the peer is gone, and the fault
- * will tell so. */
-static void lane_check(ucx_lane_t *lane, int peer, size_t bytes,
-                       ucs_status_t status, size_t got)
+/* Fail the group, as this rank and [peer] exchange messages of different
+ * sizes. */
+static void sizes_differ(const ucx_lane_t *lane, int peer)
 {
+    const ucx_net_t *net = lane->config.net;
     err_t fault = ERR_INIT;
 
-    lane->group->moves++;
-    if ((status == UCS_OK && got == bytes) || status == UCS_ERR_CANCELED)
-        return;
-    lane->broken = true;
-    if (status != UCS_OK && status != UCS_ERR_MESSAGE_TRUNCATED) {
-        ucx_group_lost(lane->group, peer);
-        return;
-    }
     err_set(&fault, ERR_CONFIG,
             "collective %" PRIu64 ": rank %d and rank %d exchange messages of "
             "different sizes: all must start the same collectives in the same "
             "order",
-            lane->task.number,
-            comm_rank_name(&lane->group->base, lane->group->base.rank),
-            comm_rank_name(&lane->group->base, peer));
-    ucx_group_fail(lane->group, &fault);
+            lane->task.number, comm_rank_name(net->base, net->base->rank),
+            comm_rank_name(net->base, peer));
+    net->fail(net->context, &fault);
+}
+
+/* Handle the end of a message with [peer]. If it failed, the buffer does not
+ * have the data, so the lane must not continue. */
+static void message_ended(ucx_lane_t *lane, int peer, size_t bytes,
+                          ucs_status_t status, size_t got)
+{
+    lane->config.net->moves++;
+    if ((status == UCS_OK && got == bytes) || status == UCS_ERR_CANCELED)
+        return;
+    lane->broken = true;
+    if (status == UCS_OK || status == UCS_ERR_MESSAGE_TRUNCATED)
+        sizes_differ(lane, peer);
+    else
+        ucx_net_lost(lane->config.net, peer);
 }
 
 static void lane_completed(ucx_lane_t *lane, ucx_request_t *request,
@@ -107,7 +88,7 @@ static void lane_completed(ucx_lane_t *lane, ucx_request_t *request,
         return;
     }
     lane_unlink(lane, request);
-    lane_check(lane, request->peer, request->bytes, status, got);
+    message_ended(lane, request->peer, request->bytes, status, got);
     ucx_request_free(request);
 }
 
@@ -122,23 +103,23 @@ static void recv_completed(void *request, ucs_status_t status,
     lane_completed(lane, request, status, info->length);
 }
 
-/* Handle the result of a post: NULL (done, with [got] bytes), a request, or an
- * error. */
+/* Handle [answer], the result of a post: NULL (the message is done, with [got]
+ * bytes), a request, or an error. */
 static void lane_posted(ucx_lane_t *lane, int peer, ucs_status_ptr_t answer,
                         size_t bytes, size_t got)
 {
     ucx_request_t *request = answer;
 
     if (answer == NULL) {
-        lane_check(lane, peer, bytes, UCS_OK, got);
+        message_ended(lane, peer, bytes, UCS_OK, got);
     } else if (UCS_PTR_IS_ERR(answer)) {
-        lane_check(lane, peer, bytes, UCS_PTR_STATUS(answer), 0);
+        message_ended(lane, peer, bytes, UCS_PTR_STATUS(answer), 0);
     } else if (ucx_request_posted(request)) {
         request->peer = peer;
         request->bytes = bytes;
         lane_link(lane, request);
     } else {
-        lane_check(lane, peer, bytes, request->status, request->got);
+        message_ended(lane, peer, bytes, request->status, request->got);
         ucx_request_free(request);
     }
 }
@@ -150,18 +131,18 @@ static void lane_send(void *context, int rank, const void *data, size_t bytes)
                                                  UCP_OP_ATTR_FIELD_USER_DATA,
                                  .cb.send = send_completed,
                                  .user_data = lane};
-    ucp_ep_h endpoint = ucx_net_endpoint(lane->group, rank);
+    ucx_net_t *net = lane->config.net;
+    ucp_ep_h endpoint = ucx_net_endpoint(net, rank);
     ucs_status_ptr_t answer;
 
-    check(lane->alive && ucx_group_drives(lane->group),
+    check(lane->alive && ucx_net_is_driven(net),
           "lane %d sends, and is over or not driven", lane->task.index);
     if (endpoint == NULL)
         return;
     answer = ucp_tag_send_nbx(endpoint, data, bytes,
-                              lane_tag(lane, lane->group->base.rank), &param);
+                              lane_tag(lane, net->base->rank), &param);
     if (answer != NULL && !UCS_PTR_IS_ERR(answer))
-        /* For a request that completed early. */
-        ((ucx_request_t *)answer)->got = bytes;
+        ((ucx_request_t *)answer)->got = bytes; /* in case it is early */
     lane_posted(lane, rank, answer, bytes, bytes);
 }
 
@@ -176,8 +157,8 @@ static void lane_recv(void *context, int rank, void *data, size_t bytes)
                                  .user_data = lane,
                                  .recv_info.tag_info = &info};
     ucs_status_ptr_t answer =
-        ucp_tag_recv_nbx(lane->group->worker, data, bytes, lane_tag(lane, rank),
-                         UINT64_MAX, &param);
+        ucp_tag_recv_nbx(lane->config.net->worker, data, bytes,
+                         lane_tag(lane, rank), UINT64_MAX, &param);
 
     lane_posted(lane, rank, answer, bytes, info.length);
 }
@@ -193,15 +174,15 @@ void ucx_lane_cancel(ucx_lane_t *lane)
           lane->task.index, count, lane->pending);
     for (ucx_request_t *one = lane->posted; one != NULL; one = next) {
         next = one->next;
-        ucp_request_cancel(lane->group->worker, one);
+        ucp_request_cancel(lane->config.net->worker, one);
     }
 }
 
 static void lane_fail(void *context, const err_t *fault)
 {
-    ucx_lane_t *lane = context;
+    const ucx_lane_t *lane = context;
 
-    ucx_group_fail(lane->group, fault);
+    lane->config.net->fail(lane->config.net->context, fault);
 }
 
 /* Members are the ranks of the group. */
@@ -210,10 +191,10 @@ static const ucx_task_ops_t ranks_ops = {
 
 /* ---- between nodes ------------------------------------------------------- */
 
-/* The rank on [node] that owns the slices that this rank owns. */
+/* The rank on [node] that owns the same part of the buffer as this rank. */
 static int owner_of(const ucx_lane_t *lane, int node)
 {
-    const node_place_t *place = &lane->group->place;
+    const node_place_t *place = lane->config.place;
 
     return node_place_rank(place, node, place->local);
 }
@@ -239,42 +220,43 @@ void ucx_lane_reduce_begin(ucx_lane_t *lane, void *data, size_t count)
 
     *part = lane->task;
     part->ops = &nodes_ops;
-    part->rank = lane->group->place.here;
-    part->size = lane->group->place.nodes;
-    lane->segment = *lane->task.request;
-    lane->segment.data = data;
-    lane->segment.count = count;
-    part->request = &lane->segment;
-    lane->nodes = algorithm == COMM_BY_DOUBLING  ? ucx_doubling
-                  : algorithm == COMM_BY_HALVING ? ucx_halving
-                                                 : ucx_ring_even;
+    part->rank = lane->config.place->here;
+    part->size = lane->config.place->nodes;
+    lane->part_request = *lane->task.request;
+    lane->part_request.data = data;
+    lane->part_request.count = count;
+    part->request = &lane->part_request;
+    lane->part_algorithm = algorithm == COMM_BY_DOUBLING  ? ucx_doubling
+                           : algorithm == COMM_BY_HALVING ? ucx_halving
+                                                          : ucx_ring_even;
     ucx_task_begin(part);
 }
 
 bool ucx_lane_reduce(ucx_lane_t *lane)
 {
-    return lane->nodes(&lane->part);
+    return lane->part_algorithm(&lane->part);
 }
 
 /* ---- open and begin ------------------------------------------------------ */
 
-err_code_t ucx_lane_open(ucx_lane_t *lane, ucx_group_t *group, err_t *err)
+err_code_t ucx_lane_open(ucx_lane_t *lane, const ucx_lane_config_t *config,
+                         err_t *err)
 {
-    int size = group->base.size;
-    size_t bytes = ucx_task_scratch(size);
+    const comm_group_t *base = config->net->base;
+    size_t bytes = ucx_task_scratch(base->size);
     char *scratch = NULL;
     err_code_t rc = mem_new(char, bytes, "comm scratch", &scratch, err);
 
-    lane->group = group;
+    lane->config = *config;
     lane->task = (ucx_task_t){.ops = &ranks_ops,
                               .context = lane,
-                              .rank = group->base.rank,
-                              .size = size,
+                              .rank = base->rank,
+                              .size = base->size,
                               .scratch = scratch,
                               .scratch_bytes = bytes,
                               .part = &lane->part};
     if (rc == ERR_OK)
-        rc = mem_new(int64_t, (size_t)size * 2, "comm ranges",
+        rc = mem_new(int64_t, (size_t)base->size * 2, "comm ranges",
                      &lane->task.ranges, err);
     return rc;
 }
@@ -285,9 +267,8 @@ void ucx_lane_close(ucx_lane_t *lane)
     mem_free(lane->task.ranges);
 }
 
-void ucx_lane_begin(ucx_lane_t *lane, ucx_work_t *work,
-                    ucx_algorithm_t algorithm, uint32_t digest, int index,
-                    int lanes)
+void ucx_lane_begin(ucx_lane_t *lane, const ucx_work_t *work,
+                    ucx_algorithm_t algorithm, uint32_t digest, int index)
 {
     check(!lane->alive && lane->pending == 0 && lane->posted == NULL,
           "lane %d begins collective %llu with %u requests of another", index,
@@ -300,6 +281,6 @@ void ucx_lane_begin(ucx_lane_t *lane, ucx_work_t *work,
     lane->task.request = &work->request;
     lane->task.number = work->number;
     lane->task.index = index;
-    lane->task.lanes = lanes;
+    lane->task.lanes = work->plan.lanes;
     ucx_task_begin(&lane->task);
 }

@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/*
- * Which ranks are on this node? A host name may lie (containers, images), so a
- * peer of the same name must also show a nonce through /proc: it keeps the
- * nonce in a memfd, and whoever can read it there sees the same kernel and the
- * same process ids, so that a pidfd of that id is the peer. Both sides must
- * have verified each other, because endpoints must be of one kind on both.
- */
+#include "comm/ucx/ucx_local.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -25,11 +20,13 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/thread.h"
-#include "comm/ucx/ucx_group.h"
 
-/* The cores that this rank may use: a hash of the machine that has them and of
- * the affinity mask. Containers and network namespaces of one machine share its
- * cores though they are several hosts, so the host name would not do. */
+/* Maximum seconds for a culprit to end by itself. */
+#define KILL_SECONDS 10
+
+/* A hash of the cores that this rank may use: of the machine and of the
+ * affinity mask. Containers of one machine share its cores under several host
+ * names, so the machine is not known by its host name. */
 static uint64_t cores_hash(void)
 {
     struct {
@@ -48,50 +45,51 @@ static uint64_t cores_hash(void)
     return hash_bytes(&cores, sizeof cores);
 }
 
-err_code_t ucx_local_card(ucx_card_t *card, int *fd, err_t *err)
+err_code_t ucx_local_info(ucx_info_t *info, int *fd, err_t *err)
 {
     int made;
 
-    memset(card, 0, sizeof *card);
-    card->pid = getpid();
-    if (getrandom(&card->nonce, sizeof card->nonce, 0) !=
-        (ssize_t)sizeof card->nonce)
+    memset(info, 0, sizeof *info);
+    info->pid = getpid();
+    if (getrandom(&info->nonce, sizeof info->nonce, 0) !=
+        (ssize_t)sizeof info->nonce)
         return err_set(err, ERR_IO, "no random number for the comm group: %s",
                        strerror(errno));
-    card->cpus = cores_hash();
-    ucx_fabric_find(&card->fabric);
+    info->cpus = cores_hash();
+    ucx_fabric_find(&info->fabric);
     made = memfd_create("cddp-comm", MFD_CLOEXEC);
-    if (made >= 0 && write(made, &card->nonce, sizeof card->nonce) !=
-                         (ssize_t)sizeof card->nonce) {
+    if (made >= 0 && write(made, &info->nonce, sizeof info->nonce) !=
+                         (ssize_t)sizeof info->nonce) {
         close(made);
         made = -1;
     }
-    card->fd = made; /* without it all peers are treated as remote */
+    info->fd = made;
     *fd = made;
     return ERR_OK;
 }
 
-/* A pidfd is got before the nonce is read: so it cannot be of a process that
- * got the same id afterwards. */
-static bool local_verify(const ucx_card_t *card, int *pidfd)
+/* Return whether the process of [info] shows its nonce in this rank's /proc.
+ * *pidfd is set to that process. The pidfd is opened before the nonce is read,
+ * so it is not of a later process with the same id. */
+static bool info_verify(const ucx_info_t *info, int *pidfd)
 {
     char path[64];
     uint64_t nonce = 0;
     ssize_t got;
     int fd, process = -1;
 
-    if (card->fd < 0)
+    if (info->fd < 0)
         return false;
-    if (card->pid != getpid())
-        process = (int)syscall(SYS_pidfd_open, (pid_t)card->pid, 0);
-    snprintf(path, sizeof path, "/proc/%lld/fd/%lld", (long long)card->pid,
-             (long long)card->fd);
+    if (info->pid != getpid())
+        process = (int)syscall(SYS_pidfd_open, (pid_t)info->pid, 0);
+    snprintf(path, sizeof path, "/proc/%lld/fd/%lld", (long long)info->pid,
+             (long long)info->fd);
     fd = open(path, O_RDONLY | O_CLOEXEC);
     got = fd < 0 ? -1 : pread(fd, &nonce, sizeof nonce, 0);
     if (fd >= 0)
         close(fd);
-    if (got == (ssize_t)sizeof nonce && nonce == card->nonce) {
-        *pidfd = process; /* -1 where the kernel has none: beats remain */
+    if (got == (ssize_t)sizeof nonce && nonce == info->nonce) {
+        *pidfd = process; /* -1: the kernel has none, so beats must do */
         return true;
     }
     if (process >= 0)
@@ -99,22 +97,24 @@ static bool local_verify(const ucx_card_t *card, int *pidfd)
     return false;
 }
 
-/* Busy waiting pays only if every rank that shares our cores has one for its
- * owner and there is one over. */
-static void cores_count(ucx_group_t *group, const ucx_card_t *cards)
+/* Busy waiting is worth it only if every rank that shares our cores has one for
+ * its owner, and one more is left. */
+static void cores_count(const ucx_info_t *infos, int size, int rank,
+                        ucx_local_t *out)
 {
     int sharing = 0;
 
-    for (int rank = 0; rank < group->base.size; rank++)
-        sharing += cards[rank].cpus == cards[group->base.rank].cpus;
-    group->spin = thread_cores() > sharing;
-    group->core = thread_cores() >= sharing; /* owners only */
+    for (int other = 0; other < size; other++)
+        sharing += infos[other].cpus == infos[rank].cpus;
+    out->spin = thread_cores() > sharing;
+    out->core = thread_cores() >= sharing; /* owners only */
 }
 
-err_code_t ucx_local_find(ucx_group_t *group, const comm_oob_t *oob,
-                          const comm_hello_t *hellos, const ucx_card_t *cards,
-                          err_t *err)
+err_code_t ucx_local_find(ucx_net_t *net, const comm_oob_t *oob,
+                          const ucx_info_t *infos, ucx_local_t *out, err_t *err)
 {
+    const comm_hello_t *hellos = net->base->hellos;
+    const node_place_t *place = &out->place;
     size_t size = (size_t)oob->size;
     char *mine, *all;
     err_code_t rc =
@@ -125,45 +125,52 @@ err_code_t ucx_local_find(ucx_group_t *group, const comm_oob_t *oob,
     all = mine + size;
     for (int rank = 0; rank < oob->size; rank++)
         if (strcmp(hellos[rank].host, hellos[oob->rank].host) == 0)
-            mine[rank] = local_verify(&cards[rank], &group->peers[rank].pidfd);
+            mine[rank] = info_verify(&infos[rank], &net->peers[rank].pidfd);
     rc = oob->exchange(oob->context, mine, size, all, err);
     for (int rank = 0; rc == ERR_OK && rank < oob->size; rank++)
-        group->peers[rank].local =
+        net->peers[rank].local =
             node_place_together(all, oob->size, oob->rank, rank);
     if (rc == ERR_OK)
-        rc = node_place_open(all, oob->size, oob->rank, &group->place, err);
-    check(rc != ERR_OK || (group->place.local < group->place.count &&
-                           node_place_rank(&group->place, group->place.here,
-                                           group->place.local) == oob->rank),
-          "rank %d is not rank %d of node %d", oob->rank, group->place.local,
-          group->place.here);
+        rc = node_place_open(all, oob->size, oob->rank, &out->place, err);
+    check(rc != ERR_OK ||
+              (place->local < place->count &&
+               node_place_rank(place, place->here, place->local) == oob->rank),
+          "rank %d is not rank %d of node %d", oob->rank, place->local,
+          place->here);
     if (rc == ERR_OK)
-        cores_count(group, cards);
+        cores_count(infos, oob->size, oob->rank, out);
     mem_free(mine);
     return rc;
 }
 
-/* A culprit that still beats has been told of its fault and may be on its way
- * out: it gets a moment. One that gives no sign of life gets none. */
-void ucx_local_end(ucx_group_t *group)
+void ucx_local_close(ucx_net_t *net)
 {
-    int culprit = comm_rank_find(&group->base, group->fault.culprit);
-    double patience = 0.75 * group->base.timeout;
+    for (int rank = 0; net->peers != NULL && rank < net->base->size; rank++) {
+        if (net->peers[rank].pidfd >= 0)
+            close(net->peers[rank].pidfd);
+        net->peers[rank].pidfd = -1;
+    }
+}
+
+/* A culprit that still sends beats has been told of the fault and may be about
+ * to end, so it gets time. A culprit that sends none gets no time. */
+void ucx_local_end(const ucx_net_t *net, const err_t *fault)
+{
+    int culprit = comm_rank_find(net->base, fault->culprit);
+    double wait = 0.75 * net->base->timeout;
     struct pollfd process = {.events = POLLIN};
 
-    if (!atomic_load(&group->failed) || culprit < 0 ||
-        culprit == group->base.rank || !group->peers[culprit].local ||
-        group->peers[culprit].pidfd < 0)
+    if (culprit < 0 || culprit == net->base->rank ||
+        !net->peers[culprit].local || net->peers[culprit].pidfd < 0)
         return;
-    if (patience > 10)
-        patience = 10;
-    if (clock_now() - watch_last_beat(group->watch, culprit) > patience / 2)
-        patience = 0;
-    process.fd = group->peers[culprit].pidfd;
-    if (poll(&process, 1, (int)(patience * 1000)) != 0)
+    if (wait > KILL_SECONDS)
+        wait = KILL_SECONDS;
+    if (clock_now() - watch_last_beat(net->watch, culprit) > wait / 2)
+        wait = 0;
+    process.fd = net->peers[culprit].pidfd;
+    if (poll(&process, 1, (int)(wait * 1000)) != 0)
         return; /* it has ended */
     if (syscall(SYS_pidfd_send_signal, process.fd, SIGKILL, NULL, 0) == 0)
         log_warn("comm", "rank %d, process %lld, stalled: killed it",
-                 group->fault.culprit,
-                 (long long)group->base.hellos[culprit].pid);
+                 fault->culprit, (long long)net->base->hellos[culprit].pid);
 }

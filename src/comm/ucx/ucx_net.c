@@ -1,13 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Endpoints of a group. Those to ranks of this node are made without UCX's
- * error handling, as UCX does not use shared memory where that is asked for.
- * Those to other nodes are made with it, so that UCX tells of a broken
+ * Endpoints and requests. An endpoint to a rank of this node is made without
+ * UCX's error handling, because with it UCX uses no shared memory. An endpoint
+ * to another node is made with error handling, so that UCX reports a broken
  * connection.
  */
+#include "comm/ucx/ucx_net.h"
+
+#include <pthread.h>
+
 #include "base/check.h"
-#include "comm/ucx/ucx_group.h"
+#include "base/clock.h"
+
+bool ucx_net_is_driven(const ucx_net_t *net)
+{
+    return atomic_load(&net->driver) == (unsigned long)pthread_self();
+}
+
+void ucx_net_lost(ucx_net_t *net, int rank)
+{
+    check(ucx_net_is_driven(net), "rank %d is lost, and nobody drives", rank);
+    watch_lost(net->watch, rank, clock_now());
+}
 
 /* ---- endpoints ----------------------------------------------------------- */
 
@@ -15,16 +30,27 @@ static void endpoint_broken(void *argument, ucp_ep_h endpoint,
                             ucs_status_t status)
 {
     ucx_peer_t *peer = argument;
-    ucx_group_t *group = peer->group;
 
     (void)endpoint;
     (void)status;
-    ucx_group_lost(group, (int)(peer - group->peers));
+    ucx_net_lost(peer->net, (int)(peer - peer->net->peers));
 }
 
-ucp_ep_h ucx_net_endpoint(ucx_group_t *group, int rank)
+/* Fail the group, as no endpoint to [rank] could be made. */
+static void endpoint_failed(ucx_net_t *net, int rank, ucs_status_t status)
 {
-    ucx_peer_t *peer = &group->peers[rank];
+    int name = comm_rank_name(net->base, rank);
+    const char *host = net->base->hellos[rank].host;
+    err_t fault = ERR_INIT;
+
+    err_set_peer(&fault, name, host, "UCX cannot reach rank %d on %s: %s", name,
+                 host, ucs_status_string(status));
+    net->fail(net->context, &fault);
+}
+
+ucp_ep_h ucx_net_endpoint(ucx_net_t *net, int rank)
+{
+    ucx_peer_t *peer = &net->peers[rank];
     ucp_ep_params_t params = {
         .field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS |
                       UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
@@ -34,36 +60,53 @@ ucp_ep_h ucx_net_endpoint(ucx_group_t *group, int rank)
                                 : UCP_ERR_HANDLING_MODE_PEER,
         .err_handler = {.cb = endpoint_broken, .arg = peer},
     };
-    err_t fault = ERR_INIT;
     ucs_status_t status;
 
-    check(rank != group->base.rank && rank >= 0 && rank < group->base.size,
-          "rank %d of %d sends to rank %d", group->base.rank, group->base.size,
+    check(rank != net->base->rank && rank >= 0 && rank < net->base->size,
+          "rank %d of %d sends to rank %d", net->base->rank, net->base->size,
           rank);
     if (peer->endpoint != NULL)
         return peer->endpoint;
-    status = ucp_ep_create(group->worker, &params, &peer->endpoint);
+    status = ucp_ep_create(net->worker, &params, &peer->endpoint);
     if (status == UCS_OK) {
-        watch_connected(group->watch, rank);
-        return peer->endpoint;
+        watch_connected(net->watch, rank);
+    } else {
+        peer->endpoint = NULL;
+        endpoint_failed(net, rank, status);
     }
-    peer->endpoint = NULL;
-    err_set_peer(&fault, comm_rank_name(&group->base, rank),
-                 group->base.hellos[rank].host,
-                 "UCX cannot reach rank %d on %s: %s",
-                 comm_rank_name(&group->base, rank),
-                 group->base.hellos[rank].host, ucs_status_string(status));
-    ucx_group_fail(group, &fault);
-    return NULL;
+    return peer->endpoint;
 }
 
-/* An error counts as held, too: whoever drives next is told of the peer. */
-bool ucx_net_holds(ucx_group_t *group)
+/* An error counts as held, too: then the next driver is told of the peer. */
+bool ucx_net_holds(ucx_net_t *net)
 {
     ucp_request_param_t param = {0};
-    ucs_status_ptr_t answer = ucp_worker_flush_nbx(group->worker, &param);
+    ucs_status_ptr_t answer = ucp_worker_flush_nbx(net->worker, &param);
 
     if (answer != NULL && !UCS_PTR_IS_ERR(answer))
-        ucp_request_free(answer); /* it ends by itself */
+        ucp_request_free(answer); /* the flush ends by itself */
     return answer != NULL;
+}
+
+/* ---- requests ------------------------------------------------------------ */
+
+bool ucx_request_early(ucx_request_t *request)
+{
+    check(!request->early, "a request with rank %d completes twice",
+          request->peer);
+    request->early = !request->posted;
+    return request->early;
+}
+
+bool ucx_request_posted(ucx_request_t *request)
+{
+    request->posted = !request->early;
+    return request->posted;
+}
+
+/* UCX uses the memory again without clearing it, so it is cleared here. */
+void ucx_request_free(ucx_request_t *request)
+{
+    request->posted = request->early = false;
+    ucp_request_free(request);
 }

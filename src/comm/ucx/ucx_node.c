@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* The node stage as a part of a ucx group: see ucx_node.h. */
 #include "comm/ucx/ucx_node.h"
 
 #include "base/mem.h"
-#include "comm/ucx/ucx_group.h"
+#include "comm/ucx/ucx_thread.h"
 
 /* ---- what the node stage calls ------------------------------------------- */
 
@@ -30,7 +29,7 @@ static void node_sleeps(void *context, uint64_t number)
 
 static err_code_t node_watch(void *context, int fd, err_t *err)
 {
-    return ucx_thread_watch_bell(context, fd, err);
+    return ucx_thread_watch(context, fd, err);
 }
 
 /* ---- open and close ------------------------------------------------------ */
@@ -41,10 +40,10 @@ err_code_t ucx_node_new(ucx_group_t *group, err_t *err)
         .rank = group->base.rank,
         .size = group->base.size,
         .hellos = group->base.hellos,
-        .place = group->place,
-        .own_core = group->core,
+        .place = group->local.place,
+        .own_core = group->local.core,
         /* One message between nodes carries a segment. */
-        .segment_most = group->place.nodes > 1 ? COMM_CHUNK_BYTES : 0,
+        .segment_most = group->local.place.nodes > 1 ? COMM_CHUNK_BYTES : 0,
         .failed = &group->failed,
         .context = group,
         .exchange = node_exchange,
@@ -52,13 +51,13 @@ err_code_t ucx_node_new(ucx_group_t *group, err_t *err)
         .sleeps = node_sleeps,
         .watch = node_watch,
     };
-    err_code_t rc = mem_new(char *, (size_t)group->place.count, "comm parts",
-                            &group->span_parts, err);
+    err_code_t rc = mem_new(char *, (size_t)group->local.place.count,
+                            "comm parts", &group->parts, err);
 
     group->planned = (comm_place_t){
         .ranks = group->base.size,
-        .nodes = group->place.nodes,
-        .least = group->place.least,
+        .nodes = group->local.place.nodes,
+        .least = group->local.place.least,
         .scratch = ucx_task_scratch(group->base.size),
     };
     return rc == ERR_OK ? node_new(&config, &group->node, err) : rc;
@@ -71,15 +70,15 @@ err_code_t ucx_node_open(ucx_group_t *group, err_t *err)
     group->planned.shared = node_is_open(group->node);
     group->planned.oneshot = node_oneshot_most(group->node);
     group->planned.staged = node_stage_most(group->node);
-    group->last.count = 0; /* planned without the node stage */
-    ucx_group_wake(group); /* if it sleeps, so that it says so to the node */
+    group->last.count = 0; /* that was planned without the node stage */
+    ucx_group_wake(group); /* so that it tells the node stage when it sleeps */
     return rc;
 }
 
 void ucx_node_close(ucx_group_t *group)
 {
     node_close(group->node);
-    mem_free(group->span_parts);
+    mem_free(group->parts);
 }
 
 /* ---- works --------------------------------------------------------------- */
@@ -131,12 +130,12 @@ bool ucx_node_start(ucx_group_t *group, ucx_work_t *work)
     work->node.request = &work->request;
     atomic_store_explicit(&work->node.way, (int)ways[plan->way],
                           memory_order_relaxed);
-    if (group->place.nodes > 1)
+    if (group->local.place.nodes > 1)
         work->node.split = (node_split_t){.owners = plan->slices,
                                           .lanes = plan->slices * plan->lanes,
                                           .slice = plan->slice * width};
     node_start(group->node, &work->node);
-    return group->place.local < plan->slices;
+    return group->local.place.local < plan->slices;
 }
 
 /* ---- arena --------------------------------------------------------------- */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * The UCP worker of a group: made once the ranks know who shares a node, as
- * that decides which transports it gets and where it listens (ucx_fabric.h,
- * ucx_gate.h); then the ranks exchange the addresses of their workers.
+ * Opens and closes the net of a group. The ranks first find out which of them
+ * share a node, as that decides which transports the worker gets and where it
+ * listens (ucx_fabric.h, ucx_gate.h). Then they exchange the addresses of their
+ * workers.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,23 +14,26 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "comm/ucx/ucx_gate.h"
-#include "comm/ucx/ucx_group.h"
+#include "comm/ucx/ucx_local.h"
+#include "comm/ucx/ucx_net.h"
 
-/* Longer addresses (many RDMA devices) take an exchange of their own. */
+/* Maximum bytes of an address in the first exchange. If an address is longer
+ * (many RDMA devices), there is a second exchange. */
 #define ADDRESS_MOST 504
 
-typedef struct letter {
+typedef struct address_slot {
     uint64_t bytes;
     char address[ADDRESS_MOST];
-} letter_t;
+} address_slot_t;
 
-/* What all ranks told of their networks, and what follows for this one. */
+/* The networks of all ranks, and how this rank uses them. */
 typedef struct network {
     const ucx_fabric_t *fabrics;
     ucx_reach_t reach;
-    const ucx_face_t *face; /* of UCX_REACH_FACE, else NULL */
+    const ucx_face_t *face; /* for UCX_REACH_FACE, else NULL */
 } network_t;
 
+/* Return the error that UCX cannot do [what] ("start"). */
 static err_code_t net_error(err_t *err, const char *what, ucs_status_t status)
 {
     return err_set(err, ERR_UNAVAILABLE, "UCX cannot %s: %s", what,
@@ -43,22 +47,22 @@ static void request_init(void *request)
 
 bool ucx_net_is_own(void)
 {
-    static const char *const theirs[] = {"UCX_TLS", "UCX_NET_DEVICES",
-                                         "UCX_TCP_TX_SEG_SIZE",
-                                         "UCX_TCP_RX_SEG_SIZE"};
+    static const char *const names[] = {"UCX_TLS", "UCX_NET_DEVICES",
+                                        "UCX_TCP_TX_SEG_SIZE",
+                                        "UCX_TCP_RX_SEG_SIZE"};
 
-    for (size_t i = 0; i < sizeof theirs / sizeof *theirs; i++)
-        if (getenv(theirs[i]) != NULL)
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (getenv(names[i]) != NULL)
             return true;
     return false;
 }
 
 /* ---- which transports and devices ---------------------------------------- */
 
-/* Larger segments over TCP than UCX's own choice (8 KiB): fewer system calls.
- * All ranks or none, as a receiver's segments must hold a sender's. What the
- * users' environments say counts more; where they restrict the transports there
- * may be no TCP, and UCX would warn of unknown names. */
+/* Choose larger segments for TCP than UCX does (8 KiB), for fewer system calls.
+ * All ranks must do so or none, as a segment of the sender must fit into one of
+ * the receiver. If a rank's environment chooses networks, that choice counts:
+ * it may exclude TCP, and then UCX would warn of unknown options. */
 static void config_tune(ucp_config_t *config, const comm_hello_t *hellos,
                         int size)
 {
@@ -75,8 +79,8 @@ static void config_tune(ucp_config_t *config, const comm_hello_t *hellos,
     (void)ucp_config_modify(config, "RX_SEG_SIZE", "64k");
 }
 
-/* UCX listens on every interface that it may use. So it may use none where all
- * ranks share memory, and one else. */
+/* UCX listens on every interface that it may use. So it may use no interface if
+ * all ranks share memory, and otherwise only one. */
 static err_code_t config_confine(ucp_config_t *config, const network_t *network,
                                  err_t *err)
 {
@@ -105,7 +109,7 @@ static err_code_t config_confine(ucp_config_t *config, const network_t *network,
 
 /* ---- the worker ---------------------------------------------------------- */
 
-static err_code_t context_open(ucx_group_t *group, const network_t *network,
+static err_code_t context_open(ucx_net_t *net, const network_t *network,
                                err_t *err)
 {
     ucp_params_t params = {
@@ -116,7 +120,7 @@ static err_code_t context_open(ucx_group_t *group, const network_t *network,
         .features = UCP_FEATURE_TAG | UCP_FEATURE_WAKEUP,
         .request_size = sizeof(ucx_request_t),
         .request_init = request_init,
-        .estimated_num_eps = (size_t)group->base.size,
+        .estimated_num_eps = (size_t)net->base->size,
         .mt_workers_shared = 0,
     };
     ucp_config_t *config;
@@ -125,12 +129,12 @@ static err_code_t context_open(ucx_group_t *group, const network_t *network,
 
     if (status != UCS_OK)
         return net_error(err, "read its configuration", status);
-    config_tune(config, group->base.hellos, group->base.size);
+    config_tune(config, net->base->hellos, net->base->size);
     rc = config_confine(config, network, err);
     if (rc == ERR_OK) {
-        status = ucp_init(&params, config, &group->context);
+        status = ucp_init(&params, config, &net->worker_context);
         if (status != UCS_OK) {
-            group->context = NULL;
+            net->worker_context = NULL;
             rc = net_error(err, "start (see UCX_TLS, UCX_NET_DEVICES)", status);
         }
     }
@@ -138,78 +142,80 @@ static err_code_t context_open(ucx_group_t *group, const network_t *network,
     return rc;
 }
 
-static err_code_t worker_open(ucx_group_t *group, err_t *err)
+static err_code_t worker_open(ucx_net_t *net, err_t *err)
 {
     ucp_worker_params_t worker = {
         .field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE,
         .thread_mode = UCS_THREAD_MODE_SERIALIZED,
     };
     ucs_status_t status =
-        ucp_worker_create(group->context, &worker, &group->worker);
+        ucp_worker_create(net->worker_context, &worker, &net->worker);
 
     if (status != UCS_OK) {
-        group->worker = NULL;
+        net->worker = NULL;
         return net_error(err, "create a worker", status);
     }
-    status = ucp_worker_get_address(group->worker, &group->address,
-                                    &group->address_bytes);
+    status =
+        ucp_worker_get_address(net->worker, &net->address, &net->address_bytes);
     if (status != UCS_OK) {
-        group->address = NULL;
+        net->address = NULL;
         return net_error(err, "tell its address", status);
     }
     return ERR_OK;
 }
 
-/* Whom does this rank reach over the network? With UCX_TLS of the users' that
- * may be ranks of this node, too. false: nothing is known of somebody's
- * addresses. */
-static bool gate_reached(const ucx_group_t *group, const ucx_fabric_t *fabrics,
+/* Set reached[rank] for the ranks that this rank reaches over the network. If
+ * UCX_TLS is set, these may be ranks of this node, too. Returns whether the
+ * addresses of all ranks are known. */
+static bool gate_reached(const ucx_net_t *net, const ucx_fabric_t *fabrics,
                          uint8_t *reached)
 {
     bool own_tls = false, known = true;
 
-    for (int rank = 0; rank < group->base.size; rank++) {
+    for (int rank = 0; rank < net->base->size; rank++) {
         own_tls = own_tls || fabrics[rank].own_tls;
         known = known && !fabrics[rank].more && !fabrics[rank].open &&
                 fabrics[rank].network != 0;
     }
-    for (int rank = 0; rank < group->base.size; rank++)
+    for (int rank = 0; rank < net->base->size; rank++)
         reached[rank] =
-            own_tls || (rank != group->base.rank && !group->peers[rank].local);
+            own_tls || (rank != net->base->rank && !net->peers[rank].local);
     return known;
 }
 
-/* Whoever shares our network namespace may come over its loopback. */
-static bool gate_is_wanted(const ucx_group_t *group,
-                           const ucx_fabric_t *fabrics, const uint8_t *reached)
+/* Return whether a filter is possible. It is not if a reached rank shares our
+ * network namespace, as that rank may connect over the loopback. */
+static bool gate_is_possible(const ucx_net_t *net, const ucx_fabric_t *fabrics,
+                             const uint8_t *reached)
 {
-    for (int rank = 0; rank < group->base.size; rank++)
+    for (int rank = 0; rank < net->base->size; rank++)
         if (reached[rank] &&
-            fabrics[rank].network == fabrics[group->base.rank].network)
+            fabrics[rank].network == fabrics[net->base->rank].network)
             return false;
     return true;
 }
 
-/* A job without a gate runs as well as one with it: what hinders it is told. */
-static err_code_t gate_open(ucx_group_t *group, const network_t *network,
+/* Let only ranks of the group connect to the worker. A job runs without that,
+ * too, so if the kernel refuses, that is a warning. */
+static err_code_t gate_make(const ucx_net_t *net, const network_t *network,
                             const ucx_gate_fds_t *before, err_t *err)
 {
     ucx_gate_t gate = {.fabrics = network->fabrics,
-                       .size = group->base.size,
+                       .size = net->base->size,
                        .face = network->face,
-                       .worker = group->address,
-                       .bytes = group->address_bytes};
+                       .worker = net->address,
+                       .bytes = net->address_bytes};
     uint8_t *reached;
     err_t why = ERR_INIT;
     int closed = 0;
-    err_code_t rc = mem_new(uint8_t, (size_t)group->base.size, "reached ranks",
+    err_code_t rc = mem_new(uint8_t, (size_t)net->base->size, "reached ranks",
                             &reached, err);
 
     if (rc != ERR_OK)
         return rc;
     gate.reached = reached;
-    if (gate_reached(group, network->fabrics, reached) &&
-        gate_is_wanted(group, network->fabrics, reached)) {
+    if (gate_reached(net, network->fabrics, reached) &&
+        gate_is_possible(net, network->fabrics, reached)) {
         if (ucx_gate_close(&gate, before, &closed, &why) != ERR_OK)
             log_warn("comm",
                      "strangers on the network are not kept out: %s (see "
@@ -221,45 +227,43 @@ static err_code_t gate_open(ucx_group_t *group, const network_t *network,
     return ERR_OK;
 }
 
-static err_code_t worker_make(ucx_group_t *group, const ucx_card_t *cards,
-                              err_t *err)
+static err_code_t worker_make(ucx_net_t *net, const ucx_info_t *infos,
+                              const node_place_t *place, err_t *err)
 {
-    const size_t size = (size_t)group->base.size;
-    const int rank = group->base.rank;
+    int size = net->base->size, rank = net->base->rank, face = -1;
     ucx_gate_fds_t before;
     ucx_fabric_t *fabrics;
     network_t network;
-    int face = -1;
-    err_code_t rc = mem_new(ucx_fabric_t, size, "networks", &fabrics, err);
+    err_code_t rc =
+        mem_new(ucx_fabric_t, (size_t)size, "networks", &fabrics, err);
 
     if (rc != ERR_OK)
         return rc;
-    for (size_t i = 0; i < size; i++)
-        fabrics[i] = cards[i].fabric;
-    network =
-        (network_t){.fabrics = fabrics,
-                    .reach = ucx_fabric_reach(
-                        fabrics, group->base.size, rank,
-                        group->place.nodes == 1 && group->place.whole, &face)};
+    for (int i = 0; i < size; i++)
+        fabrics[i] = infos[i].fabric;
+    network.fabrics = fabrics;
+    network.reach = ucx_fabric_reach(fabrics, size, rank,
+                                     place->nodes == 1 && place->whole, &face);
     network.face = face < 0 ? NULL : &fabrics[rank].faces[face];
-    rc = context_open(group, &network, err);
+    rc = context_open(net, &network, err);
     ucx_gate_look(&before);
     if (rc == ERR_OK)
-        rc = worker_open(group, err);
+        rc = worker_open(net, err);
     if (rc == ERR_OK)
-        rc = gate_open(group, &network, &before, err);
+        rc = gate_make(net, &network, &before, err);
     mem_free(fabrics);
     return rc;
 }
 
 /* ---- addresses ----------------------------------------------------------- */
 
-/* All give [slot] bytes, which begin with their length. */
-static err_code_t letters_exchange(ucx_group_t *group, const comm_oob_t *oob,
-                                   size_t slot, err_t *err)
+/* Exchange the addresses of all ranks. Each rank gives [slot] bytes: the length
+ * of its address, and as much of the address as fits. */
+static err_code_t slots_exchange(ucx_net_t *net, const comm_oob_t *oob,
+                                 size_t slot, err_t *err)
 {
-    const size_t head = offsetof(letter_t, address);
-    const uint64_t bytes = group->address_bytes;
+    const size_t head = offsetof(address_slot_t, address);
+    const uint64_t bytes = net->address_bytes;
     char *all = NULL, *mine = NULL;
     err_code_t rc =
         mem_new(char, slot *(size_t)oob->size, "comm addresses", &all, err);
@@ -270,71 +274,80 @@ static err_code_t letters_exchange(ucx_group_t *group, const comm_oob_t *oob,
         mem_free(all);
         return rc;
     }
-    mem_free(group->addresses);
-    group->addresses = all;
+    mem_free(net->addresses);
+    net->addresses = all;
     memcpy(mine, &bytes, sizeof bytes);
-    memcpy(mine + head, group->address,
+    memcpy(mine + head, net->address,
            bytes < slot - head ? (size_t)bytes : slot - head);
-    rc = oob->exchange(oob->context, mine, slot, group->addresses, err);
+    rc = oob->exchange(oob->context, mine, slot, net->addresses, err);
     mem_free(mine);
     for (int rank = 0; rank < oob->size; rank++)
-        group->peers[rank].address =
-            group->addresses + (size_t)rank * slot + head;
+        net->peers[rank].address = net->addresses + (size_t)rank * slot + head;
     return rc;
 }
 
-/* Addresses differ in length; few are longer than a letter. */
-static err_code_t addresses_exchange(ucx_group_t *group, const comm_oob_t *oob,
+static err_code_t addresses_exchange(ucx_net_t *net, const comm_oob_t *oob,
                                      err_t *err)
 {
-    const size_t head = offsetof(letter_t, address);
+    const size_t head = offsetof(address_slot_t, address);
     uint64_t longest = 0, bytes;
-    err_code_t rc = letters_exchange(group, oob, sizeof(letter_t), err);
+    err_code_t rc = slots_exchange(net, oob, sizeof(address_slot_t), err);
 
     for (int rank = 0; rc == ERR_OK && rank < oob->size; rank++) {
-        memcpy(&bytes, group->addresses + (size_t)rank * sizeof(letter_t),
+        memcpy(&bytes, net->addresses + (size_t)rank * sizeof(address_slot_t),
                sizeof bytes);
         longest = bytes > longest ? bytes : longest;
     }
     if (rc == ERR_OK && longest > ADDRESS_MOST)
-        rc = letters_exchange(group, oob, mem_round(head + (size_t)longest),
-                              err);
+        rc = slots_exchange(net, oob, mem_round(head + (size_t)longest), err);
     return rc;
 }
 
 /* ---- open and close ------------------------------------------------------ */
 
-err_code_t ucx_net_open(ucx_group_t *group, const comm_oob_t *oob,
-                        const comm_hello_t *hellos, err_t *err)
+static err_code_t peers_new(ucx_net_t *net, err_t *err)
 {
-    ucx_card_t card, *cards = NULL;
-    int fd = -1;
-    err_code_t rc =
-        mem_new(ucx_card_t, (size_t)oob->size, "comm cards", &cards, err);
+    size_t size = (size_t)net->base->size;
+    err_code_t rc = mem_new(ucx_peer_t, size, "comm peers", &net->peers, err);
 
-    if (rc == ERR_OK)
-        rc = ucx_local_card(&card, &fd, err);
-    if (rc == ERR_OK)
-        rc = oob->exchange(oob->context, &card, sizeof card, cards, err);
-    if (rc == ERR_OK)
-        rc = ucx_local_find(group, oob, hellos, cards, err);
-    if (rc == ERR_OK)
-        rc = worker_make(group, cards, err);
-    if (rc == ERR_OK)
-        rc = addresses_exchange(group, oob, err);
-    if (fd >= 0)
-        close(fd);
-    mem_free(cards);
+    for (size_t i = 0; rc == ERR_OK && i < size; i++)
+        net->peers[i] = (ucx_peer_t){.net = net, .pidfd = -1};
     return rc;
 }
 
-void ucx_net_close(ucx_group_t *group)
+err_code_t ucx_net_open(ucx_net_t *net, const comm_oob_t *oob,
+                        ucx_local_t *local, err_t *err)
 {
-    if (group->address != NULL)
-        ucp_worker_release_address(group->worker, group->address);
-    if (group->worker != NULL)
-        ucp_worker_destroy(group->worker);
-    if (group->context != NULL)
-        ucp_cleanup(group->context);
-    mem_free(group->addresses);
+    ucx_info_t info, *infos = NULL;
+    int fd = -1;
+    err_code_t rc = peers_new(net, err);
+
+    if (rc == ERR_OK)
+        rc = mem_new(ucx_info_t, (size_t)oob->size, "comm infos", &infos, err);
+    if (rc == ERR_OK)
+        rc = ucx_local_info(&info, &fd, err);
+    if (rc == ERR_OK)
+        rc = oob->exchange(oob->context, &info, sizeof info, infos, err);
+    if (rc == ERR_OK)
+        rc = ucx_local_find(net, oob, infos, local, err);
+    if (rc == ERR_OK)
+        rc = worker_make(net, infos, &local->place, err);
+    if (rc == ERR_OK)
+        rc = addresses_exchange(net, oob, err);
+    if (fd >= 0)
+        close(fd);
+    mem_free(infos);
+    return rc;
+}
+
+void ucx_net_close(ucx_net_t *net)
+{
+    if (net->address != NULL)
+        ucp_worker_release_address(net->worker, net->address);
+    if (net->worker != NULL)
+        ucp_worker_destroy(net->worker);
+    if (net->worker_context != NULL)
+        ucp_cleanup(net->worker_context);
+    mem_free(net->addresses);
+    mem_free(net->peers);
 }
