@@ -128,8 +128,7 @@ comm_state_t comm_work_poll(comm_work_t *work);
  * a fault is found. */
 err_code_t comm_work_wait(comm_work_t *work, err_t *err);
 
-/* ---- start and wait in one ------------------------------------------------
- */
+/* ---- start and wait in one ----------------------------------------------- */
 
 err_code_t comm_allreduce(comm_group_t *group, void *data, size_t count,
                           comm_type_t type, comm_op_t op, err_t *err);

@@ -24,44 +24,45 @@ static void machines(ucx_fabric_t fabrics[4])
     }
 }
 
-static void face(ucx_fabric_t *fabric, const char *name, uint32_t address,
-                 uint32_t mask, int64_t speed)
+static void iface(ucx_fabric_t *fabric, const char *name, uint32_t address,
+                  uint32_t mask, int64_t speed)
 {
-    ucx_face_t *face = &fabric->faces[fabric->count++];
+    ucx_iface_t *iface = &fabric->ifaces[fabric->count++];
 
-    strcpy(face->name, name);
-    face->address = address;
-    face->mask = mask;
-    face->speed = speed;
+    strcpy(iface->name, name);
+    iface->address = address;
+    iface->mask = mask;
+    iface->speed = speed;
 }
 
-static void face_all(ucx_fabric_t fabrics[4], const char *name,
-                     uint32_t network, uint32_t mask, int64_t speed)
+static void iface_all(ucx_fabric_t fabrics[4], const char *name,
+                      uint32_t network, uint32_t mask, int64_t speed)
 {
     for (int i = 0; i < 4; i++)
-        face(&fabrics[i], name, network + 1 + (uint32_t)i / 2, mask, speed);
+        iface(&fabrics[i], name, network + 1 + (uint32_t)i / 2, mask, speed);
 }
 
-static void expect_face(const ucx_fabric_t fabrics[4], const char *name)
+static void expect_iface(const ucx_fabric_t fabrics[4], const char *name)
 {
     for (int rank = 0; rank < 4; rank++) {
-        int face = -1;
+        int iface = -1;
 
-        cr_assert_eq(ucx_fabric_reach(fabrics, 4, rank, false, &face),
-                     UCX_REACH_FACE);
-        cr_expect_str_eq(fabrics[rank].faces[face].name, name, "rank %d", rank);
+        cr_assert_eq(ucx_fabric_reach(fabrics, 4, rank, false, &iface),
+                     UCX_REACH_IFACE);
+        cr_expect_str_eq(fabrics[rank].ifaces[iface].name, name, "rank %d",
+                         rank);
     }
 }
 
 static void expect_reach(const ucx_fabric_t fabrics[4], bool mates,
                          ucx_reach_t reach)
 {
-    int face = -1;
+    int iface = -1;
 
     for (int rank = 0; rank < 4; rank++)
-        cr_expect_eq(ucx_fabric_reach(fabrics, 4, rank, mates, &face), reach,
+        cr_expect_eq(ucx_fabric_reach(fabrics, 4, rank, mates, &iface), reach,
                      "rank %d", rank);
-    cr_expect_eq(face, -1);
+    cr_expect_eq(iface, -1);
 }
 
 Test(ucx_fabric, who_shares_memory_needs_no_network)
@@ -71,7 +72,7 @@ Test(ucx_fabric, who_shares_memory_needs_no_network)
     machines(fabrics);
     for (int i = 0; i < 4; i++)
         fabrics[i].network = fabrics[i].memory = 1;
-    face_all(fabrics, "eth0", IP(10, 0, 0, 0), NET24, 1000);
+    iface_all(fabrics, "eth0", IP(10, 0, 0, 0), NET24, 1000);
     expect_reach(fabrics, true, UCX_REACH_MEMORY);
     expect_reach(fabrics, false, UCX_REACH_LOOPBACK);
     fabrics[2].own_devices = true;
@@ -90,20 +91,20 @@ Test(ucx_fabric, the_fastest_network_of_all)
     ucx_fabric_t fabrics[4];
 
     machines(fabrics);
-    face_all(fabrics, "docker0", IP(172, 17, 0, 0), NET16, 0);
+    iface_all(fabrics, "docker0", IP(172, 17, 0, 0), NET16, 0);
     /* each machine has this address on its own bridge */
     for (int i = 0; i < 4; i++)
-        fabrics[i].faces[0].address = IP(172, 17, 0, 1);
-    face_all(fabrics, "eth0", IP(10, 0, 0, 0), NET24, 1000);
-    expect_face(fabrics, "eth0");
-    face_all(fabrics, "ib0", IP(10, 1, 0, 0), NET24, 100000);
-    expect_face(fabrics, "ib0");
-    face(&fabrics[0], "fast0", IP(10, 2, 0, 1), NET24, 400000);
-    face(&fabrics[1], "fast0", IP(10, 2, 0, 1), NET24, 400000);
-    expect_face(fabrics, "ib0");
+        fabrics[i].ifaces[0].address = IP(172, 17, 0, 1);
+    iface_all(fabrics, "eth0", IP(10, 0, 0, 0), NET24, 1000);
+    expect_iface(fabrics, "eth0");
+    iface_all(fabrics, "ib0", IP(10, 1, 0, 0), NET24, 100000);
+    expect_iface(fabrics, "ib0");
+    iface(&fabrics[0], "fast0", IP(10, 2, 0, 1), NET24, 400000);
+    iface(&fabrics[1], "fast0", IP(10, 2, 0, 1), NET24, 400000);
+    expect_iface(fabrics, "ib0");
     /* the slowest interface of a network counts */
-    fabrics[3].faces[2].speed = 100;
-    expect_face(fabrics, "eth0");
+    fabrics[3].ifaces[2].speed = 100;
+    expect_iface(fabrics, "eth0");
 }
 
 Test(ucx_fabric, names_may_differ_and_order_too)
@@ -114,18 +115,18 @@ Test(ucx_fabric, names_may_differ_and_order_too)
     machines(fabrics);
     for (int i = 0; i < 4; i++) {
         if (i < 2)
-            face(&fabrics[i], "eno1", IP(10, 9, 0, i / 2 + 1), NET24, 0);
-        face(&fabrics[i], i < 2 ? "ens5" : "eth7", IP(10, 8, 0, i / 2 + 1),
-             NET24, 0);
+            iface(&fabrics[i], "eno1", IP(10, 9, 0, i / 2 + 1), NET24, 0);
+        iface(&fabrics[i], i < 2 ? "ens5" : "eth7", IP(10, 8, 0, i / 2 + 1),
+              NET24, 0);
         if (i >= 2)
-            face(&fabrics[i], "eth1", IP(10, 9, 0, i / 2 + 1), NET24, 0);
+            iface(&fabrics[i], "eth1", IP(10, 9, 0, i / 2 + 1), NET24, 0);
     }
     cr_assert_eq(ucx_fabric_reach(fabrics, 4, 0, false, &found),
-                 UCX_REACH_FACE);
-    cr_expect_str_eq(fabrics[0].faces[found].name, "ens5");
+                 UCX_REACH_IFACE);
+    cr_expect_str_eq(fabrics[0].ifaces[found].name, "ens5");
     cr_assert_eq(ucx_fabric_reach(fabrics, 4, 3, false, &found),
-                 UCX_REACH_FACE);
-    cr_expect_str_eq(fabrics[3].faces[found].name, "eth7");
+                 UCX_REACH_IFACE);
+    cr_expect_str_eq(fabrics[3].ifaces[found].name, "eth7");
 }
 
 Test(ucx_fabric, without_a_common_network_ucx_chooses)
@@ -135,7 +136,7 @@ Test(ucx_fabric, without_a_common_network_ucx_chooses)
     machines(fabrics);
     expect_reach(fabrics, false, UCX_REACH_ANY);
     for (int i = 0; i < 4; i++) /* each rack has a network of its own */
-        face(&fabrics[i], "eth0", IP(10, 0, i / 2, 1), NET24, 1000);
+        iface(&fabrics[i], "eth0", IP(10, 0, i / 2, 1), NET24, 1000);
     expect_reach(fabrics, false, UCX_REACH_ANY);
 }
 

@@ -42,9 +42,9 @@ typedef struct oneshot_rank { /* the part of a rank that other ranks read */
     oneshot_slot_t slots[ONESHOT_SLOTS];
 } oneshot_rank_t;
 
-typedef struct node_oneshot {      /* the fields up to [released] are counts of
-                                      sequence numbers */
-    oneshot_rank_t *ranks;         /* [ranks of the node], in shared memory */
+typedef struct node_oneshot {
+    oneshot_rank_t *ranks; /* [ranks of the node], in shared memory */
+    /* Counts of sequence numbers: */
     atomic_uint_fast64_t started;  /* started by node_start */
     uint64_t posted;               /* written to slots of this rank */
     atomic_uint_fast64_t consumed; /* summed by this rank */
@@ -104,8 +104,8 @@ typedef struct node_stage {
 
 /* ---- the node stage of a rank -------------------------------------------- */
 
-#define NODE_ARENAS \
-    16 /* most arenas that a group ever opens in shared memory */
+/* Maximum number of arenas that a group ever opens in shared memory. */
+#define NODE_ARENAS 16
 
 struct node {
     node_config_t config;

@@ -3,7 +3,8 @@ libcomm_la_SOURCES += \
 	src/comm/ucx/comm_ucx.c src/comm/ucx/ucx_algorithm.c \
 	src/comm/ucx/ucx_direct.c src/comm/ucx/ucx_drive.c \
 	src/comm/ucx/ucx_drive.h src/comm/ucx/ucx_fabric.c \
-	src/comm/ucx/ucx_fabric.h src/comm/ucx/ucx_gate.c \
+	src/comm/ucx/ucx_fabric.h src/comm/ucx/ucx_fold.c \
+	src/comm/ucx/ucx_fold.h src/comm/ucx/ucx_gate.c \
 	src/comm/ucx/ucx_gate.h src/comm/ucx/ucx_group.c \
 	src/comm/ucx/ucx_group.h src/comm/ucx/ucx_halving.c \
 	src/comm/ucx/ucx_lane.c src/comm/ucx/ucx_lane.h \

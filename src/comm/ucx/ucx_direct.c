@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Direct exchange: every rank sends each part of its data directly to the rank
- * that owns the part. Owners sum the parts that they received in rank order,
- * and send the result directly to all ranks. There are two rounds, whatever the
- * number of ranks, and a sum does not depend on how the data is divided. Each
- * rank sends as many bytes as in a ring, but more of them to other nodes if a
- * node has several ranks.
+ * Direct exchange: every member sends each part of its data directly to the
+ * member that owns the part. An owner sums the parts that came, in the order of
+ * the members, and sends the result directly to all members. So there are two
+ * rounds for any number of members, and a sum does not depend on how the data
+ * is divided. Each member sends as many bytes as in a ring, but more of them to
+ * other nodes if a node has several ranks.
  *
- * Reduce-scatter is the first round, all-gather of ranges the second, and
- * all-reduce is both. The data is sent in segments. A segment of each part fits
- * into a slot of the scratch, which has one slot for each rank.
+ * Reduce-scatter is the first round, all-gather of ranges the second round, and
+ * all-reduce is both. The data is sent in segments. The scratch has a slot for
+ * each member, and the segment of a part fits into a slot.
  */
 #include "base/check.h"
 #include "base/mem.h"
@@ -20,7 +20,7 @@ enum { BEGIN, SUM, NEXT };
 
 typedef struct part {
     char *data;
-    size_t count, bytes; /* 0 if the part ends before this segment */
+    size_t count, bytes; /* 0: the part ends before this segment */
 } part_t;
 
 /* The current segment of the part that [owner] owns. */
@@ -40,7 +40,7 @@ static part_t part_of(const ucx_task_t *task, int owner)
     return part;
 }
 
-/* All-reduce: divide each segment into parts of equal size. */
+/* For an all-reduce: divide each segment into parts of equal size. */
 static void direct_divide(ucx_task_t *task)
 {
     size_t size = (size_t)task->size;
@@ -62,7 +62,7 @@ static void direct_begin(ucx_task_t *task)
     task->end = what->count;
     if (what->cuts != NULL)
         task->end = ucx_task_longest(task);
-    else /* the parts of a segment are adjacent */
+    else
         direct_divide(task);
     task->at = task->stride * (size_t)task->index;
     check(task->slice * (size_t)task->size * comm_type_bytes(what->type) <=
@@ -77,7 +77,8 @@ static char *direct_slot(const ucx_task_t *task, int rank)
            (size_t)rank * task->slice * comm_type_bytes(task->request->type);
 }
 
-static void direct_scatter(ucx_task_t *task)
+/* The first round: post the parts of the current segment to their owners. */
+static void parts_scatter(ucx_task_t *task)
 {
     int size = task->size, rank = task->rank;
     part_t mine = part_of(task, rank);
@@ -94,14 +95,15 @@ static void direct_scatter(ucx_task_t *task)
     }
 }
 
+/* The contribution of [rank] to the part [mine] of this member. */
 static const char *direct_part(const ucx_task_t *task, int rank,
                                const part_t *mine)
 {
     return rank == task->rank ? mine->data : direct_slot(task, rank);
 }
 
-/* Sum in rank order into this rank's own part. */
-static void direct_sum(ucx_task_t *task)
+/* Sum this member's part, in the order of the members. */
+static void part_sum(ucx_task_t *task)
 {
     const comm_request_t *what = task->request;
     const size_t step = COMM_BLOCK_ELEMENTS;
@@ -122,7 +124,8 @@ static void direct_sum(ucx_task_t *task)
     }
 }
 
-static void direct_share(ucx_task_t *task)
+/* The second round: post this member's part to all others. */
+static void parts_gather(ucx_task_t *task)
 {
     int size = task->size, rank = task->rank;
     part_t mine = part_of(task, rank);
@@ -144,38 +147,50 @@ static void direct_next(ucx_task_t *task)
     task->at += task->stride * (size_t)task->lanes;
 }
 
+/* The first round of the current segment; false: no segment is left. */
+static bool scatter_round(ucx_task_t *task)
+{
+    if (task->at >= task->end)
+        return false;
+    parts_scatter(task);
+    task->state = SUM;
+    return true;
+}
+
+/* The second round of the current segment; false: no segment is left. */
+static bool gather_round(ucx_task_t *task)
+{
+    if (task->at >= task->end)
+        return false;
+    parts_gather(task);
+    task->state = NEXT;
+    return true;
+}
+
 bool ucx_direct_scatter(ucx_task_t *task)
 {
     if (task->state == BEGIN) {
         direct_begin(task);
     } else {
-        direct_sum(task);
+        part_sum(task);
         direct_next(task);
     }
-    if (task->at >= task->end)
-        return false;
-    direct_scatter(task);
-    task->state = SUM;
-    return true;
+    return scatter_round(task);
 }
 
 bool ucx_direct_reduce(ucx_task_t *task)
 {
-    if (task->state == BEGIN)
+    switch (task->state) {
+    case BEGIN:
         direct_begin(task);
-    if (task->state == SUM) {
-        direct_sum(task);
-        direct_share(task);
-        task->state = NEXT;
-        return true;
-    }
-    if (task->state == NEXT)
+        return scatter_round(task);
+    case SUM:
+        part_sum(task);
+        return gather_round(task);
+    default:
         direct_next(task);
-    if (task->at >= task->end)
-        return false;
-    direct_scatter(task);
-    task->state = SUM;
-    return true;
+        return scatter_round(task);
+    }
 }
 
 bool ucx_direct_gather(ucx_task_t *task)
@@ -184,9 +199,5 @@ bool ucx_direct_gather(ucx_task_t *task)
         direct_begin(task);
     else
         direct_next(task);
-    if (task->at >= task->end)
-        return false;
-    direct_share(task);
-    task->state = NEXT;
-    return true;
+    return gather_round(task);
 }

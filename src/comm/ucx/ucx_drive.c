@@ -24,6 +24,13 @@
 /* After this number of sleeps, spin for the full time again. */
 #define PROBE 64
 
+/* Maximum number of calls of ucp_worker_progress in a turn, as deadlines have
+ * to be checked. */
+#define PROGRESS_MOST 64
+
+/* Maximum seconds of a sleep between a fault and the end of the works. */
+#define FAULT_SLEEP 0.02
+
 /* The comm thread leaves the group to the owner for this number of seconds
  * after the owner's last wait. */
 #define LINGER_SECONDS 1e-3
@@ -34,6 +41,9 @@
 /* Number of attempts of the owner to lock `drive` before it leaves the work to
  * the comm thread. */
 #define ASKS 400
+#define ASKS_EAGER                                            \
+    20 /* number of attempts between two calls of sched_yield \
+        */
 
 /* After collectives of more elements, the owner asks UCX whether it has data
  * that is not sent yet. For small ones the question costs more than it saves.
@@ -122,8 +132,8 @@ double ucx_drive_until(const ucx_group_t *group, double now)
 {
     double instant = watch_due(group->watch);
 
-    if (group->failed_at > 0 && !group->quiet && instant > now + 0.02)
-        instant = now + 0.02;
+    if (group->failed_at > 0 && !group->quiet && instant > now + FAULT_SLEEP)
+        instant = now + FAULT_SLEEP;
     return instant;
 }
 
@@ -164,6 +174,8 @@ void ucx_drive_moved(ucx_group_t *group, ucx_idle_t *idle)
     *idle = (ucx_idle_t){0};
 }
 
+/* ---- a turn -------------------------------------------------------------- */
+
 /* global: a signal handler reads it for the thread that it interrupts */
 static _Thread_local volatile sig_atomic_t in_transport;
 
@@ -182,8 +194,6 @@ static unsigned worker_progress(ucx_group_t *group)
     return moved;
 }
 
-/* ---- a turn -------------------------------------------------------------- */
-
 bool ucx_drive_turn(ucx_group_t *group, double now)
 {
     uint64_t moves = group->net.moves;
@@ -192,9 +202,8 @@ bool ucx_drive_turn(ucx_group_t *group, double now)
     check(ucx_net_is_driven(&group->net),
           "a turn of rank %d, which does not drive", group->base.rank);
     moved = ucx_works_admit(group) && ucx_works_advance(group);
-    for (int i = 0; i < 64 && !group->frozen && moves == group->net.moves;
-         i++) {
-        if (worker_progress(group) == 0)
+    for (int i = 0; i < PROGRESS_MOST && !group->frozen; i++) {
+        if (moves != group->net.moves || worker_progress(group) == 0)
             break;
         moved = true;
     }
@@ -263,7 +272,7 @@ void ucx_drive_take(ucx_group_t *group)
 void ucx_drive_give(ucx_group_t *group)
 {
     check(ucx_net_is_driven(&group->net),
-          "rank %d stops to drive, and does not", group->base.rank);
+          "rank %d stops driving, and does not drive", group->base.rank);
     if (CHECK_ON)
         atomic_store(&group->net.driver, 0);
     pthread_mutex_unlock(&group->drive);
@@ -296,7 +305,7 @@ static bool drive_ask(ucx_group_t *group)
 
     atomic_store(&group->wanted, !got);
     for (int i = 1; !got && i <= ASKS; i++) {
-        if (i % 20 == 0)
+        if (i % ASKS_EAGER == 0)
             sched_yield();
         got = pthread_mutex_trylock(&group->drive) == 0;
     }

@@ -16,6 +16,7 @@
 
 /* ---- this process -------------------------------------------------------- */
 
+/* Read the first line of the file [path], without its end. */
 static bool line_read(const char *path, char *out, size_t room)
 {
     FILE *file = fopen(path, "re");
@@ -50,37 +51,39 @@ static uint64_t namespaces_hash(const char *const *names)
     return hash_bytes(&place, sizeof place);
 }
 
+/* The speed of interface [name] in Mbit/s; 0: unknown. */
 static int64_t speed_of(const char *name)
 {
     char path[64], line[32];
 
-    snprintf(path, sizeof path, "/sys/class/net/%.*s/speed", UCX_FACE_NAME,
+    snprintf(path, sizeof path, "/sys/class/net/%.*s/speed", UCX_IFACE_NAME,
              name);
     if (!line_read(path, line, sizeof line))
         return 0;
     return strtoll(line, NULL, 10) > 0 ? strtoll(line, NULL, 10) : 0;
 }
 
-static void face_add(const struct ifaddrs *one, ucx_fabric_t *out)
+/* Append [one] if it is up, has an IPv4 address and is no loopback. */
+static void iface_add(const struct ifaddrs *one, ucx_fabric_t *out)
 {
     const struct sockaddr_in *address = (const void *)one->ifa_addr;
     const struct sockaddr_in *mask = (const void *)one->ifa_netmask;
-    ucx_face_t *face = &out->faces[out->count];
+    ucx_iface_t *iface = &out->ifaces[out->count];
 
     if (address == NULL || mask == NULL || address->sin_family != AF_INET ||
         (one->ifa_flags & IFF_LOOPBACK) != 0 ||
         (one->ifa_flags & IFF_UP) == 0 || (one->ifa_flags & IFF_RUNNING) == 0)
         return;
-    if (out->count == UCX_FACES) {
+    if (out->count == UCX_IFACES) {
         out->more = true;
         return;
     }
-    snprintf(face->name, sizeof face->name, "%s", one->ifa_name);
+    snprintf(iface->name, sizeof iface->name, "%s", one->ifa_name);
     /* The alias eth0:1 belongs to eth0. */
-    face->name[strcspn(face->name, ":")] = '\0';
-    face->address = ntohl(address->sin_addr.s_addr);
-    face->mask = ntohl(mask->sin_addr.s_addr);
-    face->speed = speed_of(face->name);
+    iface->name[strcspn(iface->name, ":")] = '\0';
+    iface->address = ntohl(address->sin_addr.s_addr);
+    iface->mask = ntohl(mask->sin_addr.s_addr);
+    iface->speed = speed_of(iface->name);
     out->count++;
 }
 
@@ -100,7 +103,7 @@ void ucx_fabric_find(ucx_fabric_t *out)
     if (getifaddrs(&list) != 0)
         return;
     for (const struct ifaddrs *one = list; one != NULL; one = one->ifa_next)
-        face_add(one, out);
+        iface_add(one, out);
     freeifaddrs(list);
 }
 
@@ -108,91 +111,92 @@ void ucx_fabric_find(ucx_fabric_t *out)
 
 /* Index of the interface of [fabric] in network [net] with mask [mask]; -1:
  * none. */
-static int face_in(const ucx_fabric_t *fabric, uint32_t net, uint32_t mask)
+static int iface_in(const ucx_fabric_t *fabric, uint32_t net, uint32_t mask)
 {
     for (int i = 0; i < fabric->count; i++)
-        if (fabric->faces[i].mask == mask &&
-            (fabric->faces[i].address & mask) == net)
+        if (fabric->ifaces[i].mask == mask &&
+            (fabric->ifaces[i].address & mask) == net)
             return i;
     return -1;
 }
 
-typedef struct seat {
+typedef struct owner { /* of an address */
     uint32_t address;
-    uint64_t network;
-} seat_t;
+    uint64_t network; /* ucx_fabric_t.network */
+} owner_t;
 
-static int seats_compare(const void *a, const void *b)
+static int owners_compare(const void *a, const void *b)
 {
-    const uint32_t one = ((const seat_t *)a)->address;
-    const uint32_t other = ((const seat_t *)b)->address;
+    const uint32_t one = ((const owner_t *)a)->address;
+    const uint32_t other = ((const owner_t *)b)->address;
 
     return (one > other) - (one < other);
 }
 
-/* Return whether equal addresses are in one network namespace. Sorts
- * [seats]. */
-static bool seats_differ(seat_t *seats, int size)
+/* Return whether each address is in one network namespace only. Sorts
+ * [owners]. */
+static bool owners_are_unique(owner_t *owners, int size)
 {
-    qsort(seats, (size_t)size, sizeof *seats, seats_compare);
+    qsort(owners, (size_t)size, sizeof *owners, owners_compare);
     for (int i = 1; i < size; i++)
-        if (seats[i].address == seats[i - 1].address &&
-            seats[i].network != seats[i - 1].network)
+        if (owners[i].address == owners[i - 1].address &&
+            owners[i].network != owners[i - 1].network)
             return false;
     return true;
 }
 
-/* Return whether all ranks have an interface in the network of [face], with
- * addresses that are unique to their machines. *speed is set to the speed of
- * the slowest interface. [seats] is scratch of [size] elements. */
+/* Return whether all ranks have an interface in the network of [iface], with
+ * unique addresses. *speed is set to the speed of the slowest interface.
+ * [owners] is scratch of [size] elements. */
 static bool network_shared(const ucx_fabric_t *fabrics, int size,
-                           const ucx_face_t *face, seat_t *seats,
+                           const ucx_iface_t *iface, owner_t *owners,
                            int64_t *speed)
 {
-    *speed = face->speed;
+    *speed = iface->speed;
     for (int i = 0; i < size; i++) {
         const int found =
-            face_in(&fabrics[i], face->address & face->mask, face->mask);
-        const ucx_face_t *there = &fabrics[i].faces[found < 0 ? 0 : found];
+            iface_in(&fabrics[i], iface->address & iface->mask, iface->mask);
+        const ucx_iface_t *there = &fabrics[i].ifaces[found < 0 ? 0 : found];
 
         if (found < 0)
             return false;
         if (there->speed < *speed)
             *speed = there->speed;
-        seats[i] = (seat_t){there->address, fabrics[i].network};
+        owners[i] = (owner_t){there->address, fabrics[i].network};
     }
-    return seats_differ(seats, size);
+    return owners_are_unique(owners, size);
 }
 
-/* Choose among rank 0's networks, in order, so that all ranks make one
- * choice. */
-static int face_choose(const ucx_fabric_t *fabrics, int size, int rank)
+/* The index of this rank's interface in the best network; -1: there is none.
+ * All ranks choose among the networks of rank 0, so they make the same choice.
+ */
+static int iface_choose(const ucx_fabric_t *fabrics, int size, int rank)
 {
-    seat_t *seats = calloc((size_t)size, sizeof *seats);
-    const ucx_face_t *best = NULL;
+    owner_t *owners = calloc((size_t)size, sizeof *owners);
+    const ucx_iface_t *best = NULL;
     int64_t most = 0;
 
-    for (int i = 0; seats != NULL && i < fabrics[0].count; i++) {
-        const ucx_face_t *face = &fabrics[0].faces[i];
+    for (int i = 0; owners != NULL && i < fabrics[0].count; i++) {
+        const ucx_iface_t *iface = &fabrics[0].ifaces[i];
         int64_t speed;
 
-        if (!network_shared(fabrics, size, face, seats, &speed))
+        if (!network_shared(fabrics, size, iface, owners, &speed))
             continue;
         if (best == NULL || speed > most ||
             (speed == most &&
-             (face->address & face->mask) < (best->address & best->mask))) {
-            best = face;
+             (iface->address & iface->mask) < (best->address & best->mask))) {
+            best = iface;
             most = speed;
         }
     }
-    free(seats);
+    free(owners);
     return best == NULL ? -1
-                        : face_in(&fabrics[rank], best->address & best->mask,
-                                  best->mask);
+                        : iface_in(&fabrics[rank], best->address & best->mask,
+                                   best->mask);
 }
 
 ucx_reach_t ucx_fabric_reach(const ucx_fabric_t *fabrics, int size, int rank,
-                             bool local, int *face)
+                             bool local, int *iface)
 {
     bool memory = local, network = true, own_tls = false, own_devices = false;
 
@@ -208,8 +212,8 @@ ucx_reach_t ucx_fabric_reach(const ucx_fabric_t *fabrics, int size, int rank,
         return UCX_REACH_ANY;
     if (network)
         return UCX_REACH_LOOPBACK;
-    *face = face_choose(fabrics, size, rank);
-    return *face < 0 ? UCX_REACH_ANY : UCX_REACH_FACE;
+    *iface = iface_choose(fabrics, size, rank);
+    return *iface < 0 ? UCX_REACH_ANY : UCX_REACH_IFACE;
 }
 
 /* ---- devices ------------------------------------------------------------- */
@@ -230,12 +234,12 @@ static void ports_add(const char *name, char *out, size_t room)
     }
 }
 
-void ucx_fabric_devices(const ucx_face_t *face, char *out, size_t room)
+void ucx_fabric_devices(const ucx_iface_t *iface, char *out, size_t room)
 {
     DIR *list = opendir("/sys/class/infiniband");
     const struct dirent *entry;
 
-    snprintf(out, room, "%s", face->name);
+    snprintf(out, room, "%s", iface->name);
     while (list != NULL && (entry = readdir(list)) != NULL)
         if (entry->d_name[0] != '.')
             ports_add(entry->d_name, out, room);

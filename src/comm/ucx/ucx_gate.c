@@ -91,8 +91,8 @@ void ucx_gate_look(ucx_gate_fds_t *out)
                            option_is(fd, SO_TYPE, SOCK_STREAM);
 }
 
-/* Return whether [fd] is a socket of the worker, as another thread of the
- * program may have opened a socket, too. */
+/* Return whether [fd] is a socket of the worker: another thread of the program
+ * may have opened one, too. */
 static bool socket_is_worker(const ucx_gate_t *gate, int fd)
 {
     struct sockaddr_in own = {.sin_family = AF_INET};
@@ -103,14 +103,14 @@ static bool socket_is_worker(const ucx_gate_t *gate, int fd)
                   sizeof own.sin_port) != NULL;
 }
 
-/* Return whether a rank may connect from [address]. Between two addresses of
- * one network the kernel uses no other address. */
+/* Return whether ranks may connect from [address]. In a network that two
+ * machines share, the kernel uses their addresses in that network only. */
 static bool address_counts(const ucx_gate_t *gate, uint32_t address)
 {
-    const ucx_face_t *face = gate->face;
+    const ucx_iface_t *iface = gate->iface;
 
-    return face == NULL ||
-           (address & face->mask) == (face->address & face->mask);
+    return iface == NULL ||
+           (address & iface->mask) == (iface->address & iface->mask);
 }
 
 /* List the addresses of all ranks that are reached over the network. */
@@ -122,8 +122,8 @@ static size_t addresses_list(const ucx_gate_t *gate, uint32_t *out)
         const ucx_fabric_t *fabric = &gate->fabrics[rank];
 
         for (int i = 0; gate->reached[rank] && i < fabric->count; i++)
-            if (address_counts(gate, fabric->faces[i].address))
-                out[count++] = fabric->faces[i].address;
+            if (address_counts(gate, fabric->ifaces[i].address))
+                out[count++] = fabric->ifaces[i].address;
     }
     return count;
 }
@@ -136,7 +136,7 @@ err_code_t ucx_gate_close(const ucx_gate_t *gate, const ucx_gate_fds_t *before,
     ucx_gate_fds_t now;
     uint32_t *addresses;
     int closed = 0;
-    err_code_t rc = mem_new(uint32_t, (size_t)gate->size * UCX_FACES,
+    err_code_t rc = mem_new(uint32_t, (size_t)gate->size * UCX_IFACES,
                             "addresses of the ranks", &addresses, err);
 
     if (rc != ERR_OK)

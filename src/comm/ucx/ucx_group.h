@@ -54,9 +54,9 @@ typedef struct ucx_group {
     uint64_t started; /* [o] number of the next work */
     /* Works with lower numbers are in the table. */
     atomic_uint_fast64_t submitted;
-    ucx_work_t
-        *queue[COMM_WORKS_MAX];    /* works in which the driver has a part */
-    atomic_uint_fast64_t queued;   /* total number of works ever queued */
+    /* Works in which the driver has a part, and how many were ever queued. */
+    ucx_work_t *queue[COMM_WORKS_MAX];
+    atomic_uint_fast64_t queued;
     atomic_uint_fast64_t progress; /* counts signs of progress of the owner */
     atomic_int_fast64_t step;
     _Atomic(const char *) phase;

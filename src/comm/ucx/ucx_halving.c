@@ -2,20 +2,21 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * Rabenseifner's all-reduce (Thakur, Rabenseifner, Gropp, "Optimization of
- * collective communication operations in MPICH", IJHPCA 2005). Members fold as
- * in recursive doubling (ucx_task.h), then exchange halves at distances power/2
- * ... 1, until each has one part of the total, and return the parts at
- * distances 1 ... power/2. Each element is computed by one member, so all get
- * the same bits.
+ * collective communication operations in MPICH", IJHPCA 2005). Members are
+ * folded to a power of two (ucx_fold.h). Then they exchange halves of the data
+ * at distances power/2 ... 1, until each has one part of the total, and gather
+ * the parts at distances 1 ... power/2. One member computes an element, so all
+ * get the same bits.
  */
 #include "base/check.h"
+#include "comm/ucx/ucx_fold.h"
 #include "comm/ucx/ucx_task.h"
 
 typedef struct range { /* a range of elements */
     size_t begin, end;
 } range_t;
 
-/* The range of member [number] of the power after it has halved at all
+/* The range of the member that has [number], after it has halved at all
  * distances down to [mask]. */
 static range_t range_of(const ucx_task_t *task, const ucx_fold_t *fold,
                         int number, int mask)
@@ -45,6 +46,7 @@ static size_t bytes_of(const ucx_task_t *task, range_t range)
     return (range.end - range.begin) * comm_type_bytes(task->request->type);
 }
 
+/* Exchange parts with the member at distance task->mask, or go to the end. */
 static bool gather_next(ucx_task_t *task, const ucx_fold_t *fold)
 {
     int partner = fold->number ^ task->mask;
@@ -61,6 +63,8 @@ static bool gather_next(ucx_task_t *task, const ucx_fold_t *fold)
     return true;
 }
 
+/* Exchange halves with the member at distance task->mask, or begin to gather.
+ */
 static bool halve_next(ucx_task_t *task, const ucx_fold_t *fold)
 {
     int partner = fold->number ^ task->mask;
@@ -82,6 +86,7 @@ static bool halve_next(ucx_task_t *task, const ucx_fold_t *fold)
     return true;
 }
 
+/* The half of the partner has come: combine, and go on. */
 static bool halved(ucx_task_t *task, const ucx_fold_t *fold)
 {
     range_t mine = range_of(task, fold, fold->number, task->mask);

@@ -2,14 +2,14 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * Rings, for large data. Every member sends to its right neighbour (rank + 1)
- * and receives from its left one.
+ * and receives from its left neighbour.
  *
- * Reduce-scatter: the data is cut into one chunk for each member. Chunk c
- * starts at member c and goes once around, and every member adds its own part.
- * So the order of the sum is fixed, x_c + x_(c+1) + ..., and the sum is
- * complete at member c - 1, its owner. All-gather: the owner's chunk goes
- * around once more and is stored at all members. An all-reduce is both, of one
- * segment of the data after the other. As one member computes an element, all
+ * Reduce-scatter: the data is divided into one chunk for each member. Chunk c
+ * starts at member c and goes once around the ring; every member adds its own
+ * contribution. So the order of the sum is fixed, x_c + x_(c+1) + ..., and the
+ * sum is complete at member c - 1, the owner of the chunk. All-gather: the
+ * chunk goes around once more, and every member stores it. An all-reduce is
+ * both, for each segment of the data. One member computes an element, so all
  * members get the same bits.
  */
 #include <string.h>
@@ -19,10 +19,10 @@
 
 typedef struct chunk {
     char *data;
-    size_t bytes; /* zero: behind the end of the data */
+    size_t bytes; /* 0: the chunk is behind the end of the data */
 } chunk_t;
 
-/* Where chunk [number], 0 .. size-1, of the current segment lies. */
+/* Return chunk [number], 0 .. size-1, of the current segment. */
 typedef chunk_t (*layout_t)(const ucx_task_t *task, int number);
 
 /* ---- turns --------------------------------------------------------------- */
@@ -32,7 +32,7 @@ static int wrap(const ucx_task_t *task, int number)
     return (number % task->size + task->size) % task->size;
 }
 
-/* Send [out] to the right; as many bytes as [in] has come to [to]. */
+/* Send [out] to the right, and receive as many bytes as [in] has into [to]. */
 static void chunk_exchange(ucx_task_t *task, chunk_t out, chunk_t in, void *to)
 {
     check(to != task->scratch || in.bytes <= task->scratch_bytes,
@@ -44,7 +44,7 @@ static void chunk_exchange(ucx_task_t *task, chunk_t out, chunk_t in, void *to)
         ucx_task_send(task, wrap(task, task->rank + 1), out.data, out.bytes);
 }
 
-/* Reduce-scatter: turns 0 .. size-2. */
+/* Post turn [turn] of a reduce-scatter, 0 .. size-2. */
 static void scatter_turn(ucx_task_t *task, layout_t layout, int turn)
 {
     chunk_t in = layout(task, wrap(task, task->rank - turn - 1));
@@ -53,7 +53,8 @@ static void scatter_turn(ucx_task_t *task, layout_t layout, int turn)
                    task->scratch);
 }
 
-/* After turn [turn] - 1: the chunk has come, this member's part is added. */
+/* After turn [turn] - 1: add this member's contribution to the chunk that has
+ * come. */
 static void scatter_add(ucx_task_t *task, layout_t layout, int turn)
 {
     const comm_request_t *what = task->request;
@@ -63,7 +64,7 @@ static void scatter_add(ucx_task_t *task, layout_t layout, int turn)
                 in.bytes / comm_type_bytes(what->type), what->type, what->op);
 }
 
-/* All-gather: turns 0 .. size-2. */
+/* Post turn [turn] of an all-gather, 0 .. size-2. */
 static void gather_turn(ucx_task_t *task, layout_t layout, int turn)
 {
     chunk_t in = layout(task, wrap(task, task->rank - turn));
@@ -72,7 +73,7 @@ static void gather_turn(ucx_task_t *task, layout_t layout, int turn)
                    in.data);
 }
 
-/* All-reduce: turns 0 .. 2 size - 3. */
+/* Post turn [turn] of an all-reduce, 0 .. 2 size - 3. */
 static void reduce_turn(ucx_task_t *task, layout_t layout, int turn)
 {
     if (turn < task->size - 1)
@@ -83,7 +84,7 @@ static void reduce_turn(ucx_task_t *task, layout_t layout, int turn)
 
 /* ---- all-reduce ---------------------------------------------------------- */
 
-/* Elements of a chunk; of short data an equal part for each member. */
+/* Elements of a chunk. If the data is short, each member has an equal part. */
 static size_t chunk_elements(const ucx_task_t *task)
 {
     const comm_request_t *what = task->request;
@@ -109,7 +110,7 @@ static chunk_t segment_chunk(const ucx_task_t *task, int number)
     return chunk;
 }
 
-/* task->state counts the turns. */
+/* task->state is the number of turns in this segment. */
 bool ucx_ring_reduce(ucx_task_t *task)
 {
     int size = task->size, turn = task->state++;
@@ -130,7 +131,7 @@ bool ucx_ring_reduce(ucx_task_t *task)
     return true;
 }
 
-/* One segment, cut into equal chunks. */
+/* The whole data is one segment, divided into equal chunks. */
 static chunk_t even_chunk(const ucx_task_t *task, int number)
 {
     const comm_request_t *what = task->request;
@@ -157,8 +158,8 @@ bool ucx_ring_even(ucx_task_t *task)
 /* ---- blocks and ranges --------------------------------------------------- */
 
 /* The blocks of an all-gather and the ranges of a reduce-scatter go around in
- * pieces of a chunk. task->at is the first byte of the piece in each of them.
- */
+ * pieces of at most COMM_CHUNK_BYTES. The current piece of each block or range
+ * begins at its byte task->at. */
 
 /* The current piece of the block or range whose owner is [number] - 1. */
 static chunk_t piece_chunk(const ucx_task_t *task, int number)
@@ -181,6 +182,7 @@ static chunk_t piece_chunk(const ucx_task_t *task, int number)
     return piece;
 }
 
+/* Bytes of the longest block or range. */
 static size_t longest_bytes(const ucx_task_t *task)
 {
     const comm_request_t *what = task->request;
@@ -209,8 +211,8 @@ bool ucx_ring_scatter(ucx_task_t *task)
     return true;
 }
 
-/* Copy this member's block of an all-gather to its place, unless it is there.
- */
+/* Copy the current piece of this member's block of an all-gather to its place,
+ * unless it is there. */
 static void block_place(const ucx_task_t *task)
 {
     const char *from = task->request->mine;
@@ -220,7 +222,7 @@ static void block_place(const ucx_task_t *task)
         memcpy(mine.data, from + task->at, mine.bytes);
 }
 
-/* task->state is the turn. */
+/* task->state is the next turn of this piece. */
 bool ucx_ring_gather(ucx_task_t *task)
 {
     task->end = longest_bytes(task);

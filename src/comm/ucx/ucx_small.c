@@ -3,83 +3,17 @@
 /*
  * Algorithms of few rounds: recursive doubling, the dissemination barrier,
  * binomial broadcast and Bruck's all-gather (Bruck et al., "Efficient
- * algorithms for all-to-all communications", TPDS 1997). Each is written as the
- * rounds that it posts; see ucx_task.h.
+ * algorithms for all-to-all communications", TPDS 1997).
  */
 #include <string.h>
 
 #include "base/check.h"
+#include "comm/ucx/ucx_fold.h"
 #include "comm/ucx/ucx_task.h"
 
 /* ---- all-reduce by recursive doubling ------------------------------------ */
 
-ucx_fold_t ucx_fold_of(const ucx_task_t *task)
-{
-    ucx_fold_t fold = {.power = 1};
-
-    while (fold.power * 2 <= task->size)
-        fold.power *= 2;
-    fold.rest = task->size - fold.power;
-    if (task->rank >= 2 * fold.rest)
-        fold.number = task->rank - fold.rest;
-    else
-        fold.number = task->rank % 2 ? task->rank / 2 : -1;
-    return fold;
-}
-
-int ucx_fold_member(const ucx_fold_t *fold, int number)
-{
-    return number < fold->rest ? 2 * number + 1 : number + fold->rest;
-}
-
-bool ucx_fold_begin(ucx_task_t *task, const ucx_fold_t *fold)
-{
-    size_t bytes = comm_request_bytes(task->request);
-
-    if (task->rank >= 2 * fold->rest)
-        return false;
-    if (fold->number < 0)
-        ucx_task_send(task, task->rank + 1, task->request->data, bytes);
-    else
-        ucx_task_recv(task, task->rank - 1, task->scratch, bytes);
-    task->state = fold->number < 0 ? FOLD_AWAIT : FOLD_TAKEN;
-    return true;
-}
-
-void ucx_fold_combine(ucx_task_t *task, size_t begin, size_t count,
-                      bool theirs_first)
-{
-    const comm_request_t *what = task->request;
-    void *mine = (char *)what->data + begin * comm_type_bytes(what->type);
-    void *theirs = task->scratch;
-
-    check(begin + count <= what->count &&
-              count * comm_type_bytes(what->type) <= task->scratch_bytes,
-          "%zu elements from %zu on, of %zu, are combined", count, begin,
-          what->count);
-    comm_reduce(mine, theirs_first ? theirs : mine,
-                theirs_first ? mine : theirs, count, what->type, what->op);
-}
-
-bool ucx_fold_finish(ucx_task_t *task, const ucx_fold_t *fold)
-{
-    bool partner = task->rank < 2 * fold->rest;
-
-    if (partner)
-        ucx_task_send(task, task->rank - 1, task->request->data,
-                      comm_request_bytes(task->request));
-    task->state = FOLD_FINISHED;
-    return partner;
-}
-
-void ucx_fold_await(ucx_task_t *task)
-{
-    ucx_task_recv(task, task->rank + 1, task->request->data,
-                  comm_request_bytes(task->request));
-    task->state = FOLD_FINISHED;
-}
-
-/* Exchange at distance task->mask, or go to the end. */
+/* Exchange with the member at distance task->mask, or go to the end. */
 static bool doubling_meet(ucx_task_t *task, const ucx_fold_t *fold)
 {
     size_t bytes = comm_request_bytes(task->request);
@@ -95,9 +29,9 @@ static bool doubling_meet(ucx_task_t *task, const ucx_fold_t *fold)
 }
 
 /*
- * Members exchange with the partner at distance 1, 2, 4 ... After each exchange
- * all members of an aligned block hold the same bits, because both partners
- * compute (lower block) op (upper block).
+ * Each member exchanges its data with the members at distances 1, 2, 4 ... in
+ * turn. After each exchange all members of an aligned block have the same bits,
+ * because both partners compute (lower block) op (upper block).
  */
 bool ucx_doubling(ucx_task_t *task)
 {
@@ -139,9 +73,10 @@ bool ucx_barrier(ucx_task_t *task)
 
 /* ---- broadcast ----------------------------------------------------------- */
 
-/* Post the sends of a segment to all children, the farthest first. With the
- * first segment each child tells that it has come: two ranks that both take
- * themselves for the root then wait for each other, and are told so. */
+/* Send a segment to all children of member [number], counted from the root; the
+ * farthest child first. Each child answers the first segment: so if two members
+ * both call themselves the root, they wait for each other, and that is found.
+ */
 static void broadcast_send(ucx_task_t *task, int number, int top, char *data,
                            size_t bytes)
 {
@@ -158,9 +93,10 @@ static void broadcast_send(ucx_task_t *task, int number, int top, char *data,
     }
 }
 
-/* Ranks are numbered from the root; number n gets its data from n with its
- * lowest bit cleared, and gives it to n + mask for each mask below that bit. In
- * segments: a child forwards one while it receives the next in another lane. */
+/* Members are numbered from the root. Number n receives the data from number n
+ * with its lowest bit cleared, and sends it to n + mask for each power of two
+ * below that bit. The data goes in segments: a child forwards one segment while
+ * it receives the next one in another lane. */
 bool ucx_broadcast(ucx_task_t *task)
 {
     const comm_request_t *what = task->request;
@@ -194,8 +130,8 @@ bool ucx_broadcast(ucx_task_t *task)
 
 /* ---- all-gather ---------------------------------------------------------- */
 
-/* In the scratch, block i is that of rank + i. Before the round of distance m
- * it holds blocks 0 .. m-1, then twice as many. */
+/* Block i of the scratch is that of member rank + i. Before the round of
+ * distance m the scratch has blocks 0 .. m-1, and after it twice as many. */
 bool ucx_bruck(ucx_task_t *task)
 {
     const comm_request_t *what = task->request;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* What all algorithms need: see ucx_task.h. */
 #include "comm/ucx/ucx_task.h"
 
 #include "base/check.h"
 
-/* Scratch of a task at least, and of each member at least. */
+/* Minimum bytes of scratch of a task, and of a task for each member. */
 #define SCRATCH_BYTES ((size_t)256 << 10)
 #define SCRATCH_MEMBER ((size_t)4 << 10)
 

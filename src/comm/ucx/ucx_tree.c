@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * The tree all-reduce. It does not matter for the sum which rank holds which
- * subtrees, but the subtrees of an element must meet in one place. So the
- * elements are cut into one slice for each rank, its owner. Every rank sends
- * the slices of each of its views to the owners. An owner folds them along the
- * tree and sends the result to all ranks. A rank sends (views + 1) times the
- * data, and needs scratch for one slice of each view of the whole group. The
- * data goes in segments whose slices fit the scratch.
+ * The all-reduce along a tree. The sum does not depend on which rank has which
+ * subtrees, but one rank must get all subtrees of an element. So the elements
+ * are divided into slices, one for each rank, its owner. Every rank sends the
+ * slices of each of its views to their owners. An owner sums the slices along
+ * the tree and sends the result to all ranks. So a rank sends (views + 1) times
+ * the data, and needs scratch for its slice of all views of the group. The data
+ * goes in segments whose slices fit into the scratch.
  *
- * Before that, an all-gather tells all ranks who holds what, 16 bytes each.
+ * Before that, an all-gather of 16 bytes tells all ranks who has which leaves.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -20,10 +20,11 @@
 enum { ASK, GATHER, SCATTER, FOLD, NEXT };
 
 typedef struct slice {
-    size_t offset, bytes; /* in every view, and in data */
+    size_t offset, bytes; /* of the slice, in every view and in data */
     size_t count;
 } slice_t;
 
+/* The slice of [owner] in the current segment. */
 static slice_t slice_of(const ucx_task_t *task, int owner)
 {
     const comm_request_t *what = task->request;
@@ -40,44 +41,53 @@ static slice_t slice_of(const ucx_task_t *task, int owner)
     return slice;
 }
 
+/* Number of views of [rank]. */
 static int views_of(const ucx_task_t *task, int rank)
 {
     return comm_tree_views(task->ranges[2 * rank], task->ranges[2 * rank + 1],
                            task->request->leaves);
 }
 
-/* Check what was gathered and size the slices. */
-static bool tree_plan(ucx_task_t *task)
+/* Check that the leaves of the ranks are all leaves, in order. */
+static err_code_t ranges_check(const ucx_task_t *task, err_t *err)
 {
-    const comm_request_t *what = task->request;
-    size_t ranks = (size_t)task->size, views = 0;
-    size_t part = (what->count + ranks - 1) / ranks;
-    int64_t next = 0;
-    err_t fault = ERR_INIT;
+    int64_t leaves = task->request->leaves, next = 0;
 
     for (int rank = 0; rank < task->size; rank++) {
         int64_t first = task->ranges[2 * rank];
         int64_t held = task->ranges[2 * rank + 1];
 
-        if (held > 0 && first != next) {
-            err_set(&fault, ERR_CONFIG,
-                    "tree all-reduce %" PRIu64 ": rank %d holds leaves from "
-                    "%" PRId64 " on, but the ranks before it end at %" PRId64,
-                    task->number, rank, first, next);
-            break;
-        }
+        if (held > 0 && first != next)
+            return err_set(err, ERR_CONFIG,
+                           "tree all-reduce %" PRIu64 ": rank %d holds leaves "
+                           "from %" PRId64 " on, but the ranks before it end "
+                           "at %" PRId64,
+                           task->number, rank, first, next);
         next += held;
-        views += (size_t)views_of(task, rank);
     }
-    if (fault.code == ERR_OK && next != what->leaves)
-        err_set(&fault, ERR_CONFIG,
-                "tree all-reduce %" PRIu64 ": the ranks hold %" PRId64
-                " leaves of %" PRId64,
-                task->number, next, what->leaves);
-    if (fault.code != ERR_OK) {
+    if (next != leaves)
+        return err_set(err, ERR_CONFIG,
+                       "tree all-reduce %" PRIu64 ": the ranks hold %" PRId64
+                       " leaves of %" PRId64,
+                       task->number, next, leaves);
+    return ERR_OK;
+}
+
+/* Check the ranges that were gathered, and choose the size of the slices.
+ * False: the ranges are wrong, and the group fails. */
+static bool tree_plan(ucx_task_t *task)
+{
+    const comm_request_t *what = task->request;
+    size_t ranks = (size_t)task->size, views = 0;
+    size_t part = (what->count + ranks - 1) / ranks;
+    err_t fault = ERR_INIT;
+
+    if (ranges_check(task, &fault) != ERR_OK) {
         task->ops->fail(task->context, &fault);
         return false;
     }
+    for (int rank = 0; rank < task->size; rank++)
+        views += (size_t)views_of(task, rank);
     /* There are leaves (comm_request.c), so somebody has a view of them. */
     /* NOLINTNEXTLINE(clang-analyzer-core.DivideZero) */
     task->slice = task->scratch_bytes / views / comm_type_bytes(what->type);
@@ -87,6 +97,7 @@ static bool tree_plan(ucx_task_t *task)
     return true;
 }
 
+/* Post the slices of the current segment: to their owners, and to this rank. */
 static void tree_scatter(ucx_task_t *task)
 {
     const comm_request_t *what = task->request;
@@ -111,7 +122,7 @@ static void tree_scatter(ucx_task_t *task)
     }
 }
 
-/* Fold this rank's slice and put the result into data. */
+/* Sum this rank's slice along the tree. The result goes to [data]. */
 static void tree_fold(ucx_task_t *task)
 {
     const comm_request_t *what = task->request;
@@ -143,6 +154,7 @@ static void tree_fold(ucx_task_t *task)
             mine.bytes);
 }
 
+/* Post the result of this rank's slice to all ranks. */
 static void tree_share(ucx_task_t *task)
 {
     char *data = task->request->data;
@@ -161,6 +173,7 @@ static void tree_share(ucx_task_t *task)
     }
 }
 
+/* Begin the all-gather of the ranges of leaves. */
 static void tree_ask(ucx_task_t *task)
 {
     const comm_request_t *what = task->request;

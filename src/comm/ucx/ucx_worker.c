@@ -30,7 +30,7 @@ typedef struct address_slot {
 typedef struct network {
     const ucx_fabric_t *fabrics;
     ucx_reach_t reach;
-    const ucx_face_t *face; /* for UCX_REACH_FACE, else NULL */
+    const ucx_iface_t *iface; /* for UCX_REACH_IFACE, else NULL */
 } network_t;
 
 /* Return the error that UCX cannot do [what] ("start"). */
@@ -94,8 +94,8 @@ static err_code_t config_confine(ucp_config_t *config, const network_t *network,
     case UCX_REACH_LOOPBACK:
         status = ucp_config_modify(config, "NET_DEVICES", "lo");
         break;
-    case UCX_REACH_FACE:
-        ucx_fabric_devices(network->face, devices, sizeof devices);
+    case UCX_REACH_IFACE:
+        ucx_fabric_devices(network->iface, devices, sizeof devices);
         status = ucp_config_modify(config, "NET_DEVICES", devices);
         log_debug("comm", "network devices: %s", devices);
         break;
@@ -202,7 +202,7 @@ static err_code_t gate_make(const ucx_net_t *net, const network_t *network,
 {
     ucx_gate_t gate = {.fabrics = network->fabrics,
                        .size = net->base->size,
-                       .face = network->face,
+                       .iface = network->iface,
                        .worker = net->address,
                        .bytes = net->address_bytes};
     uint8_t *reached;
@@ -230,7 +230,7 @@ static err_code_t gate_make(const ucx_net_t *net, const network_t *network,
 static err_code_t worker_make(ucx_net_t *net, const ucx_info_t *infos,
                               const node_place_t *place, err_t *err)
 {
-    int size = net->base->size, rank = net->base->rank, face = -1;
+    int size = net->base->size, rank = net->base->rank, iface = -1;
     ucx_gate_fds_t before;
     ucx_fabric_t *fabrics;
     network_t network;
@@ -243,8 +243,8 @@ static err_code_t worker_make(ucx_net_t *net, const ucx_info_t *infos,
         fabrics[i] = infos[i].fabric;
     network.fabrics = fabrics;
     network.reach = ucx_fabric_reach(fabrics, size, rank,
-                                     place->nodes == 1 && place->whole, &face);
-    network.face = face < 0 ? NULL : &fabrics[rank].faces[face];
+                                     place->nodes == 1 && place->whole, &iface);
+    network.iface = iface < 0 ? NULL : &fabrics[rank].ifaces[iface];
     rc = context_open(net, &network, err);
     ucx_gate_look(&before);
     if (rc == ERR_OK)

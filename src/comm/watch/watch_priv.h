@@ -41,8 +41,7 @@ struct watch {
     uint64_t ahead; /* highest number in a call of another rank */
 };
 
-/* ---- watch_peers.c
- * ------------------------------------------------------------- */
+/* ---- watch_peers.c ------------------------------------------------------- */
 
 /* The name of [rank] in faults. */
 int watch_name(const watch_t *watch, int rank);
