@@ -38,7 +38,6 @@ static int table_add(nn_table_t *table, const nn_layer_t *layer, int index,
     public->ndim = ndim;
     public->offset = table->elems;
     public->count = 1;
-    public->decay = true;
     for (int i = 0; i < ndim; i++) {
         public->dims[i] = dims[i];
         public->count *= (size_t)dims[i];

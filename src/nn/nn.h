@@ -45,7 +45,6 @@ typedef struct nn_param {
     int64_t dims[OP_DIMS_MAX];
     size_t offset; /* elements from the start of the arena */
     size_t count;  /* elements */
-    bool decay;    /* does weight decay apply? So far always true */
 } nn_param_t;
 
 /* Over whose samples a layer computes batch statistics: those of its rank

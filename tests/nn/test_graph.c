@@ -130,7 +130,6 @@ Test(graph, parameters_lie_in_reverse_order_of_use)
 
         cr_expect_str_eq(p->name, names[i]);
         cr_expect_eq(p->offset, end, "%s", p->name);
-        cr_expect(p->decay);
         end = (p->offset + p->count + 15) / 16 * 16;
     }
     cr_expect_eq(nn_graph_param_elems(graph), end);
