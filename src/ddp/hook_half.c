@@ -53,8 +53,8 @@ static const opt_row_t half_rows[] = {
      .type = OPT_BOOL,
      .offset = offsetof(half_options_t, error_feedback),
      .fallback = "true",
-     .help = "add the rounding error to the next step's gradients; its "
-             "residual takes as much memory as the gradients"},
+     .help = "true: add the rounding error to the next step's gradients; the "
+             "stored error takes as much memory as the gradients"},
     {.name = NULL}};
 
 static void half_close(void *state)

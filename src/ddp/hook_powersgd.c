@@ -67,8 +67,8 @@ static const opt_row_t powersgd_rows[] = {
      .fallback = "1",
      .min = 1,
      .max = 1024,
-     .help = "columns of P and Q; more of them approximate better, and more "
-             "bytes are sent"},
+     .help = "number of columns of P and Q; more columns approximate better, "
+             "but more bytes are sent"},
     {.name = "start_step",
      .type = OPT_INT,
      .offset = offsetof(powersgd_options_t, start_step),
@@ -76,25 +76,27 @@ static const opt_row_t powersgd_rows[] = {
      .min = 0,
      .max = 1e15,
      .unit = "steps",
-     .help = "updates of the run before compression begins"},
+     .help = "number of updates of the run before compression begins"},
     {.name = "min_compression",
      .type = OPT_REAL,
      .offset = offsetof(powersgd_options_t, min_compression),
      .fallback = "2",
      .min = 1,
      .max = 1e9,
-     .help = "compress a matrix if that divides its size by more than this"},
+     .help =
+         "compress a matrix if its size is reduced by more than this factor"},
     {.name = "error_feedback",
      .type = OPT_BOOL,
      .offset = offsetof(powersgd_options_t, error_feedback),
      .fallback = "true",
-     .help = "add the approximation error to the next step's gradients; its "
-             "residual takes as much memory as the gradients"},
+     .help = "true: add the approximation error to the next step's gradients; "
+             "the stored error takes as much memory as the gradients"},
     {.name = "warm_start",
      .type = OPT_BOOL,
      .offset = offsetof(powersgd_options_t, warm_start),
      .fallback = "true",
-     .help = "start from the last step's Q instead of random numbers"},
+     .help = "true: begin with the Q of the last step; false: begin with "
+             "random numbers"},
     {.name = NULL}};
 
 /* ---- opening ------------------------------------------------------------- */

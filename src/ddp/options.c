@@ -30,7 +30,7 @@ static const opt_row_t local_rows[] = {
      .min = 0,
      .max = 1e15,
      .unit = "steps",
-     .help = "updates of the run before local SGD begins"},
+     .help = "number of updates of the run before local SGD begins"},
     {.name = NULL}};
 
 const opt_row_t ddp_options[] = {

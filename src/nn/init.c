@@ -33,28 +33,33 @@ static const char *const biases[] = {"zeros", "default", NULL};
     }
 #define LAW                                     \
     CHOICE("distribution", law, "normal", laws, \
-           "Of the values; both have the same variance")
+           "Distribution of the initial weights; both have the same variance")
 #define BIAS                              \
     CHOICE("bias", bias, "zeros", biases, \
-           "How biases begin; default: as without init")
+           "Initial biases. zeros: all are zero; default: as without init")
 
 static const opt_row_t kaiming_rows[] = {
     CHOICE("mode", mode, "fan_in", modes,
-           "Keep the variance of outputs (fan_in) or of gradients (fan_out)"),
+           "fan_in: keep the variance of the outputs; fan_out: keep the "
+           "variance of the gradients"),
     LAW,
     CHOICE("nonlinearity", nonlinearity, "relu", gains,
-           "What follows the layer: decides the gain"),
-    REAL("slope", slope, "0.01", 0, 1e3, "Negative slope of leaky_relu"),
+           "Activation after the layer; it determines the gain"),
+    REAL("slope", slope, "0.01", 0, 1e3,
+         "Slope of leaky_relu for negative numbers; used with nonlinearity "
+         "leaky_relu only"),
     BIAS,
     {.name = NULL}};
 static const opt_row_t xavier_rows[] = {
     LAW,
-    REAL("gain", gain, "1", 0, 1e6, "Factor of the standard deviation"),
+    REAL("gain", gain, "1", 0, 1e6,
+         "Factor by which the standard deviation is multiplied"),
     BIAS,
     {.name = NULL}};
 static const opt_row_t normal_rows[] = {
-    REAL("std", std, "0.02", 0, 1e6, "Standard deviation"),
-    REAL("mean", mean, "0", -1e6, 1e6, "Mean"),
+    REAL("std", std, "0.02", 0, 1e6,
+         "Standard deviation of the initial weights"),
+    REAL("mean", mean, "0", -1e6, 1e6, "Mean of the initial weights"),
     BIAS,
     {.name = NULL}};
 static const opt_row_t zeros_rows[] = {BIAS, {.name = NULL}};
@@ -92,14 +97,15 @@ static double normal_std(const nn_init_t *init, double in, double out)
 
 static const init_kind_t kinds[] = {
     {"kaiming",
-     "Random, so that a layer and its nonlinearity keep the variance (He et "
-     "al., 2015)",
+     "Random numbers; with their variance the layer and its activation keep "
+     "the variance of outputs or gradients (He et al., 2015)",
      kaiming_rows, true, kaiming_std},
     {"xavier",
-     "Random, with a variance between those of outputs and of gradients "
-     "(Glorot and Bengio, 2010)",
+     "Random numbers; their variance is a compromise between keeping that of "
+     "outputs and that of gradients (Glorot and Bengio, 2010)",
      xavier_rows, true, xavier_std},
-    {"normal", "Random, normally distributed", normal_rows, false, normal_std},
+    {"normal", "Random numbers of a normal distribution", normal_rows, false,
+     normal_std},
     {"zeros", "All zero, such as for the last norm of a residual block",
      zeros_rows, false, NULL},
 };
@@ -219,10 +225,10 @@ void nn_init_document(str_buf_t *out)
     str_buf_add(
         out,
         "## Initial values\n\n"
-        "Parameters begin as those of PyTorch's modules. A layer's `init` "
-        "(`{conv: {out: 8,\nkernel: 3}, init: kaiming}`, or `init: {normal: "
-        "{std: 0.01}}`) draws its weights\notherwise; its biases begin at "
-        "zero then.\n\n");
+        "Parameters are initialized like those of PyTorch's modules. A layer's "
+        "`init` (`{conv:\n{out: 8, kernel: 3}, init: kaiming}`, or `init: "
+        "{normal: {std: 0.01}}`) chooses\nother values for its weights; its "
+        "biases are then zero by default.\n\n");
     for (int i = 0; i < KINDS; i++) {
         str_buf_add(out, "%s.\n\n", kinds[i].help);
         name = str_printf("init.%s", kinds[i].name);

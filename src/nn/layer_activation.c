@@ -33,7 +33,7 @@ static err_code_t alpha_configure(nn_layer_t *layer, const void *options,
 }
 
 static const opt_row_t leaky_relu_rows[] = {
-    ALPHA("slope", "0.01", 0, "Slope for negative numbers"),
+    ALPHA("slope", "0.01", 0, "Factor of negative numbers"),
     {.name = NULL},
 };
 
@@ -46,7 +46,8 @@ const nn_kind_t nn_kind_leaky_relu = {
 };
 
 static const opt_row_t elu_rows[] = {
-    ALPHA("alpha", "1", 0, "Negative numbers tend to minus this"),
+    ALPHA("alpha", "1", 0,
+          "The constant alpha; large negative numbers become nearly -alpha"),
     {.name = NULL},
 };
 
@@ -59,7 +60,8 @@ const nn_kind_t nn_kind_elu = {
 };
 
 static const opt_row_t softplus_rows[] = {
-    ALPHA("beta", "1", 1e-6, "Sharpness: the larger, the more like relu"),
+    ALPHA("beta", "1", 1e-6,
+          "The constant beta; a larger one is closer to relu"),
     {.name = NULL},
 };
 
@@ -77,14 +79,14 @@ static const opt_row_t scale_rows[] = {
      .offset = offsetof(activation_options_t, alpha),
      .min = -1e6,
      .max = 1e6,
-     .help = "Factor"},
+     .help = "The constant"},
     {.name = NULL},
 };
 
 const nn_kind_t nn_kind_scale = {
     .name = "scale",
     .op = OP_SCALE,
-    .help = "Every number times the same constant",
+    .help = "Every number is multiplied by the same constant",
     .rows = scale_rows,
     .configure = alpha_configure,
 };
@@ -99,7 +101,8 @@ static const opt_row_t gelu_rows[] = {
      .offset = offsetof(activation_options_t, approximate),
      .fallback = "none",
      .choices = approximations,
-     .help = "none: by the error function; tanh: as GPT-2 does"},
+     .help = "none: exact, with the error function; tanh: the approximation "
+             "that GPT-2 uses"},
     {.name = NULL},
 };
 
@@ -116,7 +119,7 @@ static err_code_t gelu_configure(nn_layer_t *layer, const void *options,
 const nn_kind_t nn_kind_gelu = {
     .name = "gelu",
     .op = OP_GELU,
-    .help = "x times the normal distribution function of x",
+    .help = "x times the cumulative normal distribution function of x",
     .rows = gelu_rows,
     .configure = gelu_configure,
 };
@@ -164,8 +167,8 @@ static const opt_row_t prelu_rows[] = {
      .type = OPT_BOOL,
      .offset = offsetof(prelu_options_t, channels),
      .fallback = "false",
-     .help = "A slope for each channel, which is dimension 1 of a sample "
-             "(PyTorch's num_parameters); false: one slope"},
+     .help = "true: one slope for each channel, which is dimension 1 of a "
+             "sample (PyTorch's num_parameters); false: one slope for all"},
     {.name = NULL},
 };
 
@@ -203,8 +206,8 @@ static const opt_row_t softmax_rows[] = {
      .fallback = "0",
      .min = 0,
      .max = OP_DIMS_MAX - 1,
-     .help = "Dimension of a sample that is summed over, from 1: the channels; "
-             "0: the last one"},
+     .help = "Dimension of a sample over which the sum goes; 1: the channels; "
+             "0: the last dimension"},
     {.name = NULL},
 };
 
@@ -225,8 +228,8 @@ const nn_kind_t nn_kind_softmax = {
     .name = "softmax",
     .op = OP_SOFTMAX,
     .help = "exp(x) divided by its sum along one dimension: positive numbers "
-            "that sum to 1. Not ahead of the loss cross_entropy, which does "
-            "that itself",
+            "that sum to 1. Do not use it before the loss cross_entropy, which "
+            "contains it",
     .rows = softmax_rows,
     .configure = softmax_configure,
 };
@@ -234,7 +237,7 @@ const nn_kind_t nn_kind_softmax = {
 const nn_kind_t nn_kind_log_softmax = {
     .name = "log_softmax",
     .op = OP_LOG_SOFTMAX,
-    .help = "The logarithm of softmax, as the loss kl takes it",
+    .help = "The logarithm of softmax, as the loss kl expects it",
     .rows = softmax_rows,
     .configure = softmax_configure,
 };

@@ -17,27 +17,28 @@ static const opt_row_t attention_rows[] = {
      .offset = offsetof(attention_options_t, heads),
      .min = 1,
      .max = 1 << 16,
-     .help = "Heads of queries"},
+     .help = "Number of heads of the queries"},
     {.name = "kv_heads",
      .type = OPT_INT,
      .offset = offsetof(attention_options_t, kv_heads),
      .fallback = "0",
      .min = 0,
      .max = 1 << 16,
-     .help = "Heads of keys and values, each for heads / kv_heads "
-             "heads of queries; 0: as many"},
+     .help = "Number of heads of the keys and values, each of which is used by "
+             "heads / kv_heads heads of the queries; 0: as many as heads"},
     {.name = "causal",
      .type = OPT_BOOL,
      .offset = offsetof(attention_options_t, causal),
      .fallback = "false",
-     .help = "A token sees itself and earlier ones only"},
+     .help = "true: a token attends only to itself and to earlier tokens"},
     {.name = "mask",
      .type = OPT_BOOL,
      .offset = offsetof(attention_options_t, mask),
      .fallback = "false",
-     .help = "The last input says which keys are there: [keys] of 1 and 0 "
-             "(the opposite of PyTorch's key_padding_mask), or [1], how many "
-             "of the first ones; a token that has no key gets 0"},
+     .help = "true: the last input tells which keys to use. It is [keys], with "
+             "1 for a key to use and 0 for others (the opposite of PyTorch's "
+             "key_padding_mask), or [1], the number of keys to use, from the "
+             "first on. Without any key the output is 0"},
     {.name = NULL},
 };
 
@@ -60,12 +61,13 @@ static err_code_t attention_configure(nn_layer_t *layer, const void *options,
 const nn_kind_t nn_kind_attention = {
     .name = "attention",
     .op = OP_ATTENTION,
-    .help = "Multi-head attention. Its input holds for each token the queries "
-            "of all heads, then the keys, then the values, as {linear: {out: 3 "
-            "x features, flatten: false}} makes them; with from: [queries, "
-            "memory] the second one has the keys, then the values, of other "
-            "tokens (cross-attention), with from: [queries, keys, values] all "
-            "are apart. It computes no matrix of all pairs of tokens",
+    .help =
+        "Multi-head attention. Its input holds for each token the queries of "
+        "all heads, then the keys, then the values, as {linear: {out: 3 x "
+        "features, flatten: false}} computes them. With from: [queries, "
+        "memory] the second input holds the keys, then the values, of other "
+        "tokens (cross-attention). With from: [queries, keys, values] each has "
+        "an input of its own. No matrix of all pairs of tokens is stored",
     .rows = attention_rows,
     .most = 4,
     .configure = attention_configure,
@@ -102,36 +104,37 @@ static const opt_row_t rotary_rows[] = {
      .offset = offsetof(rotary_options_t, heads),
      .min = 1,
      .max = 1 << 16,
-     .help = "Heads of queries, as in the attention that follows"},
+     .help =
+         "Number of heads of the queries, as in the attention that follows"},
     {.name = "kv_heads",
      .type = OPT_INT,
      .offset = offsetof(rotary_options_t, kv_heads),
      .fallback = "0",
      .min = 0,
      .max = 1 << 16,
-     .help = "Heads of keys and values; 0: as many"},
+     .help = "Number of heads of the keys and values; 0: as many as heads"},
     {.name = "packed",
      .type = OPT_BOOL,
      .offset = offsetof(rotary_options_t, packed),
      .fallback = "true",
-     .help = "The input is queries, keys and values side by side, and the "
-             "values stay as they are; false: it is the heads of queries or "
-             "keys alone"},
+     .help =
+         "true: the input holds queries, keys and values, and the values do "
+         "not change; false: the input holds only queries, or only keys"},
     {.name = "base",
      .type = OPT_REAL,
      .offset = offsetof(rotary_options_t, base),
      .fallback = "10000",
      .min = 1e-3,
      .max = 1e12,
-     .help = "Pair i of the D features of a head turns by position x "
-             "base^(-2i/D)"},
+     .help = "Pair i of the D features of a head is rotated by position x "
+             "base^(-2i/D), in radians"},
     {.name = "pairs",
      .type = OPT_CHOICE,
      .offset = offsetof(rotary_options_t, pairs),
      .fallback = "halves",
      .choices = rotary_pairs,
-     .help = "Which features are pair i: i and i + D/2 (as in Llama), or 2i "
-             "and 2i + 1 (as in the paper)"},
+     .help = "halves: pair i is the features i and i + D/2 (as in Llama); "
+             "neighbours: it is the features 2i and 2i + 1 (as in the paper)"},
     {.name = NULL},
 };
 
@@ -154,10 +157,10 @@ static err_code_t rotary_configure(nn_layer_t *layer, const void *options,
 const nn_kind_t nn_kind_rotary = {
     .name = "rotary",
     .op = OP_ROTARY,
-    .help = "Rotary positions (Su et al., 2021), ahead of an attention: pairs "
-            "of features of queries and keys are turned by an angle that grows "
-            "with the token's position, so that their products depend on "
-            "distances",
+    .help = "Rotary position embedding (Su et al., 2021), to be used before an "
+            "attention. Pairs of features of queries and keys are rotated by "
+            "an angle proportional to the token's position, so products of "
+            "queries and keys depend on distances",
     .rows = rotary_rows,
     .configure = rotary_configure,
 };

@@ -20,8 +20,8 @@ static const opt_row_t concat_rows[] = {
      .fallback = "1",
      .min = 1,
      .max = OP_DIMS_MAX - 1,
-     .help = "Dimension of a sample along which the inputs are put, from 1: "
-             "the channels"},
+     .help = "Dimension of a sample along which the inputs are joined; 1: the "
+             "channels"},
     {.name = NULL},
 };
 
@@ -52,15 +52,14 @@ static err_code_t elements_configure(nn_layer_t *layer, const void *options,
 }
 
 #define SHAPES                                                                 \
-    "of one shape, or of shapes that broadcast as in NumPy: aligned at the "   \
-    "last dimension, a size of 1, or one that is not there, is repeated ([8, " \
-    "1, 1] with [8, 32, 32])"
+    "of 2 to 8 inputs. Their shapes are equal, or broadcast as in NumPy: "     \
+    "they are aligned at the last dimension, and sizes that are 1 or missing " \
+    "are repeated ([8, 1, 1] with [8, 32, 32])"
 
 const nn_kind_t nn_kind_add = {
     .name = "add",
     .op = OP_ADD,
-    .help =
-        "Sum of 2 to 8 inputs, such as {add: , from: [conv2, skip]}, " SHAPES,
+    .help = "Sum, such as {add: , from: [conv2, skip]}, " SHAPES,
     .rows = no_rows,
     .several = true,
     .configure = elements_configure,
@@ -69,7 +68,7 @@ const nn_kind_t nn_kind_add = {
 const nn_kind_t nn_kind_mul = {
     .name = "mul",
     .op = OP_MUL,
-    .help = "Product of 2 to 8 inputs, element by element, " SHAPES,
+    .help = "Product, element by element, " SHAPES,
     .rows = no_rows,
     .several = true,
     .configure = elements_configure,
@@ -78,7 +77,7 @@ const nn_kind_t nn_kind_mul = {
 /* ---- matmul -------------------------------------------------------------- */
 
 typedef struct matmul_options {
-    bool turn_a, turn_b;
+    bool transpose_a, transpose_b;
 } matmul_options_t;
 
 _Static_assert(sizeof(matmul_options_t) <= NN_OPTIONS_MAX, "NN_OPTIONS_MAX");
@@ -86,12 +85,12 @@ _Static_assert(sizeof(matmul_options_t) <= NN_OPTIONS_MAX, "NN_OPTIONS_MAX");
 static const opt_row_t matmul_rows[] = {
     {.name = "transpose_a",
      .type = OPT_BOOL,
-     .offset = offsetof(matmul_options_t, turn_a),
+     .offset = offsetof(matmul_options_t, transpose_a),
      .fallback = "false",
      .help = "Exchange the last two dimensions of the first input"},
     {.name = "transpose_b",
      .type = OPT_BOOL,
-     .offset = offsetof(matmul_options_t, turn_b),
+     .offset = offsetof(matmul_options_t, transpose_b),
      .fallback = "false",
      .help = "Exchange the last two dimensions of the second input"},
     {.name = NULL},
@@ -104,17 +103,17 @@ static err_code_t matmul_configure(nn_layer_t *layer, const void *options,
 
     (void)tree;
     (void)err;
-    layer->config.turn = (op_turn_t){matmul->turn_a, matmul->turn_b};
+    layer->config.turn = (op_turn_t){matmul->transpose_a, matmul->transpose_b};
     return ERR_OK;
 }
 
 const nn_kind_t nn_kind_matmul = {
     .name = "matmul",
     .op = OP_MATMUL,
-    .help = "Product of two inputs as matrices, {matmul: , from: [a, b]}: a "
-            "[..., rows, k] times b [..., k, columns], one product for each "
-            "index of the dimensions before; in float32, whatever "
-            "train.precision says",
+    .help = "Matrix product of two inputs, {matmul: , from: [a, b]}: a [..., "
+            "rows, k] times b [..., k, columns], one product for each index of "
+            "the leading dimensions. It is computed in float32, whatever "
+            "train.precision is",
     .rows = matmul_rows,
     .several = true,
     .configure = matmul_configure,
@@ -125,8 +124,8 @@ const nn_kind_t nn_kind_matmul = {
 const nn_kind_t nn_kind_concat = {
     .name = "concat",
     .op = OP_CONCAT,
-    .help = "2 to 8 inputs side by side along one dimension; the others must "
-            "agree",
+    .help = "Joins 2 to 8 inputs along one dimension; all other dimensions "
+            "must be equal",
     .rows = concat_rows,
     .several = true,
     .configure = concat_configure,

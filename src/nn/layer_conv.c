@@ -20,20 +20,23 @@ _Static_assert(sizeof(conv_options_t) <= NN_OPTIONS_MAX, "NN_OPTIONS_MAX");
     {                                                                      \
         .name = "out", .type = OPT_INT,                                    \
         .offset = offsetof(conv_options_t, out), .min = 1, .max = 1 << 28, \
-        .help = "Channels of the output"                                   \
+        .help = "Number of channels of the output"                         \
     }
 #define KERNEL_ROW                                                         \
     {                                                                      \
         .name = "kernel", .type = OPT_INTS,                                \
         .offset = offsetof(conv_options_t, kernel), .min = 1,              \
         .max = SIZE_LIMIT,                                                 \
-        .help = "Size of the kernel, one number or one for each dimension" \
+        .help = "Size of the kernel: one number, or one for each spatial " \
+                "dimension"                                                \
     }
 #define STRIDE_ROW                                                             \
     {                                                                          \
         .name = "stride", .type = OPT_INTS,                                    \
         .offset = offsetof(conv_options_t, stride), .fallback = "1", .min = 1, \
-        .max = SIZE_LIMIT, .help = "Step between outputs"                      \
+        .max = SIZE_LIMIT,                                                     \
+        .help = "Number of elements by which the kernel moves from one "       \
+                "output to the next"                                           \
     }
 #define PAD_ROW(words, text)                                                \
     {                                                                       \
@@ -41,20 +44,21 @@ _Static_assert(sizeof(conv_options_t) <= NN_OPTIONS_MAX, "NN_OPTIONS_MAX");
         .offset = offsetof(conv_options_t, pad), .fallback = "0", .min = 0, \
         .max = SIZE_LIMIT, .choices = words, .help = text                   \
     }
-#define DILATION_ROW                                                   \
-    {                                                                  \
-        .name = "dilation", .type = OPT_INTS,                          \
-        .offset = offsetof(conv_options_t, dilation), .fallback = "1", \
-        .min = 1, .max = SIZE_LIMIT,                                   \
-        .help = "Distance between the points that the kernel reads"    \
+#define DILATION_ROW                                                       \
+    {                                                                      \
+        .name = "dilation", .type = OPT_INTS,                              \
+        .offset = offsetof(conv_options_t, dilation), .fallback = "1",     \
+        .min = 1, .max = SIZE_LIMIT,                                       \
+        .help = "Distance between the elements that the kernel reads; 1: " \
+                "neighbours"                                               \
     }
 #define GROUPS_ROW                                                             \
     {                                                                          \
         .name = "groups", .type = OPT_INT,                                     \
         .offset = offsetof(conv_options_t, groups), .fallback = "1", .min = 1, \
         .max = 1 << 28,                                                        \
-        .help = "Groups of channels that are convolved apart; divides the "    \
-                "channels of input and output"                                 \
+        .help = "Number of groups of channels that are convolved separately; " \
+                "it divides the numbers of channels of input and output"       \
     }
 #define BIAS_ROW                                                      \
     {                                                                 \
@@ -69,8 +73,9 @@ static const opt_row_t conv_rows[] = {
     OUT_ROW,
     KERNEL_ROW,
     STRIDE_ROW,
-    PAD_ROW(pads, "Zeros added on both sides; same: as many as keep the size, "
-                  "with stride 1 (an odd one goes behind)"),
+    PAD_ROW(pads, "Number of zeros added on each side; same: as many as keep "
+                  "the size, which needs stride 1 (if the sum of both sides is "
+                  "odd, the end gets one more)"),
     DILATION_ROW,
     GROUPS_ROW,
     BIAS_ROW,
@@ -81,7 +86,8 @@ static const opt_row_t transpose_rows[] = {
     OUT_ROW,
     KERNEL_ROW,
     STRIDE_ROW,
-    PAD_ROW(NULL, "Zeros added on both sides"),
+    PAD_ROW(NULL, "Number of elements by which each side of the output is "
+                  "shortened (PyTorch's padding)"),
     DILATION_ROW,
     GROUPS_ROW,
     BIAS_ROW,
@@ -91,8 +97,9 @@ static const opt_row_t transpose_rows[] = {
      .fallback = "0",
      .min = 0,
      .max = SIZE_LIMIT,
-     .help = "Elements added behind the output, less than the stride: of the "
-             "sizes that a convolution would bring to the input's, which one"},
+     .help = "Number of elements added at the end of the output, less than the "
+             "stride (PyTorch's output_padding). With a stride, a convolution "
+             "maps several sizes to one; this chooses among them"},
     {.name = NULL},
 };
 
@@ -143,8 +150,7 @@ static err_code_t conv_configure(nn_layer_t *layer, const void *options,
 const nn_kind_t nn_kind_conv = {
     .name = "conv",
     .op = OP_CONV2D,
-    .help = "Convolution over [channels, ...] with 1 to 3 "
-            "dimensions of space",
+    .help = "Convolution over [channels, ...] with 1 to 3 spatial dimensions",
     .rows = conv_rows,
     .params = {{"weight", NN_FILL_FAN_IN}, {"bias", NN_FILL_FAN_IN}},
     .configure = conv_configure,
@@ -166,8 +172,8 @@ const nn_kind_t nn_kind_conv_transpose = {
     .name = "conv_transpose",
     .op = OP_CONV_TRANSPOSE,
     .help = "Transposed convolution (deconvolution) over [channels, ...] with "
-            "1 to 3 dimensions of space: the way back from the output's shape "
-            "of a conv to its input's",
+            "1 to 3 spatial dimensions. It maps the output's shape of a conv "
+            "to the input's shape",
     .rows = transpose_rows,
     .params = {{"weight", NN_FILL_FAN_IN}, {"bias", NN_FILL_FAN_IN}},
     .configure = transpose_configure,

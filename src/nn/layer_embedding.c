@@ -16,13 +16,14 @@ static const opt_row_t embedding_rows[] = {
      .offset = offsetof(embedding_options_t, vocabulary),
      .min = 1,
      .max = 1 << 28,
-     .help = "Number of tokens, which are 0 to this - 1"},
+     .help = "Number of different tokens; they are the integers from 0 to "
+             "vocabulary - 1"},
     {.name = "out",
      .type = OPT_INT,
      .offset = offsetof(embedding_options_t, out),
      .min = 1,
      .max = 1 << 20,
-     .help = "Features of a token"},
+     .help = "Number of features of a token"},
     {.name = NULL},
 };
 
@@ -42,8 +43,9 @@ static err_code_t embedding_configure(nn_layer_t *layer, const void *options,
 const nn_kind_t nn_kind_embedding = {
     .name = "embedding",
     .op = OP_EMBEDDING,
-    .help = "A learnt vector for each token: [tokens] becomes [tokens, out]. "
-            "It takes the model's input, whose numbers must be whole then",
+    .help =
+        "A learnt vector for each token: [tokens] becomes [tokens, out]. It "
+        "reads an input of the model, whose numbers must then be integers",
     .rows = embedding_rows,
     .params = {{"weight", NN_FILL_NORMAL}},
     .tokens = true,

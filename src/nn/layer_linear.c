@@ -17,7 +17,7 @@ static const opt_row_t linear_rows[] = {
      .offset = offsetof(linear_options_t, out),
      .min = 1,
      .max = 1 << 28,
-     .help = "Features of the output"},
+     .help = "Number of features of the output"},
     {.name = "bias",
      .type = OPT_BOOL,
      .offset = offsetof(linear_options_t, bias),
@@ -27,8 +27,9 @@ static const opt_row_t linear_rows[] = {
      .type = OPT_BOOL,
      .offset = offsetof(linear_options_t, flatten),
      .fallback = "true",
-     .help = "Flatten an input of several dimensions first; false: work on its "
-             "last dimension, alike for all places of the others"},
+     .help = "true: flatten an input of several dimensions first; false: apply "
+             "the layer to the last dimension, with the same weights at all "
+             "indices of the other dimensions"},
     {.name = NULL},
 };
 
@@ -48,11 +49,10 @@ static err_code_t linear_configure(nn_layer_t *layer, const void *options,
 const nn_kind_t nn_kind_linear = {
     .name = "linear",
     .op = OP_LINEAR,
-    .help = "Every output is a weighted sum of all inputs; an input of several "
-            "dimensions is flattened first, unless flatten is false. Without "
-            "bias it may share the weight of an embedding, to give a number "
-            "for each token of its vocabulary (tied embeddings; Press and "
-            "Wolf, 2017)",
+    .help =
+        "Every output is a weighted sum of all inputs. Without bias, the layer "
+        "may share the weight of an embedding: it then computes one number for "
+        "each token of the vocabulary (tied embeddings; Press and Wolf, 2017)",
     .rows = linear_rows,
     .params = {{"weight", NN_FILL_FAN_IN}, {"bias", NN_FILL_FAN_IN}},
     .lender = &nn_kind_embedding,

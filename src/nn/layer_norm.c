@@ -22,25 +22,25 @@ static const opt_row_t norm_rows[] = {
      .fallback = "1e-5",
      .min = 1e-12,
      .max = 1,
-     .help = "Added to the variance, against division by zero"},
+     .help = "Added to the variance, so that no division is by zero"},
     {.name = "momentum",
      .type = OPT_REAL,
      .offset = offsetof(norm_options_t, momentum),
      .fallback = "0.1",
      .min = 0,
      .max = 1,
-     .help = "Weight of a step's statistics in the running ones"},
+     .help = "Weight of a step's statistics in the running statistics"},
     {.name = "affine",
      .type = OPT_BOOL,
      .offset = offsetof(norm_options_t, affine),
      .fallback = "true",
-     .help = "With a learnt scale and shift for each channel"},
+     .help = "Scale and shift each channel by learnt numbers"},
     {.name = "frozen",
      .type = OPT_BOOL,
      .offset = offsetof(norm_options_t, frozen),
      .fallback = "false",
-     .help = "Use the running statistics in training, too, and leave them as "
-             "they are, as PyTorch's eval() of the layer does; of use with "
+     .help = "true: use the running statistics in training, too, and do not "
+             "update them, as with PyTorch's eval() of the layer. This needs "
              "statistics from an earlier run"},
     {.name = NULL},
 };
@@ -64,8 +64,8 @@ static err_code_t norm_configure(nn_layer_t *layer, const void *options,
 const nn_kind_t nn_kind_batchnorm = {
     .name = "batchnorm",
     .op = OP_BATCHNORM,
-    .help = "Bring each channel to mean 0 and variance 1 over the batch, then "
-            "scale and shift it",
+    .help = "Each channel is normalized to mean 0 and variance 1 over the "
+            "batch, then scaled and shifted",
     .rows = norm_rows,
     .params = {{"weight", NN_FILL_ONE}, {"bias", NN_FILL_ZERO}},
     .buffers = {{"running_mean", NN_FILL_ZERO}, {"running_var", NN_FILL_ONE}},
@@ -76,8 +76,9 @@ const nn_kind_t nn_kind_batchnorm = {
 const nn_kind_t nn_kind_syncbatchnorm = {
     .name = "syncbatchnorm",
     .op = OP_SYNCBATCHNORM,
-    .help = "batchnorm over the samples of all ranks, for few samples a rank; "
-            "two small all-reduces for each of these layers and micro-batch",
+    .help = "batchnorm over the samples of all ranks, for runs with few "
+            "samples per rank. Each of these layers needs two small "
+            "all-reduces per micro-batch",
     .rows = norm_rows,
     .params = {{"weight", NN_FILL_ONE}, {"bias", NN_FILL_ZERO}},
     .buffers = {{"running_mean", NN_FILL_ZERO}, {"running_var", NN_FILL_ONE}},

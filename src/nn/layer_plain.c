@@ -44,9 +44,9 @@ const nn_kind_t nn_kind_relu = {
 const nn_kind_t nn_kind_dropout = {
     .name = "dropout",
     .op = OP_DROPOUT,
-    .help = "In training, numbers are set to zero at random and the others "
-            "scaled up; the choice depends on seed, epoch, sample and layer "
-            "only, not on the number of ranks",
+    .help = "In training, some numbers are set to zero at random, and the "
+            "others are scaled up. Which ones depends only on seed, epoch, "
+            "sample and layer, not on the number of ranks",
     .rows = dropout_rows,
     .configure = dropout_configure,
 };

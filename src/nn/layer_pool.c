@@ -21,27 +21,30 @@ _Static_assert(sizeof(pool_options_t) <= NN_OPTIONS_MAX, "NN_OPTIONS_MAX");
         .offset = offsetof(pool_options_t, field), .fallback = (value), \
         .min = (least), .max = SIZE_LIMIT, .help = (text)               \
     }
-#define KERNEL_ROW                      \
-    POOL_ROW("kernel", kernel, NULL, 1, \
-             "Size of the window, one number or one for each dimension")
-#define STRIDE_ROW                     \
-    POOL_ROW("stride", stride, "0", 0, \
-             "Step between windows; 0 is the size of the window")
+#define KERNEL_ROW                 \
+    POOL_ROW(                      \
+        "kernel", kernel, NULL, 1, \
+        "Size of the window: one number, or one for each spatial dimension")
+#define STRIDE_ROW                                                           \
+    POOL_ROW("stride", stride, "0", 0,                                       \
+             "Number of elements by which the window moves; 0: the size of " \
+             "the window")
 
-#define CEIL_ROW                                                               \
-    {                                                                          \
-        .name = "ceil_mode", .type = OPT_BOOL,                                 \
-        .offset = offsetof(pool_options_t, ceil), .fallback = "false",         \
-        .help = "A last window that begins inside of the input or in the "     \
-                "padding before it counts, too, though it reaches beyond the " \
-                "padding behind it"                                            \
+#define CEIL_ROW                                                              \
+    {                                                                         \
+        .name = "ceil_mode", .type = OPT_BOOL,                                \
+        .offset = offsetof(pool_options_t, ceil), .fallback = "false",        \
+        .help = "true: keep a last window that ends after the padding if it " \
+                "begins in the input or in the padding before it; false: "    \
+                "leave it out"                                                \
     }
 
 static const opt_row_t pool_rows[] = {
     KERNEL_ROW,
     STRIDE_ROW,
     POOL_ROW("pad", pad, "0", 0,
-             "Padding on both sides, at most half the window; it never wins"),
+             "Number of elements added on each side, at most half the window; "
+             "they are never the maximum"),
     CEIL_ROW,
     {.name = NULL},
 };
@@ -50,13 +53,13 @@ static const opt_row_t avgpool_rows[] = {
     KERNEL_ROW,
     STRIDE_ROW,
     POOL_ROW("pad", pad, "0", 0,
-             "Zeros on both sides, at most half the window"),
+             "Number of zeros added on each side, at most half the window"),
     {.name = "count_pad",
      .type = OPT_BOOL,
      .offset = offsetof(pool_options_t, count_pad),
      .fallback = "true",
-     .help = "Padding counts as zeros; false: a mean is over what lies inside "
-             "of the input"},
+     .help = "true: the zeros of the padding count in a mean; false: a mean is "
+             "over elements of the input only (PyTorch's count_include_pad)"},
     CEIL_ROW,
     {.name = NULL},
 };
@@ -101,8 +104,8 @@ static err_code_t pool_configure(nn_layer_t *layer, const void *options,
 const nn_kind_t nn_kind_maxpool = {
     .name = "maxpool",
     .op = OP_MAXPOOL2D,
-    .help = "The largest number of each window of [channels, ...], which has 1 "
-            "to 3 dimensions of space",
+    .help = "Maximum of each window of [channels, ...], which has 1 to 3 "
+            "spatial dimensions",
     .rows = pool_rows,
     .configure = pool_configure,
 };
@@ -110,8 +113,8 @@ const nn_kind_t nn_kind_maxpool = {
 const nn_kind_t nn_kind_avgpool = {
     .name = "avgpool",
     .op = OP_AVGPOOL,
-    .help = "The mean of each window of [channels, ...], which has 1 to 3 "
-            "dimensions of space",
+    .help = "Mean of each window of [channels, ...], which has 1 to 3 spatial "
+            "dimensions",
     .rows = avgpool_rows,
     .configure = pool_configure,
 };
@@ -131,7 +134,8 @@ static const opt_row_t adaptive_rows[] = {
      .fallback = "1",
      .min = 1,
      .max = SIZE_LIMIT,
-     .help = "Size of the output, one number or one for each dimension"},
+     .help =
+         "Size of the output: one number, or one for each spatial dimension"},
     {.name = NULL},
 };
 
@@ -149,9 +153,9 @@ static err_code_t adaptive_configure(nn_layer_t *layer, const void *options,
 const nn_kind_t nn_kind_adaptive_avgpool = {
     .name = "adaptive_avgpool",
     .op = OP_ADAPTIVE_AVGPOOL,
-    .help = "Means of windows that cover [channels, ...] evenly, as many as "
-            "the size says; size 1 is global average pooling (mean does the "
-            "same and drops the dimensions)",
+    .help = "Means of windows that cover [channels, ...] evenly; size is their "
+            "number. Size 1 is global average pooling (the layer mean does the "
+            "same and removes the dimensions)",
     .rows = adaptive_rows,
     .configure = adaptive_configure,
 };
@@ -159,9 +163,9 @@ const nn_kind_t nn_kind_adaptive_avgpool = {
 const nn_kind_t nn_kind_adaptive_maxpool = {
     .name = "adaptive_maxpool",
     .op = OP_ADAPTIVE_MAXPOOL,
-    .help = "The largest numbers of windows that cover [channels, ...] evenly, "
-            "as many as the size says; size 1 is global max pooling (max does "
-            "the same and drops the dimensions)",
+    .help = "Maxima of windows that cover [channels, ...] evenly; size is "
+            "their number. Size 1 is global max pooling (the layer max does "
+            "the same and removes the dimensions)",
     .rows = adaptive_rows,
     .configure = adaptive_configure,
 };

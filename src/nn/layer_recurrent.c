@@ -18,7 +18,7 @@ static const opt_row_t recurrent_rows[] = {
      .offset = offsetof(recurrent_options_t, out),
      .min = 1,
      .max = 1 << 20,
-     .help = "Features of the state, which is the output"},
+     .help = "Number of features of the state, which is the output"},
     {.name = "bias",
      .type = OPT_BOOL,
      .offset = offsetof(recurrent_options_t, bias),
@@ -28,14 +28,14 @@ static const opt_row_t recurrent_rows[] = {
      .type = OPT_BOOL,
      .offset = offsetof(recurrent_options_t, reverse),
      .fallback = "false",
-     .help = "Go from the last token to the first; the output keeps the order "
-             "of the tokens"},
+     .help = "true: read the tokens from the last to the first; the output "
+             "keeps their order"},
     {.name = "last",
      .type = OPT_BOOL,
      .offset = offsetof(recurrent_options_t, last),
      .fallback = "false",
-     .help = "Give the state after the last step only, [out]; else that after "
-             "each token, [tokens, out]"},
+     .help = "true: output only the state after the last step, [out]; false: "
+             "output the state after each token, [tokens, out]"},
     {.name = NULL},
 };
 
@@ -65,9 +65,9 @@ static err_code_t recurrent_configure(nn_layer_t *layer, const void *options,
 const nn_kind_t nn_kind_lstm = {
     .name = "lstm",
     .op = OP_LSTM,
-    .help = "Long short-term memory over [tokens, features], one layer in one "
-            "direction, with PyTorch's gates in its order (input, forget, "
-            "cell, output); the state begins with zeros",
+    .help = "Long short-term memory over [tokens, features]: one layer in one "
+            "direction. The order of the gates is PyTorch's (input, forget, "
+            "cell, output); the first state is zero",
     .rows = recurrent_rows,
     .params = RECURRENT_PARAMS,
     .configure = recurrent_configure,
@@ -76,9 +76,9 @@ const nn_kind_t nn_kind_lstm = {
 const nn_kind_t nn_kind_gru = {
     .name = "gru",
     .op = OP_GRU,
-    .help = "Gated recurrent unit over [tokens, features], one layer in one "
-            "direction, with PyTorch's gates in its order (reset, update, "
-            "new); the state begins with zeros",
+    .help = "Gated recurrent unit over [tokens, features]: one layer in one "
+            "direction. The order of the gates is PyTorch's (reset, update, "
+            "new); the first state is zero",
     .rows = recurrent_rows,
     .params = RECURRENT_PARAMS,
     .configure = recurrent_configure,

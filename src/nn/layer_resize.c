@@ -24,22 +24,22 @@ static const opt_row_t pad_rows[] = {
      .offset = offsetof(pad_options_t, before),
      .min = 0,
      .max = SIZE_LIMIT,
-     .help = "Elements put ahead of each dimension after the channels, one "
-             "number or one for each"},
+     .help = "Number of elements added at the beginning of each dimension "
+             "after the channels: one number, or one for each dimension"},
     {.name = "after",
      .type = OPT_INTS,
      .offset = offsetof(pad_options_t, after),
      .fallback = "-1",
      .min = -1,
      .max = SIZE_LIMIT,
-     .help = "Elements put behind; -1: as many as before"},
+     .help = "Number of elements added at the end; -1: as many as before"},
     {.name = "mode",
      .type = OPT_CHOICE,
      .offset = offsetof(pad_options_t, mode),
      .fallback = "constant",
      .choices = pad_modes,
-     .help = "What is put there: one value, or the input mirrored at its edge "
-             "elements"},
+     .help = "constant: all added elements have one value; reflect: they are "
+             "the input mirrored at its edge elements"},
     {.name = "value",
      .type = OPT_REAL,
      .offset = offsetof(pad_options_t, value),
@@ -72,7 +72,8 @@ static err_code_t pad_configure(nn_layer_t *layer, const void *options,
 const nn_kind_t nn_kind_pad = {
     .name = "pad",
     .op = OP_PAD,
-    .help = "Elements around the 1 to 3 dimensions after the channels",
+    .help = "Elements are added on both sides of the 1 to 3 dimensions after "
+            "the channels",
     .rows = pad_rows,
     .configure = pad_configure,
 };
@@ -95,15 +96,15 @@ static const opt_row_t upsample_rows[] = {
      .fallback = "2",
      .min = 1,
      .max = 1024,
-     .help = "How often each element is repeated, one number or one for each "
+     .help = "Factor by which a size grows: one number, or one for each "
              "dimension after the channels"},
     {.name = "mode",
      .type = OPT_CHOICE,
      .offset = offsetof(upsample_options_t, mode),
      .fallback = "nearest",
      .choices = upsample_modes,
-     .help = "Copies of the nearest element, or linear in between (bilinear, "
-             "trilinear; PyTorch's align_corners=False)"},
+     .help = "nearest: each element is repeated; linear: linear interpolation "
+             "(bilinear or trilinear; PyTorch's align_corners=False)"},
     {.name = NULL},
 };
 
@@ -123,8 +124,8 @@ static err_code_t upsample_configure(nn_layer_t *layer, const void *options,
 const nn_kind_t nn_kind_upsample = {
     .name = "upsample",
     .op = OP_UPSAMPLE,
-    .help = "Every element is repeated along each dimension after the "
-            "channels, or what lies between them is filled in linearly",
+    .help = "Each dimension after the channels grows by a factor: elements are "
+            "repeated, or interpolated linearly",
     .rows = upsample_rows,
     .configure = upsample_configure,
 };

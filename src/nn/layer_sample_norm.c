@@ -18,7 +18,7 @@ _Static_assert(sizeof(sample_norm_options_t) <= NN_OPTIONS_MAX,
         .name = "eps", .type = OPT_REAL,                                     \
         .offset = offsetof(sample_norm_options_t, eps), .fallback = (value), \
         .min = 1e-12, .max = 1,                                              \
-        .help = "Added to the variance, against division by zero"            \
+        .help = "Added to the variance, so that no division is by zero"      \
     }
 #define AFFINE(value)                                             \
     {                                                             \
@@ -30,15 +30,16 @@ _Static_assert(sizeof(sample_norm_options_t) <= NN_OPTIONS_MAX,
     {                                                                         \
         .name = "bias", .type = OPT_BOOL,                                     \
         .offset = offsetof(sample_norm_options_t, bias), .fallback = (value), \
-        .help = "If affine: add learnt numbers, too"                          \
+        .help = "Add learnt numbers, too; used only if affine is true"        \
     }
-#define AXIS                                                              \
-    {                                                                     \
-        .name = "axis", .type = OPT_INT,                                  \
-        .offset = offsetof(sample_norm_options_t, axis), .fallback = "0", \
-        .min = 0, .max = OP_DIMS_MAX - 1,                                 \
-        .help = "First of the dimensions of a sample, from 1, that are "  \
-                "normalised together; 0: the last one only"               \
+#define AXIS                                                                  \
+    {                                                                         \
+        .name = "axis", .type = OPT_INT,                                      \
+        .offset = offsetof(sample_norm_options_t, axis), .fallback = "0",     \
+        .min = 0, .max = OP_DIMS_MAX - 1,                                     \
+        .help = "First dimension of a sample, counted from 1, of those that " \
+                "are normalized together, which end with the last; 0: the "   \
+                "last dimension only"                                         \
     }
 
 static err_code_t sample_norm_configure(nn_layer_t *layer, const void *options,
@@ -63,7 +64,7 @@ static const opt_row_t layernorm_rows[] = {
 const nn_kind_t nn_kind_layernorm = {
     .name = "layernorm",
     .op = OP_LAYERNORM,
-    .help = "The last dimensions are brought to mean 0 and variance 1, then "
+    .help = "The last dimensions are normalized to mean 0 and variance 1, then "
             "scaled and shifted",
     .rows = layernorm_rows,
     .params = {{"weight", NN_FILL_ONE}, {"bias", NN_FILL_ZERO}},
@@ -89,8 +90,8 @@ static const opt_row_t groupnorm_rows[] = {
      .offset = offsetof(sample_norm_options_t, groups),
      .min = 1,
      .max = 1 << 28,
-     .help = "Groups of channels that are normalised together; divides the "
-             "channels"},
+     .help = "Number of groups of channels that are normalized together; it "
+             "divides the number of channels"},
     EPS("1e-5"),
     AFFINE("true"),
     BIAS("true"),
@@ -100,8 +101,8 @@ static const opt_row_t groupnorm_rows[] = {
 const nn_kind_t nn_kind_groupnorm = {
     .name = "groupnorm",
     .op = OP_GROUPNORM,
-    .help = "Each group of channels of a sample is brought to mean 0 and "
-            "variance 1, then each channel scaled and shifted",
+    .help = "Each group of channels of a sample is normalized to mean 0 and "
+            "variance 1, then each channel is scaled and shifted",
     .rows = groupnorm_rows,
     .params = {{"weight", NN_FILL_ONE}, {"bias", NN_FILL_ZERO}},
     .configure = sample_norm_configure,
@@ -113,7 +114,7 @@ static const opt_row_t instancenorm_rows[] = {
 const nn_kind_t nn_kind_instancenorm = {
     .name = "instancenorm",
     .op = OP_INSTANCENORM,
-    .help = "Each channel of a sample is brought to mean 0 and variance 1",
+    .help = "Each channel of a sample is normalized to mean 0 and variance 1",
     .rows = instancenorm_rows,
     .params = {{"weight", NN_FILL_ONE}, {"bias", NN_FILL_ZERO}},
     .configure = sample_norm_configure,

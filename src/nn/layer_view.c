@@ -52,7 +52,8 @@ static const opt_row_t reshape_rows[] = {
      .offset = offsetof(view_options_t, dims),
      .min = -1,
      .max = SIZE_LIMIT,
-     .help = "New shape of a sample; one number may be -1: what is left"},
+     .help = "New shape of a sample; one number may be -1, and is then "
+             "computed from the others"},
     {.name = NULL},
 };
 
@@ -85,7 +86,7 @@ static err_code_t reshape_configure(nn_layer_t *layer, const void *options,
 const nn_kind_t nn_kind_reshape = {
     .name = "reshape",
     .op = OP_RESHAPE,
-    .help = "The same numbers in the same order under another shape",
+    .help = "The same numbers in the same order, with another shape",
     .rows = reshape_rows,
     .view = true,
     .configure = reshape_configure,
@@ -99,7 +100,8 @@ static const opt_row_t permute_rows[] = {
      .offset = offsetof(view_options_t, dims),
      .min = 1,
      .max = OP_DIMS_MAX - 1,
-     .help = "Which dimension of the input, from 1, comes first, second, ..."},
+     .help = "Dimensions of the input, counted from 1, in the order in which "
+             "the output has them"},
     {.name = NULL},
 };
 
@@ -114,8 +116,8 @@ static err_code_t permute_configure(nn_layer_t *layer, const void *options,
 const nn_kind_t nn_kind_permute = {
     .name = "permute",
     .op = OP_PERMUTE,
-    .help = "The dimensions of a sample in another order: [2, 3, 1] brings "
-            "the channels of an image to its end",
+    .help = "The dimensions of a sample in another order: [2, 3, 1] moves the "
+            "channels of an image to the end",
     .rows = permute_rows,
     .configure = permute_configure,
 };
@@ -129,20 +131,20 @@ static const opt_row_t slice_rows[] = {
      .fallback = "1",
      .min = 1,
      .max = OP_DIMS_MAX - 1,
-     .help = "Dimension that is cut, from 1: the channels"},
+     .help = "Dimension that is divided; 1: the channels"},
     {.name = "start",
      .type = OPT_INT,
      .offset = offsetof(view_options_t, start),
      .fallback = "0",
      .min = 0,
      .max = SIZE_LIMIT,
-     .help = "First element that is kept, from 0"},
+     .help = "First element that is kept, counted from 0"},
     {.name = "size",
      .type = OPT_INT,
      .offset = offsetof(view_options_t, size),
      .min = 1,
      .max = SIZE_LIMIT,
-     .help = "How many elements are kept"},
+     .help = "Number of elements that are kept"},
     {.name = NULL},
 };
 
@@ -162,7 +164,8 @@ static err_code_t slice_configure(nn_layer_t *layer, const void *options,
 const nn_kind_t nn_kind_slice = {
     .name = "slice",
     .op = OP_SLICE,
-    .help = "Part of a tensor along one dimension; several of them split it",
+    .help =
+        "Part of a tensor along one dimension; several slices divide a tensor",
     .rows = slice_rows,
     .configure = slice_configure,
 };
@@ -181,20 +184,20 @@ static const opt_row_t split_rows[] = {
      .offset = offsetof(split_options_t, parts),
      .min = 1,
      .max = SIZE_LIMIT,
-     .help = "Equal parts that the dimension is cut into"},
+     .help = "Number of equal parts into which the dimension is divided"},
     {.name = "part",
      .type = OPT_INT,
      .offset = offsetof(split_options_t, part),
      .min = 1,
      .max = SIZE_LIMIT,
-     .help = "The one that is kept, from 1"},
+     .help = "The part that is kept, counted from 1"},
     {.name = "axis",
      .type = OPT_INT,
      .offset = offsetof(split_options_t, axis),
      .fallback = "1",
      .min = 1,
      .max = OP_DIMS_MAX - 1,
-     .help = "Dimension that is cut, from 1: the channels"},
+     .help = "Dimension that is divided; 1: the channels"},
     {.name = NULL},
 };
 
@@ -227,8 +230,8 @@ static err_code_t split_configure(nn_layer_t *layer, const void *options,
 const nn_kind_t nn_kind_split = {
     .name = "split",
     .op = OP_SLICE,
-    .help = "One of several equal parts of a tensor along one dimension; a "
-            "layer for each part that is used",
+    .help = "One of several equal parts of a tensor along one dimension. Each "
+            "part that is used needs a layer of its own",
     .rows = split_rows,
     .configure = split_configure,
 };
@@ -242,8 +245,8 @@ static const opt_row_t reduce_rows[] = {
      .fallback = "0",
      .min = 0,
      .max = OP_DIMS_MAX - 1,
-     .help = "Neighbouring dimensions, from 1, that vanish; 0: all after the "
-             "channels"},
+     .help = "Neighbouring dimensions, counted from 1, that are removed; 0: "
+             "all after the channels"},
     {.name = NULL},
 };
 
@@ -273,8 +276,8 @@ static err_code_t reduce_configure(nn_layer_t *layer, const void *options,
 const nn_kind_t nn_kind_mean = {
     .name = "mean",
     .op = OP_MEAN,
-    .help = "Mean over dimensions, which vanish; by default over all after the "
-            "channels (global average pooling)",
+    .help = "Mean over dimensions, which are removed; by default over all "
+            "after the channels (global average pooling)",
     .rows = reduce_rows,
     .configure = reduce_configure,
 };
@@ -282,7 +285,7 @@ const nn_kind_t nn_kind_mean = {
 const nn_kind_t nn_kind_max = {
     .name = "max",
     .op = OP_MAX,
-    .help = "Largest number over dimensions, which vanish; by default over all "
+    .help = "Maximum over dimensions, which are removed; by default over all "
             "after the channels (global max pooling)",
     .rows = reduce_rows,
     .configure = reduce_configure,

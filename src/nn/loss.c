@@ -36,7 +36,7 @@ static const opt_row_t huber_rows[] = {
      .fallback = "1",
      .min = 1e-30,
      .max = 1e30,
-     .help = "Difference at which the square becomes a straight line"},
+     .help = "Difference from which on the loss is linear"},
     {.name = NULL},
 };
 
@@ -54,8 +54,9 @@ static err_code_t huber_configure(nn_layer_t *layer, const void *options,
 const nn_kind_t nn_kind_huber = {
     .name = "huber",
     .op = OP_HUBER,
-    .help = "Regression: half the squared difference from the target where it "
-            "is small, a straight line beyond; mean over samples and elements",
+    .help = "Regression: half the squared difference from the target where the "
+            "difference is at most delta, and linear in it beyond; mean over "
+            "samples and elements",
     .rows = huber_rows,
     .configure = huber_configure,
 };
@@ -72,15 +73,17 @@ static const opt_row_t bce_rows[] = {
      .type = OPT_TREE,
      .offset = offsetof(bce_options_t, pos_weight),
      .fallback = "",
-     .help = "How many times the part of the yes counts, for where it is rare: "
-             "a number, or a list of one for each class; absent: once"},
+     .help =
+         "Factor of the loss's term for target 1, such as where such targets "
+         "are rare: a number, or a list with one for each class; absent: 1"},
     {.name = "classes",
      .type = OPT_CHOICE,
      .offset = offsetof(bce_options_t, axis),
      .fallback = "auto",
      .choices = nn_class_axes,
-     .help = "Dimension of the output along which a list of pos_weight goes; "
-             "auto: the last of [positions, classes], else the first"},
+     .help = "Dimension of the output that holds the classes of a list in "
+             "pos_weight; auto: the last one of [positions, classes], "
+             "otherwise the first one"},
     {.name = NULL},
 };
 
@@ -113,9 +116,9 @@ static err_code_t bce_configure(nn_layer_t *layer, const void *options,
 const nn_kind_t nn_kind_bce = {
     .name = "bce",
     .op = OP_BCE,
-    .help = "Yes or no: binary cross entropy of the output's sigmoid and the "
-            "target, 0 to 1, which has the output's shape; mean over samples "
-            "and elements",
+    .help = "Classification with two classes: binary cross entropy of the "
+            "output's sigmoid and the target, which has the output's shape and "
+            "values from 0 to 1; mean over samples and elements",
     .rows = bce_rows,
     .configure = bce_configure,
 };
@@ -131,7 +134,7 @@ static const opt_row_t kl_rows[] = {
      .type = OPT_BOOL,
      .offset = offsetof(kl_options_t, log_target),
      .fallback = "false",
-     .help = "The target holds logarithms of probabilities, too"},
+     .help = "true: the target holds logarithms of probabilities, too"},
     {.name = NULL},
 };
 
@@ -149,9 +152,9 @@ static err_code_t kl_configure(nn_layer_t *layer, const void *options,
 const nn_kind_t nn_kind_kl = {
     .name = "kl",
     .op = OP_KL,
-    .help = "Kullback-Leibler divergence of the target, which holds "
-            "probabilities that sum to 1, from the output, which holds their "
-            "logarithms; mean over samples and elements",
+    .help = "Kullback-Leibler divergence of the target from the output. The "
+            "target holds probabilities that sum to 1, the output holds "
+            "logarithms of probabilities; mean over samples and elements",
     .rows = kl_rows,
     .configure = kl_configure,
 };

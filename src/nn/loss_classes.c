@@ -23,34 +23,38 @@ static const opt_row_t classes_rows[] = {
      .offset = offsetof(classes_options_t, axis),
      .fallback = "auto",
      .choices = nn_class_axes,
-     .help = "Dimension of the output that holds the classes; auto: the last "
-             "of [positions, classes], else the first ([classes], [classes, "
-             "height, width]); the others are the target's shape"},
+     .help =
+         "Dimension of the output that holds the classes; the other dimensions "
+         "are the target's shape. auto: the last one of [positions, classes], "
+         "otherwise the first one ([classes], [classes, height, width])"},
     {.name = "label_smoothing",
      .type = OPT_REAL,
      .offset = offsetof(classes_options_t, smoothing),
      .fallback = "0",
      .min = 0,
      .max = 1,
-     .help = "Part of each target that is spread evenly over all classes"},
+     .help =
+         "Fraction of each target that is divided evenly among all classes"},
     {.name = "weight",
      .type = OPT_TREE,
      .offset = offsetof(classes_options_t, weight),
      .fallback = "",
-     .help = "List of one weight for each class; the mean is over the weights "
-             "of the targets, but with soft_target over their number"},
+     .help = "List with one weight for each class; absent: all are 1. The "
+             "weighted sum is divided by the sum of the weights of the "
+             "targets, with soft_target by their number"},
     {.name = "ignore_index",
      .type = OPT_TREE,
      .offset = offsetof(classes_options_t, ignore),
      .fallback = "",
-     .help = "Targets of this number count for nothing, and it need not be a "
-             "class (255 or -100 are usual)"},
+     .help = "Targets of this number are left out; it need not be a class (255 "
+             "or -100 are usual). Absent: no target is left out"},
     {.name = "soft_target",
      .type = OPT_BOOL,
      .offset = offsetof(classes_options_t, soft),
      .fallback = "false",
-     .help = "The target holds a probability for each class, in the shape of "
-             "the output; its largest one is the right answer of metrics"},
+     .help = "true: the target holds a probability for each class, in the "
+             "shape of the output; for metrics, the class of the largest one "
+             "is the correct one"},
     {.name = NULL},
 };
 
@@ -141,9 +145,10 @@ static err_code_t classes_configure(nn_layer_t *layer, const void *options,
 const nn_kind_t nn_kind_cross_entropy = {
     .name = "cross_entropy",
     .op = OP_CROSS_ENTROPY,
-    .help = "Classification: softmax and negative log-likelihood of the target "
-            "class, an integer for each sample, or for each position of it "
-            "(token, pixel), or of probabilities of the classes; mean over all",
+    .help = "Classification: softmax and negative log-likelihood of the "
+            "target; mean over all targets. A target is a class (an integer) "
+            "for each sample, or for each of its positions (tokens, pixels); "
+            "with soft_target it is a probability for each class",
     .rows = classes_rows,
     .classifier = true,
     .configure = classes_configure,

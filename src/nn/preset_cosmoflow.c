@@ -32,26 +32,27 @@ _Static_assert(sizeof(cosmoflow_options_t) <= NN_OPTIONS_MAX, "NN_OPTIONS_MAX");
     }
 
 static const opt_row_t cosmoflow_rows[] = {
-    SIZE("out", out, "4", 1 << 20, "Numbers that are predicted"),
+    SIZE("out", out, "4", 1 << 20, "Number of predicted numbers"),
     SIZE("width", width, "32", 1 << 16,
-         "Channels of the first stage; each further one has twice as many"),
+         "Number of channels of the first stage; each further stage has twice "
+         "as many"),
     SIZE("depth", depth, "5", DEPTH_MAX,
-         "Stages; each halves the edges of the volume"),
-    SIZE("kernel", kernel, "2", 15, "Edge of the kernels"),
+         "Number of stages; each halves the edges of the volume"),
+    SIZE("kernel", kernel, "2", 15, "Edge of the kernels, in elements"),
     {.name = "hidden",
      .type = OPT_INTS,
      .offset = offsetof(cosmoflow_options_t, hidden),
      .fallback = "[128, 64]",
      .min = 1,
      .max = 1 << 28,
-     .help = "Features of each hidden layer after the stages"},
+     .help = "Number of features of each hidden layer after the stages"},
     {.name = "dropout",
      .type = OPT_REAL,
      .offset = offsetof(cosmoflow_options_t, dropout),
      .fallback = "0.5",
      .min = 0,
      .max = 0.9999,
-     .help = "Rate of dropout after each hidden layer"},
+     .help = "Rate of dropout after each hidden layer; 0: no dropout"},
     {.name = NULL},
 };
 
@@ -118,8 +119,8 @@ static err_code_t cosmoflow_write(nn_recipe_t *recipe, const void *options,
 
 const nn_preset_t nn_preset_cosmoflow = {
     .name = "cosmoflow",
-    .help = "From volumes to a few numbers: CosmoFlow (Mathuriya et al., "
-            "2018) as the benchmark MLPerf HPC trains it",
+    .help = "A few numbers from a volume: CosmoFlow (Mathuriya et al., 2018), "
+            "as the benchmark MLPerf HPC trains it",
     .rows = cosmoflow_rows,
     .write = cosmoflow_write,
 };

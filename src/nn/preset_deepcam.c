@@ -31,21 +31,22 @@ static const opt_row_t deepcam_rows[] = {
      .fallback = "3",
      .min = 1,
      .max = 1 << 16,
-     .help = "Classes of a pixel"},
+     .help = "Number of classes of a pixel"},
     {.name = "width",
      .type = OPT_INT,
      .offset = offsetof(deepcam_options_t, width),
      .fallback = "32",
      .min = 1,
      .max = 1 << 12,
-     .help = "Channels at half size; each further halving doubles them"},
+     .help = "Number of channels at half size; it doubles when the size is "
+             "halved again"},
     {.name = "blocks",
      .type = OPT_INT,
      .offset = offsetof(deepcam_options_t, blocks),
      .fallback = "4",
      .min = 0,
      .max = 100,
-     .help = "Residual blocks at the smallest size"},
+     .help = "Number of residual blocks at the smallest size"},
     {.name = NULL},
 };
 
@@ -193,8 +194,8 @@ static err_code_t deepcam_write(nn_recipe_t *recipe, const void *options,
 
 const nn_preset_t nn_preset_deepcam = {
     .name = "deepcam",
-    .help = "A class for each pixel: an encoder and decoder in the manner of "
-            "DeepCAM (Kurth et al., 2018)",
+    .help = "Segmentation, with a class for each pixel: an encoder and decoder "
+            "similar to DeepCAM (Kurth et al., 2018)",
     .rows = deepcam_rows,
     .write = deepcam_write,
 };

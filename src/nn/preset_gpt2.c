@@ -34,24 +34,28 @@ _Static_assert(sizeof(gpt2_options_t) <= NN_OPTIONS_MAX, "NN_OPTIONS_MAX");
 
 static const opt_row_t gpt2_rows[] = {
     SIZE("vocabulary", vocabulary, "50257", 1 << 24,
-         "Number of tokens, which are 0 to this - 1"),
-    SIZE("width", width, "768", 1 << 20, "Features of a token"),
-    SIZE("depth", depth, "12", 1000, "Blocks of attention and mlp"),
-    SIZE("heads", heads, "12", 1 << 16, "Heads of attention; divides width"),
-    SIZE("mlp", mlp, "4", 64, "Hidden features of a block's mlp over width"),
+         "Number of different tokens; they are the integers from 0 to "
+         "vocabulary - 1"),
+    SIZE("width", width, "768", 1 << 20, "Number of features of a token"),
+    SIZE("depth", depth, "12", 1000,
+         "Number of blocks; each has an attention and an mlp"),
+    SIZE("heads", heads, "12", 1 << 16,
+         "Number of heads of the attention; it divides width"),
+    SIZE("mlp", mlp, "4", 64,
+         "Number of hidden features of an mlp, in multiples of width"),
     {.name = "dropout",
      .type = OPT_REAL,
      .offset = offsetof(gpt2_options_t, dropout),
      .fallback = "0",
      .min = 0,
      .max = 0.9999,
-     .help = "Rate of dropout behind the embedding and at the end of each part "
-             "of a block; GPT-2 was trained with 0.1"},
+     .help = "Rate of dropout after the embedding, each attention and each "
+             "mlp; 0: no dropout. GPT-2 was trained with 0.1"},
     {.name = "tied",
      .type = OPT_BOOL,
      .offset = offsetof(gpt2_options_t, tied),
      .fallback = "true",
-     .help = "The head shares the embedding's weight"},
+     .help = "true: the last linear layer shares the embedding's weight"},
     {.name = NULL},
 };
 
@@ -152,10 +156,10 @@ static err_code_t gpt2_write(nn_recipe_t *recipe, const void *options,
 
 const nn_preset_t nn_preset_gpt2 = {
     .name = "gpt2",
-    .help = "Decoder of tokens (Radford et al., 2019): for each token, what "
-            "comes next; by default GPT-2 of 124 million parameters. Its input "
-            "[tokens] is a piece of text of that length, as data.sequence "
-            "cuts it",
+    .help = "Transformer decoder (Radford et al., 2019) that predicts the next "
+            "token for each token; by default GPT-2 with 124 million "
+            "parameters. Its input [tokens] is a sequence of that length, as "
+            "data.sequence cuts it",
     .rows = gpt2_rows,
     .write = gpt2_write,
 };

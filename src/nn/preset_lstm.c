@@ -26,48 +26,50 @@ static const opt_row_t lstm_rows[] = {
      .offset = offsetof(lstm_options_t, out),
      .min = 1,
      .max = 1 << 24,
-     .help = "Features of the answer, such as classes or the vocabulary"},
+     .help = "Number of features of the output, such as the number of classes "
+             "or of tokens"},
     {.name = "vocabulary",
      .type = OPT_INT,
      .offset = offsetof(lstm_options_t, vocabulary),
      .fallback = "0",
      .min = 0,
      .max = 1 << 24,
-     .help =
-         "Number of tokens, for an input [tokens]; 0: the input is [tokens, "
-         "features]"},
+     .help = "Number of different tokens, for an input [tokens]; 0: the input "
+             "is [tokens, features]"},
     {.name = "width",
      .type = OPT_INT,
      .offset = offsetof(lstm_options_t, width),
      .fallback = "128",
      .min = 1,
      .max = 1 << 20,
-     .help = "Features of a state, and of the embedding"},
+     .help = "Number of features of a state and of the embedding"},
     {.name = "depth",
      .type = OPT_INT,
      .offset = offsetof(lstm_options_t, depth),
      .fallback = "1",
      .min = 1,
      .max = 100,
-     .help = "Layers, one on the other"},
+     .help =
+         "Number of layers, each of which reads the output of the one before"},
     {.name = "dropout",
      .type = OPT_REAL,
      .offset = offsetof(lstm_options_t, dropout),
      .fallback = "0",
      .min = 0,
      .max = 0.9999,
-     .help = "Rate of dropout between layers"},
+     .help = "Rate of dropout between layers; 0: no dropout"},
     {.name = "bidirectional",
      .type = OPT_BOOL,
      .offset = offsetof(lstm_options_t, bidirectional),
      .fallback = "false",
-     .help = "Each layer goes through the sequence both ways, with weights of "
-             "their own"},
+     .help = "true: each layer reads the sequence in both directions, with "
+             "separate weights"},
     {.name = "each",
      .type = OPT_BOOL,
      .offset = offsetof(lstm_options_t, each),
      .fallback = "false",
-     .help = "Answer for each token, [tokens, out]; false: once, [out]"},
+     .help = "true: an output for each token, [tokens, out]; false: one for "
+             "the whole sequence, [out]"},
     {.name = NULL},
 };
 
@@ -132,7 +134,7 @@ static err_code_t lstm_write(nn_recipe_t *recipe, const void *options,
 const nn_preset_t nn_preset_lstm = {
     .name = "lstm",
     .help = "Long short-term memory (Hochreiter and Schmidhuber, 1997) over "
-            "sequences of vectors or tokens, and a linear head",
+            "sequences of vectors or tokens, and a linear layer at the end",
     .rows = lstm_rows,
     .write = lstm_write,
 };

@@ -32,21 +32,23 @@ static const opt_row_t resnet_rows[] = {
      .offset = offsetof(resnet_options_t, classes),
      .min = 1,
      .max = 1 << 28,
-     .help = "Features of the output"},
+     .help = "Number of features of the output"},
     {.name = "width",
      .type = OPT_INT,
      .offset = offsetof(resnet_options_t, width),
      .fallback = "64",
      .min = 1,
      .max = 1 << 16,
-     .help = "Channels of the first stage; each further one has twice as many"},
+     .help = "Number of channels of the first stage; each further stage has "
+             "twice as many"},
     {.name = "stem",
      .type = OPT_CHOICE,
      .offset = offsetof(resnet_options_t, stem),
      .fallback = "auto",
      .choices = stems,
-     .help = "First layers: cifar is a 3x3 convolution, imagenet a 7x7 one of "
-             "stride 2 and a maxpool; auto: cifar for images up to 64x64"},
+     .help = "First layers. cifar: a 3x3 convolution; imagenet: a 7x7 "
+             "convolution of stride 2 and a maxpool; auto: cifar for images up "
+             "to 64x64, imagenet for larger ones"},
     {.name = NULL},
 };
 

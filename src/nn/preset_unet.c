@@ -27,30 +27,31 @@ static const opt_row_t unet_rows[] = {
      .offset = offsetof(unet_options_t, out),
      .min = 1,
      .max = 1 << 20,
-     .help = "Channels of the output, which is as large as the input"},
+     .help = "Number of channels of the output"},
     {.name = "width",
      .type = OPT_INT,
      .offset = offsetof(unet_options_t, width),
      .fallback = "64",
      .min = 1,
      .max = 1 << 16,
-     .help = "Channels at full size; each halving doubles them"},
+     .help =
+         "Number of channels at full size; it doubles when the size is halved"},
     {.name = "depth",
      .type = OPT_INT,
      .offset = offsetof(unet_options_t, depth),
      .fallback = "4",
      .min = 1,
      .max = DEPTH_MAX,
-     .help = "How often the input is halved; its edges are multiples of "
-             "2^depth"},
+     .help = "How many times the size is halved; the edges of the input must "
+             "be multiples of 2^depth"},
     {.name = "mask",
      .type = OPT_REAL,
      .offset = offsetof(unet_options_t, mask),
      .fallback = "0",
      .min = 0,
      .max = 0.9999,
-     .help = "In training, this share of the input's numbers is hidden at "
-             "random: the net learns to fill in"},
+     .help = "Rate of dropout on the input, so that in training the net learns "
+             "to fill in missing numbers; 0: no dropout"},
     {.name = NULL},
 };
 
@@ -147,16 +148,16 @@ static err_code_t unet3d_write(nn_recipe_t *recipe, const void *options,
 
 const nn_preset_t nn_preset_unet2d = {
     .name = "unet2d",
-    .help = "U-Net for images (Ronneberger et al., 2015): an image of numbers "
-            "for an image",
+    .help = "U-Net for images (Ronneberger et al., 2015): the output is an "
+            "image of the same height and width",
     .rows = unet_rows,
     .write = unet2d_write,
 };
 
 const nn_preset_t nn_preset_unet3d = {
     .name = "unet3d",
-    .help = "U-Net for volumes (Cicek et al., 2016): a volume of numbers for a "
-            "volume",
+    .help = "U-Net for volumes (Cicek et al., 2016): the output is a volume of "
+            "the same size",
     .rows = unet_rows,
     .write = unet3d_write,
 };

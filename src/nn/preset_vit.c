@@ -26,20 +26,25 @@ _Static_assert(sizeof(vit_options_t) <= NN_OPTIONS_MAX, "NN_OPTIONS_MAX");
     }
 
 static const opt_row_t vit_rows[] = {
-    SIZE("classes", classes, NULL, 1 << 28, "Features of the output"),
+    SIZE("classes", classes, NULL, 1 << 28, "Number of features of the output"),
     SIZE("patch", patch, "16", 1 << 16,
-         "Height and width of a patch; divides those of the image"),
-    SIZE("width", width, "192", 1 << 20, "Features of a token"),
-    SIZE("depth", depth, "12", 1000, "Blocks of attention and mlp"),
-    SIZE("heads", heads, "3", 1 << 16, "Heads of attention; divides width"),
-    SIZE("mlp", mlp, "4", 64, "Hidden features of a block's mlp over width"),
+         "Height and width of a patch, in pixels; it divides those of the "
+         "image"),
+    SIZE("width", width, "192", 1 << 20, "Number of features of a token"),
+    SIZE("depth", depth, "12", 1000,
+         "Number of blocks; each has an attention and an mlp"),
+    SIZE("heads", heads, "3", 1 << 16,
+         "Number of heads of the attention; it divides width"),
+    SIZE("mlp", mlp, "4", 64,
+         "Number of hidden features of an mlp, in multiples of width"),
     {.name = "dropout",
      .type = OPT_REAL,
      .offset = offsetof(vit_options_t, dropout),
      .fallback = "0",
      .min = 0,
      .max = 0.9999,
-     .help = "Rate of dropout at the end of each part of a block"},
+     .help = "Rate of dropout after each attention and after each mlp; 0: no "
+             "dropout"},
     {.name = NULL},
 };
 
@@ -133,7 +138,7 @@ static err_code_t vit_write(nn_recipe_t *recipe, const void *options,
 const nn_preset_t nn_preset_vit = {
     .name = "vit",
     .help = "Vision transformer (Dosovitskiy et al., 2021) on patches of an "
-            "image; by default of the size called Ti/16",
+            "image; the default size is Ti/16",
     .rows = vit_rows,
     .write = vit_write,
 };

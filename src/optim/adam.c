@@ -33,16 +33,18 @@ _Static_assert(sizeof(adam_options_t) <= OPTIM_OPTIONS_MAX, "options");
          .type = OPT_BOOL,                                                   \
          .offset = offsetof(adam_options_t, amsgrad),                        \
          .fallback = "false",                                                \
-         .help = "Divide by the largest mean of squares so far (Reddi et "   \
-                 "al., 2018); keeps it as one more tensor per parameter"},   \
+         .help = "true: divide by the largest mean of squared gradients so " \
+                 "far (Reddi et al., 2018), which is stored as one more "    \
+                 "tensor per parameter"},                                    \
     {                                                                        \
         .name = NULL                                                         \
     }
 
 static const opt_row_t adam_rows[] = {
-    ADAM_ROWS("0", "Added to the gradient, times the parameter")};
+    ADAM_ROWS("0", "This times the parameter is added to the gradient")};
 static const opt_row_t adamw_rows[] = {
-    ADAM_ROWS("0.01", "Parameters shrink by this times the learning rate")};
+    ADAM_ROWS("0.01", "In each update, this times the learning rate times the "
+                      "parameter is subtracted from the parameter")};
 
 enum { MEAN, SQUARE, MOST };
 

@@ -42,8 +42,8 @@ static const opt_row_t group_rows[] = {
      .type = OPT_BOOL,
      .offset = offsetof(group_t, freeze),
      .fallback = "false",
-     .help = "Do not train these parameters. Their gradients count in no norm; "
-             "running statistics still follow the data"},
+     .help = "true: do not train these parameters. Their gradients are left "
+             "out of all norms; running statistics are still updated"},
     {.name = NULL},
 };
 
@@ -374,7 +374,7 @@ void optim_groups_document(str_buf_t *out)
     str_buf_add(
         out, "### groups\n\n"
              "`groups`, beside the optimizer's name, is a list of maps. Each "
-             "map holds for the parameters whose names it matches (`*`, `?` "
+             "map applies to the parameters whose names it matches (`*`, `?` "
              "and `[...]` as in a shell). It may name any option of the "
              "optimizer, and the keys below. Groups apply in order: if "
              "several match a parameter, the last one that names a key wins. "

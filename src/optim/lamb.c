@@ -28,14 +28,15 @@ static const opt_row_t lamb_rows[] = {
                "Decay of the running mean of squared gradients"),
     OPTIM_REAL(lamb_options_t, eps, "1e-6", 1e-30, 1,
                "Added to the denominator"),
-    OPTIM_REAL(lamb_options_t, weight_decay, "0.01", 0, 1e6,
-               "Added to the direction, times the parameter"),
+    OPTIM_REAL(
+        lamb_options_t, weight_decay, "0.01", 0, 1e6,
+        "This times the parameter is added to the direction of the update"),
     {.name = "adapt_vectors",
      .type = OPT_BOOL,
      .offset = offsetof(lamb_options_t, adapt_vectors),
      .fallback = "false",
-     .help = "Adapt the rate of biases and gains (tensors of one dimension), "
-             "too"},
+     .help = "true: adapt the rate of tensors of one dimension (biases and "
+             "gains), too"},
     {.name = NULL},
 };
 

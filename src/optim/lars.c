@@ -23,7 +23,7 @@ static const opt_row_t lars_rows[] = {
     OPTIM_LR(lars_options_t, "0.1"),
     OPTIM_REAL(lars_options_t, momentum, "0.9", 0, 1, "Weight of past updates"),
     OPTIM_REAL(lars_options_t, weight_decay, "0", 0, 1e6,
-               "Added to the gradient, times the parameter"),
+               "This times the parameter is added to the gradient"),
     OPTIM_REAL(lars_options_t, trust, "0.001", 0, 1e6,
                "Trust coefficient: the rate of a tensor is this times its "
                "norm over the norm of its gradient and decay"),
@@ -31,8 +31,8 @@ static const opt_row_t lars_rows[] = {
      .type = OPT_BOOL,
      .offset = offsetof(lars_options_t, adapt_vectors),
      .fallback = "false",
-     .help = "Adapt the rate of biases and gains (tensors of one dimension), "
-             "too"},
+     .help = "true: adapt the rate of tensors of one dimension (biases and "
+             "gains), too"},
     {.name = NULL},
 };
 

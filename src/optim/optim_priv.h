@@ -21,8 +21,9 @@
         .name = #field, .type = OPT_REAL, .offset = offsetof(where, field), \
         .fallback = (value), .min = (least), .max = (most), .help = (text)  \
     }
-#define OPTIM_LR(where, value) \
-    OPTIM_REAL(where, lr, value, 0, 1e6, "Learning rate, before the schedule")
+#define OPTIM_LR(where, value)           \
+    OPTIM_REAL(where, lr, value, 0, 1e6, \
+               "Learning rate, before the schedule changes it")
 
 /* One update of a contiguous part of the arena. The arrays do not overlap. */
 typedef struct optim_update {

@@ -43,14 +43,14 @@ static const opt_row_t plateau_rows[] = {
      .min = 0,
      .max = 1e15,
      .unit = "steps",
-     .help = "Updates of linear warm-up to the optimizer's rate"},
+     .help = "Number of updates of linear warm-up to the optimizer's rate"},
     {.name = "metric",
      .type = OPT_TEXT,
      .offset = offsetof(plateau_options_t, metric),
      .fallback = "loss",
-     .help =
-         "Metric to watch: loss or another number of the evaluations, by "
-         "its name in metrics.jsonl; or train_loss, the mean of each epoch"},
+     .help = "The metric: loss or another number of the evaluations, by its "
+             "name in metrics.jsonl; or train_loss, the mean of each epoch's "
+             "training losses"},
     {.name = "mode",
      .type = OPT_CHOICE,
      .offset = offsetof(plateau_options_t, mode),
@@ -59,12 +59,13 @@ static const opt_row_t plateau_rows[] = {
      .help = "min: less is better; max: more is better; auto: max for "
              "accuracy, top5, miou, iou1 and r2, else min"},
     OPTIM_REAL(plateau_options_t, factor, "0.1", 0, 1,
-               "Factor of the rate at a cut"),
+               "Factor by which the rate is multiplied when it is reduced"),
     COUNT_ROW(patience, "10",
-              "The rate is cut after more than N evaluations in a row "
-              "without improvement"),
+              "The rate is reduced after more than this number of evaluations "
+              "in a row without improvement"),
     OPTIM_REAL(plateau_options_t, threshold, "1e-4", 0, 1e30,
-               "Least difference to the best value that is an improvement"),
+               "Smallest difference from the best value that counts as an "
+               "improvement"),
     {.name = "threshold_mode",
      .type = OPT_CHOICE,
      .offset = offsetof(plateau_options_t, relative),
@@ -73,8 +74,10 @@ static const opt_row_t plateau_rows[] = {
      .help = "rel: the threshold is relative to the best value; abs: it is "
              "absolute"},
     COUNT_ROW(cooldown, "0",
-              "Evaluations after a cut that do not count for patience"),
-    OPTIM_REAL(plateau_options_t, min_lr, "0", 0, 1e6, "Lowest rate"),
+              "Number of evaluations after a reduction that do not count for "
+              "patience"),
+    OPTIM_REAL(plateau_options_t, min_lr, "0", 0, 1e6,
+               "The rate is never reduced below this"),
     {.name = NULL},
 };
 
@@ -157,9 +160,11 @@ static const char *plateau_metric(const void *options)
 }
 
 const optim_schedule_kind_t optim_schedule_plateau = {
-    .row = {.name = "plateau",
-            .help = "Multiplied by a factor when a metric stops improving",
-            .options = plateau_rows},
+    .row =
+        {.name = "plateau",
+         .help =
+             "The rate is multiplied by a factor when a metric stops improving",
+         .options = plateau_rows},
     .lr = plateau_lr,
     .metric = plateau_metric,
     .watch = plateau_watch,

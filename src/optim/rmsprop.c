@@ -25,9 +25,10 @@ static const opt_row_t rmsprop_rows[] = {
      .type = OPT_BOOL,
      .offset = offsetof(rmsprop_options_t, centered),
      .fallback = "false",
-     .help = "Divide by the running standard deviation of gradients instead"},
+     .help = "true: divide by the running standard deviation of the gradients "
+             "instead"},
     OPTIM_REAL(rmsprop_options_t, weight_decay, "0", 0, 1e6,
-               "Added to the gradient, times the parameter"),
+               "This times the parameter is added to the gradient"),
     {.name = NULL},
 };
 

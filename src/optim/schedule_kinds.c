@@ -18,12 +18,12 @@
         .name = "warmup_steps", .type = OPT_INT, .offset = 0, .fallback = "0", \
         .min = 0, .max = 1e15, .unit = "steps", .help = (text)                 \
     }
-#define WARMUP_BEFORE                                                  \
-    WARMUP_ROW("Updates during which the rate grows in a line to the " \
-               "optimizer's, before the rest of the run takes the shape")
-#define WARMUP_OVER                                                 \
-    WARMUP_ROW("Updates at the beginning during which the rate is " \
-               "multiplied by a factor that grows in a line to 1")
+#define WARMUP_BEFORE                                                       \
+    WARMUP_ROW("Number of updates in which the rate grows linearly to the " \
+               "optimizer's rate; the schedule covers the rest of the run")
+#define WARMUP_OVER                                                            \
+    WARMUP_ROW("Number of updates at the beginning in which the rate is also " \
+               "multiplied by a factor that grows linearly to 1")
 
 #define FITS(type)                                      \
     _Static_assert(sizeof(type) <= OPTIM_OPTIONS_MAX && \
@@ -51,7 +51,7 @@ static double constant_lr(const void *options, const optim_span_t *span,
 
 const optim_schedule_kind_t optim_schedule_constant = {
     .row = {.name = "constant",
-            .help = "The optimizer's rate",
+            .help = "The rate is the optimizer's",
             .options = constant_rows},
     .lr = constant_lr,
 };
@@ -66,17 +66,17 @@ typedef struct decay_options {
 
 FITS(decay_options_t);
 
-#define DECAY_ROWS(every_, gamma_)                             \
-    WARMUP_OVER,                                               \
-        {.name = "every",                                      \
-         .type = OPT_EVERY,                                    \
-         .offset = offsetof(decay_options_t, every),           \
-         .fallback = (every_),                                 \
-         .help = "Interval between steps, such as 30 epochs"}, \
-        OPTIM_REAL(decay_options_t, gamma, gamma_, 0, 1e6,     \
-                   "Factor of the rate at each milestone"),    \
-    {                                                          \
-        .name = NULL                                           \
+#define DECAY_ROWS(every_, gamma_)                                           \
+    WARMUP_OVER,                                                             \
+        {.name = "every",                                                    \
+         .type = OPT_EVERY,                                                  \
+         .offset = offsetof(decay_options_t, every),                         \
+         .fallback = (every_),                                               \
+         .help = "Interval between two changes, such as 30 epochs"},         \
+        OPTIM_REAL(decay_options_t, gamma, gamma_, 0, 1e6,                   \
+                   "Factor by which the rate is multiplied at each change"), \
+    {                                                                        \
+        .name = NULL                                                         \
     }
 
 static const opt_row_t step_rows[] = {DECAY_ROWS(NULL, "0.1")};
@@ -122,8 +122,8 @@ static double decay_lr(const void *options, const optim_span_t *span, double lr,
 
 const optim_schedule_kind_t optim_schedule_step = {
     .row = {.name = "step",
-            .help = "Multiplied by gamma at regular intervals from the "
-                    "start of the run on",
+            .help = "The rate is multiplied by gamma at regular intervals, "
+                    "counted from the start of the run",
             .options = step_rows},
     .warmup = OPTIM_WARMUP_OVER,
     .validate = decay_check,
@@ -132,7 +132,8 @@ const optim_schedule_kind_t optim_schedule_step = {
 
 const optim_schedule_kind_t optim_schedule_exponential = {
     .row = {.name = "exponential",
-            .help = "Multiplied by gamma at each epoch, or each interval",
+            .help = "The rate is multiplied by gamma after each interval, by "
+                    "default after each epoch",
             .options = exponential_rows},
     .warmup = OPTIM_WARMUP_OVER,
     .validate = decay_check,
@@ -160,7 +161,7 @@ static const opt_row_t multistep_rows[] = {
      .fallback = NULL,
      .min = 0,
      .max = 1e15,
-     .help = "When the rate is multiplied, such as [30, 60, 80]"},
+     .help = "List of when the rate is multiplied, such as [30, 60, 80]"},
     {.name = "unit",
      .type = OPT_CHOICE,
      .offset = offsetof(multistep_options_t, unit),
@@ -168,7 +169,7 @@ static const opt_row_t multistep_rows[] = {
      .choices = units,
      .help = "Unit of the milestones, counted from the start of the run"},
     OPTIM_REAL(multistep_options_t, gamma, "0.1", 0, 1e6,
-               "Factor of the rate at each milestone"),
+               "Factor by which the rate is multiplied at each change"),
     {.name = NULL},
 };
 
@@ -186,7 +187,7 @@ static double multistep_lr(const void *options, const optim_span_t *span,
 
 const optim_schedule_kind_t optim_schedule_multistep = {
     .row = {.name = "multistep",
-            .help = "Multiplied by gamma at each milestone",
+            .help = "The rate is multiplied by gamma at each milestone",
             .options = multistep_rows},
     .warmup = OPTIM_WARMUP_OVER,
     .lr = multistep_lr,
@@ -225,8 +226,8 @@ static double cosine_lr(const void *options, const optim_span_t *span,
 
 const optim_schedule_kind_t optim_schedule_cosine = {
     .row = {.name = "cosine",
-            .help = "Linear warm-up, then down along half a cosine over the "
-                    "rest of the run",
+            .help = "Linear warm-up; then the rate falls along half a cosine "
+                    "over the rest of the run",
             .options = cosine_rows},
     .lr = cosine_lr,
 };
@@ -243,8 +244,8 @@ typedef struct restarts_options {
 FITS(restarts_options_t);
 
 static const opt_row_t restarts_rows[] = {
-    WARMUP_ROW("Updates of linear warm-up to the optimizer's rate, before "
-               "the first period begins"),
+    WARMUP_ROW("Number of updates of linear warm-up to the optimizer's rate, "
+               "before the first period begins"),
     {.name = "period",
      .type = OPT_EVERY,
      .offset = offsetof(restarts_options_t, period),
@@ -256,7 +257,7 @@ static const opt_row_t restarts_rows[] = {
      .fallback = "1",
      .min = 1,
      .max = 1e6,
-     .help = "Each period is longer than the one before by this factor; "
+     .help = "Factor by which each period is longer than the one before; "
              "PyTorch's T_mult"},
     OPTIM_REAL(restarts_options_t, min_lr, "0", 0, 1e6,
                "Rate at the end of each period"),
@@ -289,8 +290,8 @@ static double restarts_lr(const void *options, const optim_span_t *span,
 
 const optim_schedule_kind_t optim_schedule_restarts = {
     .row = {.name = "restarts",
-            .help = "Repeatedly down along half a cosine from the optimizer's "
-                    "rate (Loshchilov and Hutter, 2017)",
+            .help = "In each period the rate falls from the optimizer's rate "
+                    "along half a cosine (Loshchilov and Hutter, 2017)",
             .options = restarts_rows},
     .validate = restarts_check,
     .lr = restarts_lr,
@@ -306,9 +307,10 @@ typedef struct one_cycle_options {
 FITS(one_cycle_options_t);
 
 static const opt_row_t one_cycle_rows[] = {
-    WARMUP_ROW("Updates during which the rate rises; 0: pct_start decides"),
+    WARMUP_ROW("Number of updates in which the rate rises; 0: pct_start "
+               "determines it"),
     OPTIM_REAL(one_cycle_options_t, pct_start, "0.3", 0, 1,
-               "Fraction of the run during which the rate rises"),
+               "Fraction of the run in which the rate rises"),
     OPTIM_REAL(one_cycle_options_t, div_factor, "25", 1e-6, 1e12,
                "The first rate is the optimizer's rate divided by this"),
     OPTIM_REAL(one_cycle_options_t, final_div_factor, "1e4", 1e-6, 1e12,
@@ -339,8 +341,9 @@ static double one_cycle_lr(const void *options, const optim_span_t *span,
 
 const optim_schedule_kind_t optim_schedule_one_cycle = {
     .row = {.name = "one_cycle",
-            .help = "Up to the optimizer's rate, then down to nearly 0, each "
-                    "along half a cosine; the momentum is constant",
+            .help =
+                "The rate rises to the optimizer's rate, then falls to nearly "
+                "0, each along half a cosine; the momentum is constant",
             .options = one_cycle_rows},
     .warmup = OPTIM_WARMUP_OWN,
     .lr = one_cycle_lr,
@@ -376,8 +379,8 @@ static double polynomial_lr(const void *options, const optim_span_t *span,
 
 const optim_schedule_kind_t optim_schedule_polynomial = {
     .row = {.name = "polynomial",
-            .help = "Down to min_lr as a power of the remaining fraction of "
-                    "the run",
+            .help = "The rate falls to min_lr as a power of the remaining "
+                    "fraction of the run",
             .options = polynomial_rows},
     .lr = polynomial_lr,
 };
@@ -385,8 +388,8 @@ const optim_schedule_kind_t optim_schedule_polynomial = {
 /* ---- inverse_sqrt -------------------------------------------------------- */
 
 static const opt_row_t inverse_sqrt_rows[] = {
-    WARMUP_ROW("Updates of linear warm-up to the optimizer's rate; then "
-               "the rate falls"),
+    WARMUP_ROW("Number of updates of linear warm-up to the optimizer's rate; "
+               "then the rate falls"),
     {.name = NULL},
 };
 
@@ -402,10 +405,12 @@ static double inverse_sqrt_lr(const void *options, const optim_span_t *span,
 }
 
 const optim_schedule_kind_t optim_schedule_inverse_sqrt = {
-    .row = {.name = "inverse_sqrt",
-            .help = "Linear warm-up, then proportional to one over the square "
-                    "root of the number of the update (Vaswani et al., 2017)",
-            .options = inverse_sqrt_rows},
+    .row =
+        {.name = "inverse_sqrt",
+         .help =
+             "Linear warm-up; then the rate is proportional to one over the "
+             "square root of the number of the update (Vaswani et al., 2017)",
+         .options = inverse_sqrt_rows},
     .warmup = OPTIM_WARMUP_OWN,
     .lr = inverse_sqrt_lr,
 };

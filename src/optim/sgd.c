@@ -22,9 +22,9 @@ static const opt_row_t sgd_rows[] = {
      .type = OPT_BOOL,
      .offset = offsetof(sgd_options_t, nesterov),
      .fallback = "false",
-     .help = "Look ahead along the momentum; needs momentum"},
+     .help = "true: Nesterov momentum, which needs momentum > 0"},
     OPTIM_REAL(sgd_options_t, weight_decay, "0", 0, 1e6,
-               "Added to the gradient, times the parameter"),
+               "This times the parameter is added to the gradient"),
     {.name = NULL},
 };
 

@@ -63,8 +63,8 @@ static const opt_row_t data_options[] = {
            .help = "order of the training samples in an epoch"),
     CONFIG(data.prefetch, "prefetch", OPT_INT, "4", .min = 0, .max = 1024,
            .unit = "batches", .free = true,
-           .help = "batches that a thread reads ahead; 0: read within the "
-                   "step"),
+           .help = "number of batches that a thread reads ahead; 0: batches "
+                   "are read within the step"),
     CONFIG(data.io, "io", OPT_CHOICE, "independent", .choices = ios,
            .free = true,
            .help = "independent: each rank reads for itself; mpi: "
@@ -78,15 +78,15 @@ static const opt_row_t data_options[] = {
 
 static const opt_row_t loop_options[] = {
     CONFIG(train.epochs, "epochs", OPT_INT, "1", .min = 1, .max = 1e9,
-           .help = "passes over the training samples"),
+           .help = "number of passes over the training samples"),
     CONFIG(train.batch, "batch", OPT_INT, "256", .min = 1, .max = 1e9,
            .unit = "samples",
            .help = "global batch: samples per update, over all ranks"),
     CONFIG(train.accumulate, "accumulate", OPT_INT, "1", .min = 1, .max = 1e6,
            .unit = "micro-batches",
-           .help = "micro-batches into which a rank cuts its share of a "
-                   "batch, to save memory; gradients are reduced once per "
-                   "batch"),
+           .help =
+               "number of micro-batches into which a rank divides its share of "
+               "a batch, to save memory; gradients are reduced once per batch"),
     CONFIG(train.precision, "precision", OPT_CHOICE, "fp32",
            .choices = precisions,
            .help = "fp32; bf16 (mixed precision): linear, conv, "
@@ -102,8 +102,9 @@ static const opt_row_t loop_options[] = {
                    "one more forward per step (see docs/ARCHITECTURE.md)"),
     CONFIG(train.threads, "threads", OPT_INT, "0", .min = 0, .max = 4096,
            .free = true,
-           .help = "compute threads per rank; 0: all cores that the rank "
-                   "may use, divided by the ranks that share them"),
+           .help =
+               "number of compute threads per rank; 0: all cores that the rank "
+               "may use, divided by the number of ranks that share them"),
     CONFIG(train.clip_norm, "clip_norm", OPT_REAL, "0", .min = 0, .max = 1e30,
            .help = "scale gradients so that their global norm is at most "
                    "this; 0: off"),
@@ -119,22 +120,22 @@ static const opt_row_t loop_options[] = {
                    "meant for"),
     CONFIG(train.log_every, "log_every", OPT_INT, "1", .min = 1, .max = 1e9,
            .unit = "steps", .free = true,
-           .help = "log every N steps to metrics.jsonl"),
+           .help = "a row of metrics.jsonl is written every N steps"),
     CONFIG(train.eval_every, "eval_every", OPT_EVERY, "1 epoch",
            .help = "when to evaluate on the validation shards; always at "
                    "the end, too"),
     CONFIG(train.reproducible, "reproducible", OPT_BOOL, "false",
-           .help = "the same bits on any number of ranks: see "
-                   "docs/ARCHITECTURE.md"),
+           .help = "true: the same bits on any number of ranks, whatever "
+                   "train.threads is; see docs/ARCHITECTURE.md"),
     CONFIG(train.microbatch, "microbatch", OPT_INT, "16", .min = 1, .max = 1e9,
            .unit = "samples",
-           .help = "reproducible mode: samples per micro-batch, on any "
-                   "number of ranks"),
+           .help = "reproducible mode: samples per micro-batch, whatever the "
+                   "number of ranks. The bits depend on it"),
     CONFIG(train.leaf_threads, "leaf_threads", OPT_INT, "1", .min = 1,
            .max = 4096,
-           .help = "reproducible mode: threads per micro-batch. The bits "
-                   "depend on it. A rank with more threads computes "
-                   "several micro-batches side by side"),
+           .help = "reproducible mode: number of threads that compute one "
+                   "micro-batch. The bits depend on it. A rank with more "
+                   "threads computes several micro-batches in parallel"),
     {.name = NULL}};
 
 static const opt_row_t checkpoint_options[] = {
@@ -152,8 +153,8 @@ static const opt_row_t checkpoint_options[] = {
 static const opt_row_t fault_options[] = {
     CONFIG(fault.timeout, "timeout", OPT_SECONDS, "60 s", .min = 1,
            .max = 86400, .unit = "s", .free = true,
-           .help = "timeout: a rank that shows no sign of life, or no "
-                   "progress, for this time has failed"),
+           .help = "a rank that shows no sign of life, or no progress, for "
+                   "this time has failed"),
     CONFIG(fault.io_timeout, "io_timeout", OPT_SECONDS, "600 s", .min = 0,
            .max = 86400, .unit = "s", .free = true,
            .help = "timeout of a rank that opens or reads data, or writes "
@@ -195,7 +196,7 @@ const opt_row_t train_options[] = {
      .type = OPT_SECTION,
      .fallback = "",
      .rows = loop_options,
-     .help = "the loop"},
+     .help = "the training loop"},
     CONFIG(ddp, "ddp", OPT_SECTION, "", .rows = ddp_options,
            .help = "how gradients are reduced"),
     {.name = "checkpoint",
@@ -207,7 +208,7 @@ const opt_row_t train_options[] = {
      .type = OPT_SECTION,
      .fallback = "",
      .rows = fault_options,
-     .help = "failure of a rank"},
+     .help = "when a rank counts as failed"},
     {.name = NULL}};
 
 /* Refuse [section].[key] with what is wrong about it. */
