@@ -110,7 +110,7 @@ static err_code_t target_find(nn_graph_t *graph, int index, const char *name,
     if (count == NN_FIELDS_MAX)
         return err_set(err, ERR_CONFIG,
                        "%s: the losses read more than %d targets, weights of "
-                       "samples included; let some read the same",
+                       "samples included; several losses may read one target",
                        nn_loss_of(graph, index)->place, NN_FIELDS_MAX);
     target.name = str_dup(name);
     graph->targets[graph->target_count++] = target;

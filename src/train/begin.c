@@ -13,9 +13,10 @@
 #include "base/str.h"
 #include "hdf5io/checkpoint.h"
 
-/* A file name that does not exist yet. No other process can take it meanwhile,
- * as this run holds the directory's lock. */
-static char *aside_name(const char *from)
+/* The name under which [from] is kept: one that does not exist yet. No other
+ * process can create it meanwhile, as this run holds the directory's lock. The
+ * caller frees it. */
+static char *new_name(const char *from)
 {
     char stamp[32];
     char *to;
@@ -29,8 +30,9 @@ static char *aside_name(const char *from)
     return to;
 }
 
-/* Rename [name] in [dir]; an empty directory is removed instead. */
-static err_code_t set_aside(const char *dir, const char *name, err_t *err)
+/* Rename [name] in [dir], if it exists; an empty directory is removed
+ * instead. */
+static err_code_t entry_rename(const char *dir, const char *name, err_t *err)
 {
     char *from = str_printf("%s/%s", dir, name);
     char *to = NULL;
@@ -38,9 +40,9 @@ static err_code_t set_aside(const char *dir, const char *name, err_t *err)
 
     if (rmdir(from) == 0)
         goto free;
-    to = aside_name(from);
+    to = new_name(from);
     if (rename(from, to) != 0 && errno != ENOENT)
-        rc = err_set(err, ERR_IO, "cannot put %s aside as %s: %s", from, to,
+        rc = err_set(err, ERR_IO, "cannot rename %s to %s: %s", from, to,
                      strerror(errno));
 free:
     free(to);
@@ -53,9 +55,9 @@ static err_code_t begin_fresh(const char *dir, err_t *err)
     char *checkpoints = str_printf("%s/checkpoints", dir);
     err_code_t rc;
 
-    rc = set_aside(dir, "checkpoints", err);
+    rc = entry_rename(dir, "checkpoints", err);
     if (rc == ERR_OK)
-        rc = set_aside(dir, "metrics.jsonl", err);
+        rc = entry_rename(dir, "metrics.jsonl", err);
     if (rc == ERR_OK)
         rc = file_make_dirs(checkpoints, err);
     free(checkpoints);
@@ -73,11 +75,12 @@ static err_code_t check_never(const char *dir, err_t *err)
 
     rc = hdf5io_checkpoint_list(directory, &paths, &count, err);
     if (rc == ERR_OK && count > 0)
-        rc = err_set(err, ERR_CONFIG,
-                     "--resume never, but %s holds checkpoints (newest %s): "
-                     "use --resume auto to go on, --fresh to put them aside, "
-                     "or another run.dir",
-                     directory, paths[0]);
+        rc =
+            err_set(err, ERR_CONFIG,
+                    "--resume never, but %s holds checkpoints (newest %s): "
+                    "use --resume auto to continue that run, --fresh to rename "
+                    "them, or another run.dir",
+                    directory, paths[0]);
     for (int i = 0; i < count; i++)
         free(paths[i]);
     free(paths);
@@ -169,7 +172,7 @@ static err_code_t begin_from(const train_dir_t *dir, int64_t step, err_t *err)
     rc = hdf5io_checkpoint_supersede(checkpoints, dir->resumed, step,
                                      &elsewhere, err);
     if (rc == ERR_OK && elsewhere)
-        rc = set_aside(dir->path, "metrics.jsonl", err);
+        rc = entry_rename(dir->path, "metrics.jsonl", err);
     free(checkpoints);
     return rc;
 }

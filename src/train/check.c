@@ -28,25 +28,11 @@ typedef struct check {
     size_t hook_bytes;
 } check_t;
 
-static err_code_t check_open(check_t *check, err_t *err)
+/* Check that the metrics can be used with the losses. */
+static err_code_t metrics_check(const check_t *check, err_t *err)
 {
-    train_split_t split = {.config = check->config, .size = check->ranks};
-    const int64_t asked = check->config->train.threads;
-    const int threads = asked > 0 ? (int)asked : thread_cores();
-    train_replica_plan_t plan = {.config = check->config,
-                                 .ranks = check->ranks,
-                                 .threads = 1,
-                                 .team_threads =
-                                     train_team_threads(check->config, 1)};
-    unsigned lone = 0;
-    err_code_t rc = train_bf16_choose(check->config, &plan.bf16, err);
+    err_code_t rc = ERR_OK;
 
-    if (rc != ERR_OK)
-        return rc;
-    rc = nn_graph_open(check->config->model, check->config->loss, &check->graph,
-                       err);
-    if (rc != ERR_OK)
-        return rc;
     for (int k = 0; k < nn_graph_losses(check->graph) && rc == ERR_OK; k++) {
         train_scores_t *scores = NULL;
 
@@ -54,32 +40,65 @@ static err_code_t check_open(check_t *check, err_t *err)
                                err);
         train_scores_close(scores);
     }
-    if (rc != ERR_OK)
-        return rc;
-    split.graph = check->graph;
+    return rc;
+}
+
+static err_code_t splits_open(check_t *check, err_t *err)
+{
+    train_split_t split = {
+        .config = check->config, .graph = check->graph, .size = check->ranks};
+    const train_deal_t deal = {check->config, check->graph, &check->train,
+                               check->ranks, true};
+    unsigned lone = 0;
+    err_code_t rc;
+
     rc = train_data_open(&split, &check->train, err);
-    if (rc != ERR_OK)
-        return rc;
-    rc = train_lone_check(&(train_deal_t){check->config, check->graph,
-                                          &check->train, check->ranks, true},
-                          &lone, err);
-    if (rc != ERR_OK)
-        return rc;
+    if (rc == ERR_OK)
+        rc = train_lone_check(&deal, &lone, err);
     split.valid = true;
-    rc = train_data_open(&split, &check->valid, err);
-    if (rc != ERR_OK)
-        return rc;
-    check->bf16 = plan.bf16;
-    check->teams = train_teams(check->config, &check->train, threads);
+    if (rc == ERR_OK)
+        rc = train_data_open(&split, &check->valid, err);
+    return rc;
+}
+
+static err_code_t replica_open(check_t *check, err_t *err)
+{
+    const train_config_t *config = check->config;
+    const int threads =
+        config->train.threads > 0 ? (int)config->train.threads : thread_cores();
+    train_replica_plan_t plan = {
+        .config = config,
+        .graph = check->graph,
+        .ranks = check->ranks,
+        .threads = 1,
+        .team_threads = train_team_threads(config, 1),
+        .bf16 = check->bf16,
+        .span = {.steps = config->train.epochs * check->train.steps,
+                 .epoch_steps = check->train.steps},
+        .sizes = train_sizes_of(&check->train, &check->valid)};
+
+    check->teams = train_teams(config, &check->train, threads);
     plan.teams = check->teams;
-    plan.graph = check->graph;
-    plan.span.steps = check->config->train.epochs * check->train.steps;
-    plan.span.epoch_steps = check->train.steps;
-    plan.sizes = train_sizes_of(&check->train, &check->valid);
     return train_replica_open(&plan, &check->replica, err);
 }
 
-static err_code_t hook_look(check_t *check, err_t *err)
+static err_code_t check_open(check_t *check, err_t *err)
+{
+    const train_config_t *config = check->config;
+    err_code_t rc = train_bf16_choose(config, &check->bf16, err);
+
+    if (rc == ERR_OK)
+        rc = nn_graph_open(config->model, config->loss, &check->graph, err);
+    if (rc == ERR_OK)
+        rc = metrics_check(check, err);
+    if (rc == ERR_OK)
+        rc = splits_open(check, err);
+    if (rc == ERR_OK)
+        rc = replica_open(check, err);
+    return rc;
+}
+
+static err_code_t hook_measure(check_t *check, err_t *err)
 {
     const ddp_layout_t layout = train_replica_layout(&check->replica);
 
@@ -111,7 +130,7 @@ static const train_team_exec_t *largest_exec(const check_t *check)
     return largest;
 }
 
-/* Write the plan of layer, such as "blocked, bf16, in place, recomputed in
+/* Write the plan of [layer], such as "blocked, bf16, in place, recomputed in
  * block 2", into [out]. */
 static void layer_plan_format(const nn_graph_t *graph, const nn_exec_t *exec,
                               int layer, char *out, size_t room)
@@ -316,7 +335,7 @@ err_code_t train_check(const train_config_t *config, int ranks, err_t *err)
                        (long long)config->train.batch, ranks);
     rc = check_open(&check, err);
     if (rc == ERR_OK)
-        rc = hook_look(&check, err);
+        rc = hook_measure(&check, err);
     if (rc == ERR_OK) {
         layers_print(&check);
         optimizer_print(&check);

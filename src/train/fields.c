@@ -235,7 +235,7 @@ static err_code_t targets_match(const train_config_t *config,
     if (config->data.sequence > 0 && wanted.count > 1)
         return err_set(err, ERR_CONFIG,
                        "%s reads a target of its own, but with data.sequence "
-                       "there is one target, the next number; let all losses "
+                       "there is one target, the next number; make all losses "
                        "read it, in one way and without sample_weight",
                        wanted.places[1]);
     rc = match(&wanted, fields, of, err);

@@ -21,7 +21,7 @@ static struct {
     char path[4096];
     char life[256]; /* "STEP RESTARTS" */
     char line[512];
-    bool (*guilty)(void);
+    bool (*in_transport)(void);
 } left;
 
 /* Handler of SIGABRT. It calls only async-signal-safe functions. When it
@@ -31,7 +31,7 @@ static void on_abort(int number)
     int fd;
 
     (void)number;
-    if (!left.guilty())
+    if (!left.in_transport())
         return;
     (void)!write(STDERR_FILENO, left.line, strlen(left.line));
     fd = open(left.path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
@@ -47,7 +47,7 @@ static bool fits(int length, size_t room)
     return length >= 0 && (size_t)length < room;
 }
 
-void train_last_words_arm(const train_last_words_t *words)
+void train_last_words_install(const train_last_words_t *words)
 {
     struct sigaction action = {.sa_handler = on_abort};
 
@@ -61,14 +61,14 @@ void train_last_words_arm(const train_last_words_t *words)
                        "cddp-train: rank %d ends: " REASON "\n", words->rank),
               sizeof left.line))
         return;
-    left.guilty = words->guilty;
+    left.in_transport = words->in_transport;
     (void)unlink(left.path);
     sigemptyset(&action.sa_mask);
     (void)sigaction(SIGABRT, &action, NULL);
 }
 
-void train_last_words_hear(const char *dir, const char *step_id, int restarts,
-                           err_t *err)
+void train_last_words_add(const char *dir, const char *step_id, int restarts,
+                          err_t *err)
 {
     char *path, *life, *text = NULL;
 

@@ -35,7 +35,7 @@ static train_split_t split_of(const train_state_t *run, bool valid)
         .valid = valid};
 }
 
-/* ---- meeting the others ------------------------------------------------- */
+/* ---- the group of the run ----------------------------------------------- */
 
 static err_code_t oob_exchange(void *context, const void *mine, size_t bytes,
                                void *all, err_t *err)
@@ -410,16 +410,19 @@ void train_state_init(train_state_t *run, const train_config_t *config,
     log_rank_set(run->world.rank);
 }
 
-err_code_t train_open(train_state_t *run, err_t *err)
+/* Find the other ranks, and open the group of the run. Collective. */
+static err_code_t ranks_join(train_state_t *run, err_t *err)
 {
-    train_replica_plan_t plan;
+    err_code_t rc = meet(run, err);
+
+    return rc == ERR_OK ? voted(run, leave_boot, err) : rc;
+}
+
+/* Open the data and the run directory. Collective. */
+static err_code_t storage_open(train_state_t *run, err_t *err)
+{
     err_code_t rc;
 
-    rc = meet(run, err);
-    if (rc == ERR_OK)
-        rc = voted(run, leave_boot, err);
-    if (rc != ERR_OK)
-        return rc;
     train_storage_begin(&run->world, "opening data");
     rc = voted(run, data_open, err);
     if (rc == ERR_OK)
@@ -430,13 +433,23 @@ err_code_t train_open(train_state_t *run, err_t *err)
     }
     train_storage_end(&run->world);
     run->dir.owned = rc == ERR_OK;
-    if (rc == ERR_OK)
-        rc = voted(run, replica_make, err);
-    if (rc == ERR_OK)
-        rc = voted(run, replica_join, err);
-    if (rc != ERR_OK)
-        return rc;
-    train_patience_also(run->world.patience, run->world.sync);
+    return rc;
+}
+
+/* Make the replica. Collective. */
+static err_code_t replica_begin(train_state_t *run, err_t *err)
+{
+    err_code_t rc = voted(run, replica_make, err);
+
+    return rc == ERR_OK ? voted(run, replica_join, err) : rc;
+}
+
+/* Read the checkpoint and open the loaders. Then nothing can refuse the start
+ * any more, and the run directory is changed. Collective. */
+static err_code_t position_read(train_state_t *run, err_t *err)
+{
+    err_code_t rc;
+
     train_storage_begin(&run->world, "resume");
     rc = train_restore(run, err);
     if (rc == ERR_OK)
@@ -446,9 +459,26 @@ err_code_t train_open(train_state_t *run, err_t *err)
         rc = voted(run, directory_accept, err);
     }
     train_storage_end(&run->world);
+    run->dir.accepted = rc == ERR_OK;
+    return rc;
+}
+
+err_code_t train_open(train_state_t *run, err_t *err)
+{
+    train_replica_plan_t plan;
+    err_code_t rc;
+
+    rc = ranks_join(run, err);
+    if (rc == ERR_OK)
+        rc = storage_open(run, err);
+    if (rc == ERR_OK)
+        rc = replica_begin(run, err);
     if (rc != ERR_OK)
         return rc;
-    run->dir.accepted = true;
+    train_patience_also(run->world.patience, run->world.sync);
+    rc = position_read(run, err);
+    if (rc != ERR_OK)
+        return rc;
     plan = plan_of(run);
     train_phase_set(&run->world, "initial weights");
     rc = train_replica_start(&plan, run->dir.saved_step >= 0, &run->replica,
@@ -485,17 +515,13 @@ err_code_t train_open_bench(train_state_t *run, int64_t steps, err_t *err)
     train_replica_plan_t plan;
     err_code_t rc;
 
-    rc = meet(run, err);
-    if (rc == ERR_OK)
-        rc = voted(run, leave_boot, err);
+    rc = ranks_join(run, err);
     if (rc != ERR_OK)
         return rc;
     rc = bench_data_plan(run, steps, err);
     rc = train_world_vote(&run->world, rc, err);
     if (rc == ERR_OK)
-        rc = voted(run, replica_make, err);
-    if (rc == ERR_OK)
-        rc = voted(run, replica_join, err);
+        rc = replica_begin(run, err);
     if (rc != ERR_OK)
         return rc;
     plan = plan_of(run);

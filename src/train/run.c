@@ -297,18 +297,20 @@ static void summary_try(const train_state_t *run, err_code_t rc,
 
 /* Install the handler of last_words, only for ranks in a network of UCX: ranks
  * that are threads of one process have none. */
-static void words_arm(const train_world_t *world, const train_dir_t *dir)
+static void abort_handler_install(const train_world_t *world,
+                                  const train_dir_t *dir)
 {
     const slurm_job_t *job = dir->env->job;
 
     if (job->step_id[0] == '\0' || world->group == NULL ||
         strcmp(comm_group_backend(world->group), "ucx") != 0)
         return;
-    train_last_words_arm(&(train_last_words_t){.dir = dir->path,
-                                               .step_id = job->step_id,
-                                               .restarts = job->restarts,
-                                               .rank = world->rank,
-                                               .guilty = comm_in_transport});
+    train_last_words_install(
+        &(train_last_words_t){.dir = dir->path,
+                              .step_id = job->step_id,
+                              .restarts = job->restarts,
+                              .rank = world->rank,
+                              .in_transport = comm_in_transport});
 }
 
 err_code_t train_run(const train_config_t *config, const train_env_t *env,
@@ -321,7 +323,7 @@ err_code_t train_run(const train_config_t *config, const train_env_t *env,
     rc = train_open(&run, err);
     run.life.opened = rc == ERR_OK;
     if (rc == ERR_OK)
-        words_arm(&run.world, &run.dir);
+        abort_handler_install(&run.world, &run.dir);
     if (rc == ERR_OK)
         rc = loop(&run, err);
     if (rc == ERR_OK)
@@ -331,8 +333,8 @@ err_code_t train_run(const train_config_t *config, const train_env_t *env,
     if (rc == ERR_PEER)
         run.world.speaker = train_outcome_survivor(&run.world, rc, err);
     if (rc == ERR_PEER && run.world.speaker && run.dir.owned)
-        train_last_words_hear(config->run.dir, env->job->step_id,
-                              env->job->restarts, err);
+        train_last_words_add(config->run.dir, env->job->step_id,
+                             env->job->restarts, err);
     train_outcome_record(&run, rc, err);
     if (train_outcome_refused(&run.dir, rc))
         train_rundir_refuse(run.dir.lock);

@@ -43,7 +43,7 @@ static bool no(void)
 
 /* Fork a process as rank 3, which aborts. Returns its standard error, to be
  * freed. */
-static char *fall(bool (*guilty)(void))
+static char *fall(bool (*in_transport)(void))
 {
     char *log = str_printf("%s/stderr", dir), *said = NULL;
     int status = -1;
@@ -54,11 +54,12 @@ static char *fall(bool (*guilty)(void))
 
         (void)setrlimit(RLIMIT_CORE, &none);
         dup2(open(log, O_WRONLY | O_CREAT | O_TRUNC, 0600), STDERR_FILENO);
-        train_last_words_arm(&(train_last_words_t){.dir = dir,
-                                                   .step_id = "12.0",
-                                                   .restarts = 1,
-                                                   .rank = 3,
-                                                   .guilty = guilty});
+        train_last_words_install(
+            &(train_last_words_t){.dir = dir,
+                                  .step_id = "12.0",
+                                  .restarts = 1,
+                                  .rank = 3,
+                                  .in_transport = in_transport});
         abort();
     }
     waitpid(pid, &status, 0);
@@ -73,7 +74,7 @@ static void hear(const char *step_id, int restarts, int culprit, bool heard)
     err_t err = ERR_INIT;
 
     err_set_peer(&err, culprit, "n2", "rank %d died", culprit);
-    train_last_words_hear(dir, step_id, restarts, &err);
+    train_last_words_add(dir, step_id, restarts, &err);
     cr_expect_eq(strstr(err.text, "a stranger on the network, see Security in "
                                   "ADMIN.md") != NULL,
                  heard, "%s", err.text);
