@@ -143,11 +143,21 @@ static err_code_t check_start(const nn_graph_t *graph, int index, int from,
                       graph->layers[index].kind->name, graph->inputs[0].name);
 }
 
+/* A name in `from` or `share`. */
+typedef struct reference {
+    const nn_graph_t *graph;
+    int index;             /* of the layer or loss that has the key */
+    const nn_item_t *item; /* this layer or loss as written */
+    const char *key;       /* "from" or "share" */
+    const tree_t *node;    /* where the name is written */
+} reference_t;
+
 /* Report a [name] that no layer has. */
-static err_code_t fail_unknown(const nn_graph_t *graph, int index,
-                               const char *key, const tree_t *node,
-                               const char *name, err_t *err)
+static err_code_t fail_unknown(const reference_t *reference, const char *name,
+                               err_t *err)
 {
+    const nn_graph_t *graph = reference->graph;
+    const int index = reference->index;
     const int known = index < graph->layer_count ? index : graph->layer_count;
     const char *nearest, **names = NULL;
     err_code_t rc;
@@ -163,25 +173,29 @@ static err_code_t fail_unknown(const nn_graph_t *graph, int index,
     nearest = str_nearest(name, names);
     mem_free(names);
     if (nearest != NULL)
-        rc = nn_fail_at(tree_place(node), err,
+        rc = nn_fail_at(tree_place(reference->node), err,
                         "%s %s: %s names '%s', but no layer is called so; "
                         "did you mean '%s'?",
-                        what_is(graph, index), graph->layers[index].name, key,
-                        name, nearest);
+                        what_is(graph, index), graph->layers[index].name,
+                        reference->key, name, nearest);
     else
-        rc = nn_fail_at(tree_place(node), err,
+        rc = nn_fail_at(tree_place(reference->node), err,
                         "%s %s: %s names '%s', but no layer is called so; "
                         "give that layer a name: {name: %s, relu: }",
-                        what_is(graph, index), graph->layers[index].name, key,
-                        name, name);
+                        what_is(graph, index), graph->layers[index].name,
+                        reference->key, name, name);
     return rc;
 }
 
-/* Resolve one reference of layer [index], written at [node] below [key]. */
-static err_code_t follow(const nn_graph_t *graph, int index,
-                         const nn_item_t *item, const char *key,
-                         const tree_t *node, int *out, err_t *err)
+/* Set *out to the layer or input that [reference] names. */
+static err_code_t reference_resolve(const reference_t *reference, int *out,
+                                    err_t *err)
 {
+    const nn_graph_t *graph = reference->graph;
+    const int index = reference->index;
+    const nn_item_t *item = reference->item;
+    const char *key = reference->key;
+    const tree_t *node = reference->node;
     const char *name = tree_text(node);
     const nn_layer_t *layer = &graph->layers[index];
     int found;
@@ -207,7 +221,7 @@ static err_code_t follow(const nn_graph_t *graph, int index,
     }
     found = find_layer(graph, item, name);
     if (found == NN_UNKNOWN)
-        return fail_unknown(graph, index, key, node, name, err);
+        return fail_unknown(reference, name, err);
     if (found >= index)
         return nn_fail_at(tree_place(node), err,
                           "%s %s: %s names '%s', %s; a layer takes earlier "
@@ -254,9 +268,10 @@ static err_code_t resolve_from(nn_graph_t *graph, int index,
     if (item->from == NULL)
         rc = check_start(graph, index, index - 1, place, err);
     for (size_t k = 0; k < count && item->from != NULL && rc == ERR_OK; k++)
-        rc = follow(graph, index, item, "from",
-                    list ? tree_at(item->from, k) : item->from, &layer->from[k],
-                    err);
+        rc = reference_resolve(
+            &(reference_t){graph, index, item, "from",
+                           list ? tree_at(item->from, k) : item->from},
+            &layer->from[k], err);
     return rc;
 }
 
@@ -273,7 +288,8 @@ static err_code_t resolve_share(nn_graph_t *graph, int index,
     layer->last_user = index;
     if (item->share == NULL)
         return ERR_OK;
-    rc = follow(graph, index, item, "share", item->share, &found, err);
+    rc = reference_resolve(
+        &(reference_t){graph, index, item, "share", item->share}, &found, err);
     if (rc != ERR_OK)
         return rc;
     other = nn_is_input(found) ? NULL : &graph->layers[found];
@@ -319,8 +335,9 @@ err_code_t nn_loss_resolve(nn_graph_t *graph, int index, const nn_item_t *item,
     if (from != NULL && tree_kind(from) == TREE_LIST && tree_count(from) == 1)
         from = tree_at(from, 0);
     if (from != NULL)
-        rc = follow(graph, graph->layer_count + index, item, "from", from,
-                    &layer->from[0], err);
+        rc = reference_resolve(&(reference_t){graph, graph->layer_count + index,
+                                              item, "from", from},
+                               &layer->from[0], err);
     if (rc == ERR_OK && nn_is_input(layer->from[0]))
         return nn_fail_at(tree_place(from), err,
                           "loss %s: from names the input '%s', but a loss "

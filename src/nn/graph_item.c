@@ -51,7 +51,7 @@ typedef struct walk {
 } walk_t;
 
 /* The member of [item] for [key] of a layer. NULL: [key] is a kind. */
-static const tree_t **item_key(nn_item_t *item, const char *key)
+static const tree_t **layer_key(nn_item_t *item, const char *key)
 {
     if (strcmp(key, "name") == 0)
         return &item->name;
@@ -76,15 +76,24 @@ static const tree_t **loss_key(nn_item_t *item, const char *key)
     return strcmp(key, "target") == 0 ? &item->target : NULL;
 }
 
-/* Parse a map with one kind as key, and further keys that depend on [layer].
- * [what] is "layer" or "loss", for messages. */
-static err_code_t item_read_map(const tree_t *tree, const char *what,
-                                bool layer, nn_item_t *item, err_t *err)
+/* What differs between the parsing of a layer and of a loss. */
+typedef struct item_form {
+    const char *what;    /* "layer" or "loss", for messages */
+    const char *example; /* for messages */
+    const tree_t **(*key)(nn_item_t *item, const char *key);
+} item_form_t;
+
+static const item_form_t layer_form = {"layer", "{conv: {out: 32, kernel: 3}}",
+                                       layer_key};
+static const item_form_t loss_form = {"loss", "cross_entropy", loss_key};
+
+/* Parse a map with one kind as key, and the further keys of [form]. */
+static err_code_t item_read_map(const tree_t *tree, const item_form_t *form,
+                                nn_item_t *item, err_t *err)
 {
     for (size_t i = 0; i < tree_count(tree); i++) {
         const char *key = tree_key(tree, i);
-        const tree_t **field =
-            layer ? item_key(item, key) : loss_key(item, key);
+        const tree_t **field = form->key(item, key);
 
         if (field != NULL) {
             *field = tree_at(tree, i);
@@ -93,7 +102,7 @@ static err_code_t item_read_map(const tree_t *tree, const char *what,
                               "one %s has two kinds, '%s' and '%s'; options "
                               "are indented below their kind, and every layer "
                               "begins with its own dash",
-                              what, item->kind, key);
+                              form->what, item->kind, key);
         } else {
             item->kind = key;
             item->place = tree_key_place(tree, i);
@@ -101,19 +110,21 @@ static err_code_t item_read_map(const tree_t *tree, const char *what,
         }
     }
     if (item->kind == NULL)
-        return nn_fail_at(tree_place(tree), err, "this %s names no kind", what);
+        return nn_fail_at(tree_place(tree), err, "this %s names no kind",
+                          form->what);
     return ERR_OK;
 }
 
-static err_code_t item_read(const tree_t *tree, const char *what, bool layer,
-                            const char *example, nn_item_t *item, err_t *err)
+/* Parse [tree], a layer or a loss, into [item]. */
+static err_code_t item_read(const tree_t *tree, const item_form_t *form,
+                            nn_item_t *item, err_t *err)
 {
     if (tree_kind(tree) == TREE_MAP)
-        return item_read_map(tree, what, layer, item, err);
+        return item_read_map(tree, form, item, err);
     if (tree_kind(tree) != TREE_SCALAR)
         return nn_fail_at(tree_place(tree), err,
                           "a %s is a name or a map with one kind, such as %s",
-                          what, example);
+                          form->what, form->example);
     item->kind = tree_text(tree);
     item->place = tree_place(tree);
     return ERR_OK;
@@ -135,8 +146,7 @@ err_code_t nn_items_read_losses(const tree_t *tree, nn_item_t *out, int *count,
 
         if (list)
             snprintf(item.path, sizeof item.path, "loss[%zu]", i);
-        rc = item_read(list ? tree_at(tree, i) : tree, "loss", false,
-                       "cross_entropy", &item, err);
+        rc = item_read(list ? tree_at(tree, i) : tree, &loss_form, &item, err);
         out[i] = item;
     }
     *count = (int)items;
@@ -313,7 +323,7 @@ static err_code_t walk_preset(walk_t *walk, const nn_item_t *item, err_t *err)
         snprintf(layer.scope, sizeof layer.scope, "%s%s%s", walk->scope,
                  name == NULL ? "" : "_", name == NULL ? "" : name);
         layer.scoped = (int)strlen(layer.scope);
-        rc = item_read(tree_at(list, i), "layer", true, "relu", &layer, err);
+        rc = item_read(tree_at(list, i), &layer_form, &layer, err);
         if (rc != ERR_OK)
             return rc;
         if (item->from != NULL && reads_input(&layer, i))
@@ -342,8 +352,7 @@ static err_code_t walk_list(walk_t *walk, const tree_t *list, err_t *err)
         snprintf(item.path, sizeof item.path, "%s[%zu]", walk->path, i);
         snprintf(item.scope, sizeof item.scope, "%s", walk->scope);
         item.scoped = (int)strlen(item.scope);
-        rc = item_read(tree_at(list, i), "layer", true,
-                       "{conv: {out: 32, kernel: 3}}", &item, err);
+        rc = item_read(tree_at(list, i), &layer_form, &item, err);
         if (rc == ERR_OK && strcmp(item.kind, "repeat") == 0)
             rc = walk_repeat(walk, &item, err);
         else if (rc == ERR_OK && strcmp(item.kind, "preset") == 0)

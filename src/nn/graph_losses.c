@@ -91,14 +91,12 @@ static bool takes_alike(const nn_target_info_t *own,
            (!own->ignore || own->ignored == other->ignored);
 }
 
-/* Write to *out the number of the target called [name]. Loss [index] reads it
- * as its target or, if [weights], as weights of samples. If no earlier loss
- * reads the name in this type and shape, a new target is added. */
-static err_code_t target_find(nn_graph_t *graph, int index, const char *name,
-                              bool weights, int *out, err_t *err)
+/* Write to *out the number of the target [target] called [name]. If no earlier
+ * loss reads the name in this type and shape, a new target is added. */
+static err_code_t target_find(nn_graph_t *graph, nn_target_t target,
+                              const char *name, int *out, err_t *err)
 {
     const int count = graph->target_count;
-    nn_target_t target = {.loss = index, .weights = weights};
     const nn_target_info_t own = nn_target_describe(graph, &target);
 
     for (*out = 0; *out < count; ++*out) {
@@ -111,7 +109,7 @@ static err_code_t target_find(nn_graph_t *graph, int index, const char *name,
         return err_set(err, ERR_CONFIG,
                        "%s: the losses read more than %d targets, weights of "
                        "samples included; several losses may read one target",
-                       nn_loss_of(graph, index)->place, NN_FIELDS_MAX);
+                       nn_loss_of(graph, target.loss)->place, NN_FIELDS_MAX);
     target.name = str_dup(name);
     graph->targets[graph->target_count++] = target;
     return ERR_OK;
@@ -122,11 +120,12 @@ static err_code_t loss_targets(nn_graph_t *graph, int index,
 {
     nn_layer_t *layer = nn_loss_of(graph, index);
     int weights = -1;
-    err_code_t rc =
-        target_find(graph, index, wanted->target, false, &layer->target, err);
+    err_code_t rc = target_find(graph, (nn_target_t){.loss = index},
+                                wanted->target, &layer->target, err);
 
     if (rc == ERR_OK && wanted->weights != NULL)
-        rc = target_find(graph, index, wanted->weights, true, &weights, err);
+        rc = target_find(graph, (nn_target_t){.loss = index, .weights = true},
+                         wanted->weights, &weights, err);
     layer->sample_weight = weights + 1;
     return rc;
 }

@@ -26,27 +26,28 @@ static size_t align_elems(size_t elems)
     return (elems + NN_TENSOR_ALIGN - 1) / NN_TENSOR_ALIGN * NN_TENSOR_ALIGN;
 }
 
-/* Append a tensor of shape dims[0 .. ndim) to [table]; returns its index. */
+/* Append the tensor [slot] of shape [desc] of layer [index] to [table]; returns
+ * its index in the table. */
 static int table_add(nn_table_t *table, const nn_layer_t *layer, int index,
-                     const nn_slot_t *slot, int ndim, const int64_t *dims)
+                     const nn_slot_t *slot, const op_desc_t *desc)
 {
     nn_tensor_t *tensor = &table->tensors[table->count];
     nn_param_t *public = &tensor->public;
 
     public->name = str_printf("%s.%s", layer->name, slot->name);
     public->layer = index;
-    public->ndim = ndim;
+    public->ndim = desc->ndim;
     public->offset = table->elems;
     public->count = 1;
-    for (int i = 0; i < ndim; i++) {
-        public->dims[i] = dims[i];
-        public->count *= (size_t)dims[i];
+    for (int i = 0; i < desc->ndim; i++) {
+        public->dims[i] = desc->dims[i];
+        public->count *= (size_t)desc->dims[i];
     }
     tensor->fill = slot->fill;
-    check(slot->name != NULL && ndim >= 1 && ndim <= OP_DIMS_MAX &&
+    check(slot->name != NULL && desc->ndim >= 1 && desc->ndim <= OP_DIMS_MAX &&
               public->count > 0,
           "tensor %d of layer %s has %d dimensions and %zu elements",
-          table->count, layer->name, ndim, public->count);
+          table->count, layer->name, desc->ndim, public->count);
     table->elems += align_elems(public->count);
     return table->count++;
 }
@@ -118,8 +119,7 @@ static err_code_t layer_add_params(nn_graph_t *graph, int index, err_t *err)
         fan_in = (double)nn_sample_elems(&descs[0]);
     for (int i = layer->param_count - 1; i >= 0 && rc == ERR_OK; i--) {
         const nn_slot_t *slot = &layer->kind->params[i];
-        int at = table_add(&graph->params, layer, index, slot, descs[i].ndim,
-                           descs[i].dims);
+        int at = table_add(&graph->params, layer, index, slot, &descs[i]);
 
         graph->params.tensors[at].bound =
             slot->fill == NN_FILL_NORMAL ? 1
@@ -144,12 +144,12 @@ static void layer_add_buffers(nn_graph_t *graph, int index)
 {
     nn_layer_t *layer = &graph->layers[index];
     const int64_t channels = layer->config.in.dims[1];
+    const op_desc_t desc = {.ndim = 1, .dims = {channels}};
 
     for (int i = 0; i < NN_BUFFERS_MAX; i++)
         if (layer->kind->buffers[i].name != NULL)
-            layer->buffers[i] =
-                table_add(&graph->buffers, layer, index,
-                          &layer->kind->buffers[i], 1, &channels);
+            layer->buffers[i] = table_add(&graph->buffers, layer, index,
+                                          &layer->kind->buffers[i], &desc);
     layer->moments = graph->moments;
     if (nn_layer_has_moments(layer))
         graph->moments += 2 * (size_t)channels;
@@ -287,11 +287,14 @@ void nn_graph_init(const nn_graph_t *graph, uint64_t seed, crew_t *crew,
     nn_table_fill(&graph->buffers, seed, crew, buffers);
 }
 
-/* Update the running statistics of one layer. [sums]: sums of x for each of the
- * [channels], then sums of x squared, each over [count] values. */
-static void fold_layer(double momentum, const double *sums, size_t channels,
+/* Update the running statistics of [layer]. [sums]: sums of x for each channel,
+ * then sums of x squared, each over [count] values. */
+static void fold_layer(const nn_layer_t *layer, const double *sums,
                        double count, float *mean, float *var)
 {
+    const size_t channels = (size_t)layer->config.in.dims[1];
+    const double momentum = layer->momentum;
+
     for (size_t c = 0; c < channels; c++) {
         double m = sums[c] / count;
         double v = fmax(0, sums[channels + c] / count - m * m);
@@ -322,7 +325,7 @@ void nn_graph_fold_moments(const nn_graph_t *graph, const double *moments,
         check(layer->moments + 2 * channels <= graph->moments,
               "layer %s has moments from %zu on, of %zu", layer->name,
               layer->moments, graph->moments);
-        fold_layer(layer->momentum, moments + layer->moments, channels,
+        fold_layer(layer, moments + layer->moments,
                    (double)samples * (double)space,
                    buffers + nn_graph_buffer(graph, layer->buffers[0])->offset,
                    buffers + nn_graph_buffer(graph, layer->buffers[1])->offset);

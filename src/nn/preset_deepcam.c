@@ -61,42 +61,49 @@ static void write_conv(nn_recipe_t *recipe, const char *name, const char *from,
         nn_recipe_plain(recipe, "relu", name, NULL);
 }
 
+/* A part of the network. NULL: [from] is the layer before it, [name] is made
+ * from kind and number. */
+typedef struct part {
+    const char *name, *from;
+    int64_t in, out; /* channels */
+    int stride;
+    bool relu; /* of a separable convolution: a relu follows */
+} part_t;
+
 /* Add a separable convolution: a convolution of each channel alone, then a 1x1
  * convolution across channels. */
-static void write_separable(nn_recipe_t *recipe, const char *name,
-                            const char *from, int64_t in, int64_t out,
-                            int stride, bool relu)
+static void write_separable(nn_recipe_t *recipe, part_t part)
 {
     char options[NAME_TEXT];
 
-    nn_recipe_add(recipe, "conv", NULL, from,
+    nn_recipe_add(recipe, "conv", NULL, part.from,
                   "out %lld kernel 3 pad 1 groups %lld stride %d bias false",
-                  (long long)in, (long long)in, stride);
-    snprintf(options, sizeof options, "out %lld kernel 1", (long long)out);
-    write_conv(recipe, name, NULL, relu, options);
+                  (long long)part.in, (long long)part.in, part.stride);
+    snprintf(options, sizeof options, "out %lld kernel 1", (long long)part.out);
+    write_conv(recipe, part.name, NULL, part.relu, options);
 }
 
-/* Add a residual block that reads the layer [before]. Its output is called
- * [name]. */
-static void write_block(nn_recipe_t *recipe, const char *name,
-                        const char *before, int64_t in, int64_t out, int stride)
+/* Add a residual block, which has a name and from. */
+static void write_block(nn_recipe_t *recipe, part_t block)
 {
+    const int64_t in = block.in, out = block.out;
     char body[2 * NAME_TEXT], from[5 * NAME_TEXT], options[NAME_TEXT];
     char shortcut[2 * NAME_TEXT];
 
-    snprintf(body, sizeof body, "%s_body", name);
-    snprintf(shortcut, sizeof shortcut, "%s", before);
-    write_separable(recipe, NULL, before, in, out, 1, true);
-    write_separable(recipe, body, NULL, out, out, stride, false);
-    if (in != out || stride != 1) {
-        snprintf(shortcut, sizeof shortcut, "%s_short", name);
+    snprintf(body, sizeof body, "%s_body", block.name);
+    snprintf(shortcut, sizeof shortcut, "%s", block.from);
+    write_separable(recipe, (part_t){NULL, block.from, in, out, 1, true});
+    write_separable(recipe,
+                    (part_t){body, NULL, out, out, block.stride, false});
+    if (in != out || block.stride != 1) {
+        snprintf(shortcut, sizeof shortcut, "%s_short", block.name);
         snprintf(options, sizeof options, "out %lld kernel 1 stride %d",
-                 (long long)out, stride);
-        write_conv(recipe, shortcut, before, false, options);
+                 (long long)out, block.stride);
+        write_conv(recipe, shortcut, block.from, false, options);
     }
     snprintf(from, sizeof from, "%s %s", body, shortcut);
     nn_recipe_plain(recipe, "add", NULL, from);
-    nn_recipe_plain(recipe, "relu", name, NULL);
+    nn_recipe_plain(recipe, "relu", block.name, NULL);
 }
 
 /* Add the encoder. Its last layer, at 1/16 of the input's size, is called
@@ -112,13 +119,14 @@ static void write_encoder(nn_recipe_t *recipe, const deepcam_options_t *net)
     write_conv(recipe, NULL, NULL, true, options);
     snprintf(options, sizeof options, "out %lld kernel 3 pad 1", (long long)w);
     write_conv(recipe, "stem", NULL, true, options);
-    write_block(recipe, "fine", "stem", w, 2 * w, 2);
-    write_block(recipe, "coarse", "fine", 2 * w, 4 * w, 2);
-    write_block(recipe, "entry16", "coarse", 4 * w, 8 * w, 2);
+    write_block(recipe, (part_t){"fine", "stem", w, 2 * w, .stride = 2});
+    write_block(recipe, (part_t){"coarse", "fine", 2 * w, 4 * w, .stride = 2});
+    write_block(recipe,
+                (part_t){"entry16", "coarse", 4 * w, 8 * w, .stride = 2});
     snprintf(before, sizeof before, "entry16");
     for (int b = 1; b <= (int)net->blocks; b++) {
         snprintf(name, sizeof name, "middle%d", b);
-        write_block(recipe, name, before, 8 * w, 8 * w, 1);
+        write_block(recipe, (part_t){name, before, 8 * w, 8 * w, .stride = 1});
         snprintf(before, sizeof before, "%s", name);
     }
 }
@@ -164,8 +172,8 @@ static void write_decoder(nn_recipe_t *recipe, const deepcam_options_t *net)
              (long long)net->width);
     write_conv(recipe, "detail", "fine", true, options);
     nn_recipe_plain(recipe, "concat", NULL, "wide detail");
-    write_separable(recipe, NULL, NULL, 5 * net->width, out, 1, true);
-    write_separable(recipe, NULL, NULL, out, out, 1, true);
+    write_separable(recipe, (part_t){NULL, NULL, 5 * net->width, out, 1, true});
+    write_separable(recipe, (part_t){NULL, NULL, out, out, 1, true});
     nn_recipe_add(recipe, "conv", NULL, NULL, "out %lld kernel 1",
                   (long long)net->classes);
     nn_recipe_add(recipe, "upsample", "head", NULL, "factor 4 mode linear");

@@ -64,21 +64,31 @@ typedef struct block {
                      differ in shape */
 } block_t;
 
-/* Add conv, batchnorm and, if [relu], relu. They are called NAME_conv1,
- * NAME_bn1, NAME_relu1 for block NAME and [number] 1. */
-static void write_conv(const block_t *block, const char *from, int number,
-                       int64_t out, int kernel, int stride, bool relu)
+/* A convolution of a block. The first one reads [before] of the block, each
+ * other one the layer before it. */
+typedef struct conv {
+    int number; /* within the block, from 1 */
+    int64_t out;
+    int kernel, stride;
+    bool relu; /* a relu follows */
+} conv_t;
+
+/* Add conv, batchnorm and, if [conv->relu], relu. They are called NAME_conv1,
+ * NAME_bn1, NAME_relu1 for block NAME and number 1. */
+static void write_conv(const block_t *block, const conv_t *conv)
 {
+    const char *from = conv->number == 1 ? block->before : NULL;
     char name[NAME_TEXT];
 
-    snprintf(name, sizeof name, "%s_conv%d", block->name, number);
+    snprintf(name, sizeof name, "%s_conv%d", block->name, conv->number);
     nn_recipe_add(block->recipe, "conv", name, from,
                   "out %lld kernel %d stride %d pad %d bias false",
-                  (long long)out, kernel, stride, kernel / 2);
-    snprintf(name, sizeof name, "%s_bn%d", block->name, number);
+                  (long long)conv->out, conv->kernel, conv->stride,
+                  conv->kernel / 2);
+    snprintf(name, sizeof name, "%s_bn%d", block->name, conv->number);
     nn_recipe_plain(block->recipe, "batchnorm", name, NULL);
-    snprintf(name, sizeof name, "%s_relu%d", block->name, number);
-    if (relu)
+    snprintf(name, sizeof name, "%s_relu%d", block->name, conv->number);
+    if (conv->relu)
         nn_recipe_plain(block->recipe, "relu", name, NULL);
 }
 
@@ -86,16 +96,16 @@ static void write_block(const block_t *block)
 {
     const int64_t c = block->channels;
     const int64_t out = block->bottleneck ? 4 * c : c;
+    const int last = block->bottleneck ? 3 : 2; /* number of convolutions */
     char name[NAME_TEXT], from[3 * NAME_TEXT];
-    int last = 2;
 
     if (block->bottleneck) {
-        write_conv(block, block->before, 1, c, 1, 1, true);
-        write_conv(block, NULL, 2, c, 3, block->stride, true);
-        write_conv(block, NULL, last = 3, out, 1, 1, false);
+        write_conv(block, &(conv_t){1, c, 1, 1, true});
+        write_conv(block, &(conv_t){2, c, 3, block->stride, true});
+        write_conv(block, &(conv_t){3, out, 1, 1, false});
     } else {
-        write_conv(block, block->before, 1, c, 3, block->stride, true);
-        write_conv(block, NULL, 2, c, 3, 1, false);
+        write_conv(block, &(conv_t){1, c, 3, block->stride, true});
+        write_conv(block, &(conv_t){2, c, 3, 1, false});
     }
     snprintf(from, sizeof from, "%s_bn%d %s", block->name, last, block->before);
     if (block->project) {

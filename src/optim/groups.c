@@ -56,6 +56,7 @@ typedef struct groups {
     /* Group_rows, then the rows of the kind, with offsets from .options. */
     opt_row_t rows[GROUP_ROWS + OPTIM_ROWS_MAX + 1];
     optim_sets_t sets;
+    uint64_t *matched; /* [view]: bit i: group i matches the view */
 } groups_t;
 
 static void rows_join(groups_t *groups)
@@ -141,26 +142,25 @@ static err_code_t fail_unmatched(const groups_t *groups, const char *pattern,
 
 /* ---- one group ----------------------------------------------------------- */
 
-/* Set bit [index] in matched[view] for each view whose name the pattern of
+/* Set bit [index] in groups->matched of each view whose name the pattern of
  * group [index] matches. */
 static err_code_t pattern_apply(const groups_t *groups, int index,
                                 const char *pattern, tree_place_t place,
-                                uint64_t *matched, err_t *err)
+                                err_t *err)
 {
     bool any = false;
 
     for (int i = 0; i < groups->layout->view_count; i++) {
         if (fnmatch(pattern, groups->layout->views[i].name, 0) != 0)
             continue;
-        matched[i] |= UINT64_C(1) << index;
+        groups->matched[i] |= UINT64_C(1) << index;
         any = true;
     }
     return any ? ERR_OK : fail_unmatched(groups, pattern, place, err);
 }
 
 /* Check the keys of group [index], and mark the parameters that match. */
-static err_code_t group_apply(const groups_t *groups, int index,
-                              uint64_t *matched, err_t *err)
+static err_code_t group_apply(const groups_t *groups, int index, err_t *err)
 {
     const tree_t *tree = tree_at(groups->tree, (size_t)index), *match;
     char *path = str_printf("optimizer.groups[%d]", index);
@@ -185,7 +185,7 @@ static err_code_t group_apply(const groups_t *groups, int index,
                            tree_place(tree_kind(match) == TREE_LIST
                                           ? tree_at(match, (size_t)i)
                                           : match),
-                           matched, err);
+                           err);
     opt_free(groups->rows, &group);
     return rc;
 }
@@ -290,15 +290,14 @@ static err_code_t set_find(groups_t *groups, uint64_t mask, int *out,
     return rc;
 }
 
-static err_code_t sets_make(groups_t *groups, const uint64_t *matched,
-                            int *set_of, err_t *err)
+static err_code_t sets_make(groups_t *groups, int *set_of, err_t *err)
 {
     const int views = groups->layout->view_count;
     bool trains = false;
     err_code_t rc = ERR_OK;
 
     for (int i = 0; i < views && rc == ERR_OK; i++) {
-        rc = set_find(groups, matched[i], &set_of[i], err);
+        rc = set_find(groups, groups->matched[i], &set_of[i], err);
         if (rc == ERR_OK && !groups->sets.list[set_of[i]].freeze)
             trains = true;
     }
@@ -328,17 +327,16 @@ static err_code_t groups_check(const tree_t *tree, err_t *err)
     return ERR_OK;
 }
 
-err_code_t optim_groups_read(const optim_base_t *base, const tree_t *tree,
+err_code_t optim_groups_read(const optim_base_t *base,
                              const optim_layout_t *layout, optim_sets_t *out,
                              int *set_of, err_t *err)
 {
     const size_t views = (size_t)layout->view_count;
     tree_t *none = tree_new(TREE_LIST, NULL, (tree_place_t){.file = ""});
-    groups_t groups = {.base = *base, .tree = tree, .layout = layout};
-    uint64_t *matched = NULL;
+    groups_t groups = {.base = *base, .tree = base->groups, .layout = layout};
     err_code_t rc;
 
-    if (tree == NULL || tree_kind(tree) == TREE_NULL)
+    if (base->groups == NULL || tree_kind(base->groups) == TREE_NULL)
         groups.tree = none;
     rows_join(&groups);
     rc = groups_check(groups.tree, err);
@@ -346,12 +344,13 @@ err_code_t optim_groups_read(const optim_base_t *base, const tree_t *tree,
         rc = mem_new(optim_set_t, views + 1, "parameter groups",
                      &groups.sets.list, err);
     if (rc == ERR_OK)
-        rc = mem_new(uint64_t, views + 1, "parameter groups", &matched, err);
+        rc = mem_new(uint64_t, views + 1, "parameter groups", &groups.matched,
+                     err);
     for (int i = 0; rc == ERR_OK && i < (int)tree_count(groups.tree); i++)
-        rc = group_apply(&groups, i, matched, err);
+        rc = group_apply(&groups, i, err);
     if (rc == ERR_OK)
-        rc = sets_make(&groups, matched, set_of, err);
-    mem_free(matched);
+        rc = sets_make(&groups, set_of, err);
+    mem_free(groups.matched);
     tree_free(none);
     if (rc != ERR_OK) {
         optim_sets_free(base->kind, &groups.sets);

@@ -89,6 +89,7 @@ static err_code_t groups_open(optim_t *optim, const opt_pick_t *choice,
 {
     const optim_base_t base = {.kind = optim->kind,
                                .written = choice->options,
+                               .groups = groups,
                                .options = optim->options};
     int *set_of = NULL;
     err_code_t rc;
@@ -96,8 +97,7 @@ static err_code_t groups_open(optim_t *optim, const opt_pick_t *choice,
     rc = mem_new(int, (size_t)layout->view_count + 1, "parameter groups",
                  &set_of, err);
     if (rc == ERR_OK)
-        rc =
-            optim_groups_read(&base, groups, layout, &optim->sets, set_of, err);
+        rc = optim_groups_read(&base, layout, &optim->sets, set_of, err);
     if (rc == ERR_OK)
         rc = optim_runs_cut(optim, layout, set_of, err);
     mem_free(set_of);

@@ -102,10 +102,11 @@ typedef struct optim_set {
     _Alignas(max_align_t) unsigned char options[OPTIM_OPTIONS_MAX];
 } optim_set_t;
 
-/* The optimizer's own options, to which those of the groups are added. */
+/* The optimizer's own options, and the groups whose options are added. */
 typedef struct optim_base {
     const optim_kind_t *kind;
     const tree_t *written; /* the options in the run file; NULL: none */
+    const tree_t *groups;  /* the list of groups in it; NULL: none */
     const void *options;   /* the options as a struct */
 } optim_base_t;
 
@@ -115,10 +116,10 @@ typedef struct optim_sets {
     int count;
 } optim_sets_t;
 
-/* Read [groups] (NULL: none) and find the options of each view of [layout].
+/* Read base->groups and find the options of each view of [layout].
  * set_of[view] is set to the index of the view's set in [out], which
  * optim_sets_free frees. */
-err_code_t optim_groups_read(const optim_base_t *base, const tree_t *groups,
+err_code_t optim_groups_read(const optim_base_t *base,
                              const optim_layout_t *layout, optim_sets_t *out,
                              int *set_of, err_t *err);
 void optim_sets_free(const optim_kind_t *kind, optim_sets_t *sets);

@@ -14,24 +14,22 @@ nn_exec_t *train_team_exec(const train_team_t *team, int64_t batch,
     return NULL;
 }
 
+/* Open an exec, unless its batch size is 0 or the team has it already. */
 static err_code_t exec_add(train_team_t *team, const nn_graph_t *graph,
-                           const nn_exec_config_t *like, int64_t batch,
-                           bool training, err_t *err)
+                           const nn_exec_config_t *config, err_t *err)
 {
     train_team_exec_t *slot = &team->execs[team->exec_count];
-    nn_exec_config_t config = *like;
     size_t bytes;
     err_code_t rc;
 
-    if (batch == 0 || train_team_exec(team, batch, training) != NULL)
+    if (config->batch == 0 ||
+        train_team_exec(team, config->batch, config->training) != NULL)
         return ERR_OK;
-    config.batch = batch;
-    config.training = training;
-    rc = nn_exec_open(graph, &config, &slot->exec, err);
+    rc = nn_exec_open(graph, config, &slot->exec, err);
     if (rc != ERR_OK)
         return rc;
-    slot->batch = batch;
-    slot->training = training;
+    slot->batch = config->batch;
+    slot->training = config->training;
     team->exec_count++;
     bytes = nn_exec_activation_bytes(slot->exec);
     if (bytes > team->activation_bytes)
@@ -44,14 +42,21 @@ err_code_t train_team_open(const nn_graph_t *graph,
                            const train_team_sizes_t *sizes, train_team_t *team,
                            err_t *err)
 {
+    nn_exec_config_t config = *like;
     err_code_t rc;
 
     team->dev = like->dev;
     rc = dev_stream_open(team->dev, &team->stream, err);
-    for (int i = 0; rc == ERR_OK && i < sizes->train_count; i++)
-        rc = exec_add(team, graph, like, sizes->train[i], true, err);
-    for (int i = 0; rc == ERR_OK && i < sizes->eval_count; i++)
-        rc = exec_add(team, graph, like, sizes->eval[i], false, err);
+    config.training = true;
+    for (int i = 0; rc == ERR_OK && i < sizes->train_count; i++) {
+        config.batch = sizes->train[i];
+        rc = exec_add(team, graph, &config, err);
+    }
+    config.training = false;
+    for (int i = 0; rc == ERR_OK && i < sizes->eval_count; i++) {
+        config.batch = sizes->eval[i];
+        rc = exec_add(team, graph, &config, err);
+    }
     if (rc == ERR_OK)
         rc = dev_alloc(team->dev, team->activation_bytes, "activations",
                        &team->activations, err);
