@@ -127,18 +127,18 @@ static void block_round(const half_t *half, const float *grads, size_t at,
                         size_t count)
 {
     float *residual = half->residual != NULL ? half->residual + at : NULL;
-    float owed[BLOCK], finite[BLOCK], wide[BLOCK];
+    float exact[BLOCK], finite[BLOCK], wide[BLOCK];
 
     for (size_t i = 0; i < count; i++)
-        owed[i] = residual != NULL ? grads[i] + residual[i] : grads[i];
+        exact[i] = residual != NULL ? grads[i] + residual[i] : grads[i];
     for (size_t i = 0; i < count; i++)
-        finite[i] = bounded(owed[i], half->largest);
+        finite[i] = bounded(exact[i], half->largest);
     half->format->round(half->sent + at, finite, count);
     if (residual == NULL)
         return;
     half->format->widen(wide, half->sent + at, count);
     for (size_t i = 0; i < count; i++)
-        residual[i] = owed[i] - wide[i];
+        residual[i] = exact[i] - wide[i];
 }
 
 static err_code_t half_turn(void *state, const ddp_hook_bucket_t *bucket,

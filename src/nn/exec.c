@@ -450,8 +450,8 @@ err_code_t nn_exec_backward(nn_exec_t *exec, const nn_batch_t *batch,
     err_code_t rc = ERR_OK;
 
     check(exec->config.training, "backward of an exec for evaluation");
-    check(!accumulate || !exec->config.anew,
-          "gradients are added where each step writes them anew");
+    check(!accumulate || !exec->config.overwrite,
+          "gradients are added, but this exec overwrites them");
     check(exec->bind.grads != NULL, "backward without memory for gradients");
     for (int i = exec->count - 1; i >= 0 && rc == ERR_OK; i--) {
         if (i < exec->count - 1 && nodes[i].part != nodes[i + 1].part)

@@ -292,7 +292,7 @@ static bool needs_fresh(const nn_exec_t *exec, int i)
     const nn_node_t *node = &exec->nodes[i];
 
     return !op_adds(node->op) &&
-           !nn_exec_writes_first(exec, node->own, !exec->config.anew);
+           !nn_exec_writes_first(exec, node->own, !exec->config.overwrite);
 }
 
 /* Choose the regions that only the op itself uses when its forward runs at

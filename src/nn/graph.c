@@ -102,11 +102,11 @@ static err_code_t graph_read_loss(const nn_graph_t *graph, const tree_t *made,
         return ERR_OK;
     if (made == NULL || tree_count(made) == 0)
         return nn_fail_at(tree_place(*loss), err,
-                          "loss: plugin stands for the losses of a plugin that "
+                          "loss: plugin means the losses of a plugin that "
                           "builds the model, but %s; write the losses here",
                           graph->plugin == NULL ? "the model has no plugin"
-                          : made == NULL ? "the layers stand in the run file"
-                                         : "this one brings no loss");
+                          : made == NULL ? "the layers are in the run file"
+                                         : "this one has no loss");
     *loss = made;
     return ERR_OK;
 }

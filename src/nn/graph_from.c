@@ -226,7 +226,7 @@ static err_code_t reference_resolve(const reference_t *reference, int *out,
         return nn_fail_at(tree_place(node), err,
                           "%s %s: %s names '%s', %s; a layer takes earlier "
                           "ones only, as a cycle could not be computed: put "
-                          "it behind what it needs",
+                          "it after the layers that it reads",
                           what_is(graph, index), layer->name, key, name,
                           found == index ? "which is the layer itself"
                                          : "which comes after it");
@@ -279,7 +279,7 @@ static err_code_t resolve_share(nn_graph_t *graph, int index,
                                 const nn_item_t *item, err_t *err)
 {
     nn_layer_t *layer = &graph->layers[index];
-    const nn_kind_t *lender = layer->kind->lender;
+    const nn_kind_t *shares_with = layer->kind->shares_with;
     const nn_layer_t *other;
     int found = index;
     err_code_t rc;
@@ -293,15 +293,17 @@ static err_code_t resolve_share(nn_graph_t *graph, int index,
     if (rc != ERR_OK)
         return rc;
     other = nn_is_input(found) ? NULL : &graph->layers[found];
-    if (other == NULL || (other->kind != layer->kind && other->kind != lender))
-        return nn_fail_at(
-            tree_place(item->share), err,
-            "layer %s (%s) cannot share the parameters of %s "
-            "(%s); both must be of one kind%s%s%s",
-            layer->name, layer->kind->name, tree_text(item->share),
-            other == NULL ? "no layer" : other->kind->name,
-            lender == NULL ? "" : " (or the other an ",
-            lender == NULL ? "" : lender->name, lender == NULL ? "" : ")");
+    if (other == NULL ||
+        (other->kind != layer->kind && other->kind != shares_with))
+        return nn_fail_at(tree_place(item->share), err,
+                          "layer %s (%s) cannot share the parameters of %s "
+                          "(%s); both must be of one kind%s%s%s",
+                          layer->name, layer->kind->name,
+                          tree_text(item->share),
+                          other == NULL ? "no layer" : other->kind->name,
+                          shares_with == NULL ? "" : " (or the other an ",
+                          shares_with == NULL ? "" : shares_with->name,
+                          shares_with == NULL ? "" : ")");
     if (layer->kind->params[0].name == NULL || layer->kind->moments)
         return nn_fail_at(tree_place(item->share), err,
                           "layer %s: a %s %s; leave out share", layer->name,

@@ -64,8 +64,8 @@ static char *param_format(const op_desc_t *desc, char out[NN_SHAPE_TEXT])
 
 /* Check that the parameters [descs] of [layer] have the shapes of the
  * owner's. */
-static err_code_t layer_borrow_params(nn_graph_t *graph, nn_layer_t *layer,
-                                      const op_desc_t *descs, err_t *err)
+static err_code_t layer_share_params(nn_graph_t *graph, nn_layer_t *layer,
+                                     const op_desc_t *descs, err_t *err)
 {
     const nn_layer_t *owner = &graph->layers[layer->owner];
     op_desc_t owned[OP_PARAMS_MAX];
@@ -113,7 +113,7 @@ static err_code_t layer_add_params(nn_graph_t *graph, int index, err_t *err)
         return rc;
     }
     if (layer->owner != index)
-        return layer_borrow_params(graph, layer, descs, err);
+        return layer_share_params(graph, layer, descs, err);
     /* The first parameter is the weight, [out, in...]. */
     if (layer->param_count > 0)
         fan_in = (double)nn_sample_elems(&descs[0]);

@@ -55,6 +55,6 @@ const nn_kind_t nn_kind_linear = {
         "each token of the vocabulary (tied embeddings; Press and Wolf, 2017)",
     .rows = linear_rows,
     .params = {{"weight", NN_FILL_FAN_IN}, {"bias", NN_FILL_FAN_IN}},
-    .lender = &nn_kind_embedding,
+    .shares_with = &nn_kind_embedding,
     .configure = linear_configure,
 };

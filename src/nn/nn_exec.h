@@ -18,8 +18,8 @@ typedef struct nn_exec_config {
                        memory and changes no bits */
     bool unfused;   /* each layer is a call of its own. For comparisons: slower,
                        with equal bits in float32 */
-    bool anew;      /* training: backward is never called with accumulate, so no
-                       memory is reserved to add gradients */
+    bool overwrite; /* training: backward is never called with accumulate, so no
+                      memory is reserved to add gradients */
     int threads;
 } nn_exec_config_t;
 

@@ -61,8 +61,8 @@ typedef struct nn_kind {
     bool several;    /* takes 2 to OP_INPUTS_MAX inputs */
     int most;        /* if not several: takes 1 to [most] inputs; 0 means 1 */
     bool tokens;     /* takes int32 tokens; otherwise real numbers */
-    const struct nn_kind *lender; /* another kind whose parameters it may share;
-                                     NULL: only its own kind */
+    const struct nn_kind *shares_with; /* another kind whose parameters it may
+                                     share; NULL: only its own kind */
     /* Copy [options] to layer->config, in which kind, in and training are set
      * already, and to the layer's own fields. [tree] is the map of the options,
      * for places in errors; it may be NULL. */

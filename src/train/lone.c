@@ -145,7 +145,7 @@ err_code_t train_lone_check(const train_deal_t *deal, unsigned *lone,
     at = layer_find(graph, found);
     if (at < 0)
         return ERR_OK;
-    if (deal->speaks) {
+    if (deal->logs) {
         const nn_layer_info_t layer = nn_graph_layer(graph, at);
 
         log_warn("train",

@@ -18,7 +18,7 @@ typedef struct train_deal {
     const nn_graph_t *graph;
     const train_data_t *train;
     int ranks;
-    bool speaks; /* this rank logs the warnings */
+    bool logs; /* log warnings (true on rank 0) */
 } train_deal_t;
 
 /*

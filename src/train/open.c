@@ -80,11 +80,11 @@ static bool waits_passively(void)
 /* Number of threads of this rank: [asked] (train.threads), or by default
  * [fair], the cores of its affinity mask divided by the ranks that share the
  * mask. More threads than cores would wait for each other: a warning is logged
- * if [speak]. */
+ * if [logs]. */
 static int threads_choose(int asked, int fair, const train_hello_t *hello,
-                          bool speak)
+                          bool logs)
 {
-    if (asked > fair && speak)
+    if (asked > fair && logs)
         log_warn("train",
                  "train.threads is %d, but this rank has %d core%s to "
                  "itself (%d for %d rank%s): expect it to be slower%s",
@@ -327,7 +327,7 @@ static err_code_t replica_make(train_state_t *run, err_t *err)
     run->plateau = (train_plateau_t){.schedule = run->replica.schedule,
                                      .optim = run->replica.optim,
                                      .progress = &run->progress,
-                                     .speaks = run->world.rank == 0};
+                                     .logs = run->world.rank == 0};
     if (rc == ERR_OK)
         rc = train_plateau_check(&run->plateau, run->config, &run->evaluator,
                                  err);

@@ -101,7 +101,7 @@ void train_plateau_resumed(const train_plateau_t *plateau)
 {
     const char *metric = metric_of(plateau);
 
-    if (metric == NULL || !plateau->speaks || plateau->progress->watch.step > 0)
+    if (metric == NULL || !plateau->logs || plateau->progress->watch.step > 0)
         return;
     log_info("train",
              "schedule.plateau: the checkpoint has no record of %s, so the "
@@ -111,7 +111,7 @@ void train_plateau_resumed(const train_plateau_t *plateau)
 
 /* ---- steps --------------------------------------------------------------- */
 
-bool train_plateau_owed(const train_plateau_t *plateau)
+bool train_plateau_needs_eval(const train_plateau_t *plateau)
 {
     const char *metric = metric_of(plateau);
 
@@ -136,7 +136,7 @@ static void watch_add(const train_plateau_t *plateau, double value)
     progress->watch.bad = watch.bad;
     progress->watch.rest = watch.rest;
     progress->watch.cuts = watch.cuts;
-    if (cut && plateau->speaks)
+    if (cut && plateau->logs)
         log_info("train",
                  "step %lld: %s is %.6g and did not improve on %.6g: the "
                  "learning rate becomes %.6g",

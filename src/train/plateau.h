@@ -17,7 +17,7 @@ typedef struct train_plateau {
     const optim_schedule_t *schedule;
     const optim_t *optim;
     hdf5io_progress_t *progress;
-    bool speaks; /* this rank logs (true on rank 0) */
+    bool logs; /* this rank logs (true on rank 0) */
 } train_plateau_t;
 
 /* ERR_CONFIG unless the run evaluates the metric that its schedule watches. */
@@ -35,7 +35,7 @@ void train_plateau_epoch(const train_plateau_t *plateau);
 
 /* Return whether the schedule watches a metric of evaluations and has not got
  * its value for this step. */
-bool train_plateau_owed(const train_plateau_t *plateau);
+bool train_plateau_needs_eval(const train_plateau_t *plateau);
 
 /* Log if the checkpoint from which the run resumes has no record of the
  * metric. */

@@ -120,7 +120,7 @@ static err_code_t teams_open(train_replica_t *replica,
         .op_backend = "cpu",
         .compute_type = plan->bf16 ? OP_BFLOAT16 : OP_FLOAT32,
         .recompute = plan->config->train.recompute == TRAIN_RECOMPUTE_BLOCKS,
-        .anew = plan->config->train.accumulate == 1,
+        .overwrite = plan->config->train.accumulate == 1,
         .threads = plan->team_threads};
     err_code_t rc;
 

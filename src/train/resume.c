@@ -68,7 +68,7 @@ static err_code_t place_in_epoch(const train_data_t *train, int64_t batch,
         progress->epoch_step = progress->samples / batch;
     else
         return err_set(err, ERR_CONFIG,
-                       "the checkpoint stands at sample %lld of its epoch, "
+                       "the checkpoint is at sample %lld of its epoch, "
                        "which train.batch %lld does not divide: resume with "
                        "the old batch, or start with --fresh",
                        (long long)progress->samples, (long long)batch);
@@ -116,7 +116,7 @@ static err_code_t resumed_check(train_state_t *run, const char *path,
                                      .epoch_steps = train->steps,
                                      .marks = run->data.marks,
                                      .mark_count = run->data.mark_count,
-                                     .speaks = run->world.rank == 0};
+                                     .logs = run->world.rank == 0};
     err_code_t rc = train_resumed_data(&resumed, err);
 
     if (rc == ERR_OK)
@@ -134,12 +134,12 @@ err_code_t train_restore(train_state_t *run, err_t *err)
 {
     hdf5io_checkpoint_info_t info;
     const train_resume_t how = run->env->resume;
-    bool anew = how == TRAIN_RESUME_NEVER || how == TRAIN_RESUME_FRESH;
+    bool fresh = how == TRAIN_RESUME_NEVER || how == TRAIN_RESUME_FRESH;
     bool found = false;
     err_code_t rc;
 
     rc = train_begin(&run->dir, &run->world, err);
-    if (rc != ERR_OK || (anew && run->dir.first))
+    if (rc != ERR_OK || (fresh && run->dir.first))
         return rc;
     rc = state_read(run, &found, &info, err);
     run->world.speaker = run->world.rank == 0 || rc == ERR_PEER;

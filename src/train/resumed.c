@@ -31,7 +31,7 @@ err_code_t train_resumed_data(const train_resumed_t *resumed, err_t *err)
                        (long long)was->data_samples,
                        "train.reproducible cannot hold over that; restore the "
                        "data or start with --fresh");
-    if (resumed->speaks)
+    if (resumed->logs)
         log_warn("train", text, (long long)total, (long long)was->data_samples,
                  "the order of samples changes from here on, and this epoch "
                  "may see some twice or not at all");

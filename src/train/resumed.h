@@ -19,7 +19,7 @@ typedef struct train_resumed {
     int64_t epoch_steps;
     const hdf5io_mark_t *marks; /* hashes of the data as it is now */
     int mark_count;
-    bool speaks; /* this rank logs (true on rank 0) */
+    bool logs; /* this rank logs (true on rank 0) */
 } train_resumed_t;
 
 /* Check the number of training samples. Another number changes their order from

@@ -228,7 +228,7 @@ static err_code_t eval_catch_up(train_state_t *run, err_t *err)
     const int64_t step = run->progress.step;
 
     run->agreed.due.evaluate =
-        step > 0 && train_plateau_owed(&run->plateau) &&
+        step > 0 && train_plateau_needs_eval(&run->plateau) &&
         every_hit(&run->config->train.eval_every, OPT_STEPS, step);
     return due_do(run, err);
 }

@@ -67,7 +67,7 @@ comm_group_t *train_sync_group(const train_sync_t *sync)
 void train_sync_begin(train_sync_t *sync, int64_t micros)
 {
     sync->done = 0;
-    sync->owed = micros * 2 * nn_graph_syncs(sync->graph);
+    sync->total = micros * 2 * nn_graph_syncs(sync->graph);
 }
 
 err_code_t train_sync_reduce(train_sync_t *sync, double *sums, size_t count,
@@ -83,7 +83,7 @@ err_code_t train_sync_rest(train_sync_t *sync, err_t *err)
     const int calls = 2 * nn_graph_syncs(sync->graph);
     err_code_t rc = ERR_OK;
 
-    while (rc == ERR_OK && sync->done < sync->owed) {
+    while (rc == ERR_OK && sync->done < sync->total) {
         size_t count =
             nn_graph_sync_count(sync->graph, (int)(sync->done % calls));
 

@@ -16,8 +16,8 @@
 typedef struct train_sync {
     comm_group_t *group;
     const nn_graph_t *graph;
-    int64_t done, owed; /* calls of this step: made so far, and in total */
-    double *zeros;      /* zeros for the largest call */
+    int64_t done, total; /* calls of this step: made so far, and in total */
+    double *zeros;       /* zeros for the largest call */
 } train_sync_t;
 
 /* Open the sums of [graph] over the ranks of [parent]. *out is NULL if the

@@ -143,8 +143,8 @@ bad 9 'run.yaml:2:17: plugin ./bad.so was built for cddp '
 [[ $out == *"(plugin interface 1), but this is cddp"* ]] || fail "interface: $out"
 bad 10 'run.yaml:2:17: model.layers[1].linear.out: expected'
 bad 11 "run.yaml:2:17: unknown loss 'cross_entropyy'; did you mean 'cross_entropy'" plugin
-bad 0 'run.yaml:3:7: loss: plugin stands for the losses of a plugin that builds the model, but this one brings no loss' plugin
-check 78 'run.yaml:3:7: loss: plugin stands for' \
+bad 0 'run.yaml:3:7: loss: plugin ' plugin
+check 78 'run.yaml:3:7: loss: plugin ' \
     '{plugin: ./libprelu.so, input: [1, 32, 32], layers: [linear: {out: 2}]}' plugin
 check 78 'but the model has no plugin' \
     '{input: [1, 32, 32], layers: [linear: {out: 2}]}' plugin

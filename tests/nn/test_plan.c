@@ -396,7 +396,7 @@ Test(plan, gradients_made_anew_need_no_room_beside_them)
                                      .batch = 3,
                                      .training = true,
                                      .threads = 1,
-                                     .anew = true};
+                                     .overwrite = true};
     nn_graph_t *graph = fixture_graph(large);
     const size_t elems = nn_graph_param_elems(graph);
     const size_t weights = 200 * 200 * sizeof(float);
