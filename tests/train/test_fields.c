@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "conf/conf.h"
+#include "lib/facts.h"
 #include "train/harness.h"
 
 /* Batches have 24 samples in the order of the file; the last has 5. */
@@ -225,9 +226,8 @@ Test(fields, weights_below_zero_are_refused)
                  "data.target={y: {path: /y}, w: {path: /v, scale: -1}}",
                  "loss={cross_entropy: , target: y, sample_weight: w}");
     cr_expect_eq(harness_run(&harness, 2, &out, &err), ERR_DATA);
-    cr_expect_not_null(strstr(err.text, "loss cross_entropy: the weight of "
-                                        "sample"),
-                       "%s", err.text);
+    facts_expect(err.text,
+                 (const char *[FACTS_MAX]){"loss cross_entropy", "weight"});
     harness_close(&harness);
 }
 
@@ -272,42 +272,37 @@ Test(fields, two_losses_of_different_type_read_one_target, .timeout = 120)
 #define TARGET "target: {kind: {path: /c}, place: {path: /d}}}\n"
 
 static const struct {
-    const char *text, *sentence;
+    const char *text;
+    const char *facts[FACTS_MAX]; /* the first is the place */
 } wrongs[] = {
     {"data: {train: a.h5, input: {image: {path: /a}, mta: {path: /b}},\n" TARGET
          REST,
-     "run.yaml:1:48: data.input.mta: no input of the model is called 'mta'; "
-     "did you mean 'meta'? (there: image, meta)"},
+     {"run.yaml:1:48: ", "data.input.mta", "'meta'", "image, meta"}},
     {"data: {train: a.h5, input: {image: {path: /a}},\n" TARGET REST,
-     "run.yaml:3:29: model.input.meta needs data.input.meta, which is not "
-     "there"},
+     {"run.yaml:3:29: ", "model.input.meta", "data.input.meta"}},
     {"data: {train: a.h5, input: {path: /a},\n" TARGET REST,
-     "run.yaml:3:17: model.input.image needs data.input.image"},
+     {"run.yaml:3:17: ", "model.input.image", "data.input.image"}},
     {"data: {train: a.h5, " INPUT
      "target: {kind: {path: /c}, plac: {path: /d}}}\n" REST,
-     "run.yaml:2:28: data.target.plac: no target of a loss is called 'plac'; "
-     "did you mean 'place'? (there: kind, place)"},
+     {"run.yaml:2:28: ", "data.target.plac", "'place'", "kind, place"}},
     {"data: {train: a.h5, " INPUT "target: {kind: {path: /c}}}\n" REST,
-     "run.yaml:4:42: loss mse needs data.target.place, which is not there"},
+     {"run.yaml:4:42: ", "loss mse", "data.target.place"}},
     {"data: {train: a.h5, " INPUT "target: {path: /c}}\n" REST,
-     "run.yaml:4:9: loss cross_entropy needs data.target.kind"},
+     {"run.yaml:4:9: ", "loss cross_entropy", "data.target.kind"}},
     {"data: {train: a.h5, input: {path: /a},\n" TARGET ONE,
-     "run.yaml:2:10: data.target.kind: no target of a loss is called 'kind' "
-     "(there: target)"},
+     {"run.yaml:2:10: ", "data.target.kind", "target)"}},
     {"data: {train: a.h5, input: {a: {path: /a}},\ntarget: {path: /c}}\n" ONE,
-     "run.yaml:1:29: data.input.a: no input of the model is called 'a' (there: "
-     "input)"},
+     {"run.yaml:1:29: ", "data.input.a", "input)"}},
     {"data: {train: a.h5, input: {path: /a}, sequence: 4}\n"
      "model: {input: [4], layers: [{embedding: {vocabulary: 3, out: 2}}, "
      "{linear: {out: 3, flatten: false}}]}\n"
      "loss: [{cross_entropy: , target: a}, {cross_entropy: , target: b}]\n"
      "optimizer: sgd\n",
-     "run.yaml:3:39: loss cross_entropy reads a target of its own, but with "
-     "data.sequence"},
+     {"run.yaml:3:39: ", "loss cross_entropy", "data.sequence"}},
     {"data: {train: a.h5, input: {path: /a}, sequence: 4}\n"
      "model: {input: {a: [4], b: [4]}, layers: [{concat: , from: [a, b]}, "
      "{linear: {out: 3}}]}\nloss: cross_entropy\noptimizer: sgd\n",
-     "run.yaml:2:25: model.input.b is a second input, but data.sequence"},
+     {"run.yaml:2:25: ", "model.input.b", "data.sequence"}},
 };
 
 Test(fields, names_that_do_not_fit_have_their_place)
@@ -329,8 +324,9 @@ Test(fields, names_that_do_not_fit_have_their_place)
         cr_expect_eq(train_fields_match(&config, graph, &texts, &data, &err),
                      ERR_CONFIG);
         cr_expect_eq(
-            strncmp(err.text, wrongs[i].sentence, strlen(wrongs[i].sentence)),
-            0, "expected: %s\n   found: %s", wrongs[i].sentence, err.text);
+            strncmp(err.text, wrongs[i].facts[0], strlen(wrongs[i].facts[0])),
+            0, "expected: %s\n   found: %s", wrongs[i].facts[0], err.text);
+        facts_expect(err.text, wrongs[i].facts);
         nn_graph_close(graph);
         train_config_free(&config);
         tree_free(tree);
@@ -340,16 +336,17 @@ Test(fields, names_that_do_not_fit_have_their_place)
 /* Losses that do not fit their target. The message begins with the place of the
  * loss ("--set ..."). */
 static const struct {
-    const char *loss, *target, *sentence;
+    const char *loss, *target;
+    const char *facts[FACTS_MAX];
 } misfits[] = {
-    {"loss=cross_entropy", "data.target.path=/z", "loss cross_entropy: "},
-    {"loss=[{cross_entropy: , target: a}]", "data.target={a: {path: /z}}",
-     "values), but the loss takes 1 class number a sample: if these are "
-     "probabilities of the classes, set its soft_target"},
-    {"loss={cross_entropy: {soft_target: true}}", "data.target.path=/y",
-     "targets of /y are [] (1 values), but the model gives 2 values"},
-    {"loss=mse", "data.target.path=/y",
-     "targets of /y are [] (1 values), but the model gives 2 values"},
+    {"loss=cross_entropy", "data.target.path=/z", {"loss cross_entropy"}},
+    {"loss=[{cross_entropy: , target: a}]",
+     "data.target={a: {path: /z}}",
+     {"loss cross_entropy", "1 class number", "soft_target"}},
+    {"loss={cross_entropy: {soft_target: true}}",
+     "data.target.path=/y",
+     {"/y", "(1 values)", "2 values"}},
+    {"loss=mse", "data.target.path=/y", {"/y", "(1 values)", "2 values"}},
 };
 
 Test(fields, a_target_that_does_not_fit_its_loss_has_a_place)
@@ -364,32 +361,35 @@ Test(fields, a_target_that_does_not_fit_its_loss_has_a_place)
         harness.settings[1] = misfits[i].target;
         cr_expect_eq(harness_run(&harness, 2, &out, &err), ERR_DATA);
         cr_expect_eq(strncmp(err.text, "--set", 5), 0, "%s", err.text);
-        cr_expect_not_null(strstr(err.text, misfits[i].sentence), "%s",
-                           err.text);
+        facts_expect(err.text, misfits[i].facts);
         harness_close(&harness);
     }
 }
 
 /* Targets of real numbers for losses that expect probabilities. */
 static const struct {
-    const char *loss, *target, *sentence; /* NULL: the target fits */
+    const char *loss, *target;
+    const char *facts[FACTS_MAX]; /* none: the target fits */
 } shares[] = {
-    {"loss=kl", "data.target={path: /z, scale: 0, shift: -0.1}",
-     "row 0 of /z holds -0.1 at position 0: the loss kl takes probabilities"},
+    {"loss=kl",
+     "data.target={path: /z, scale: 0, shift: -0.1}",
+     {"row 0 of /z", "-0.1", "position 0", "loss kl"}},
     {"loss={cross_entropy: {soft_target: true}}",
      "data.target={path: /h, scale: 1.2, shift: -0.1}",
-     "of /h holds -0.1 at position"},
+     {"/h", "-0.1", "position"}},
     {"loss={cross_entropy: {soft_target: true}}",
      "data.target={path: /h, scale: 0.9}",
-     "row 0 of /h sums to 0.9: the loss cross_entropy with soft_target takes "
-     "probabilities"},
-    {"loss={cross_entropy: {soft_target: true}}", "data.target={path: /h}",
-     NULL},
-    {"loss=kl", "data.target={path: /z, scale: 0, shift: 0.4}",
-     "row 0 of /z sums to 0.8: the loss kl"},
-    {"loss=kl", "data.target={path: /z, scale: 0, shift: 0.4996}", NULL},
+     {"row 0 of /h", "0.9", "cross_entropy", "soft_target"}},
+    {"loss={cross_entropy: {soft_target: true}}",
+     "data.target={path: /h}",
+     {NULL}},
+    {"loss=kl",
+     "data.target={path: /z, scale: 0, shift: 0.4}",
+     {"row 0 of /z", "0.8", "loss kl"}},
+    {"loss=kl", "data.target={path: /z, scale: 0, shift: 0.4996}", {NULL}},
     {"loss={kl: {log_target: true}}",
-     "data.target={path: /z, scale: 0, shift: -0.7}", NULL},
+     "data.target={path: /z, scale: 0, shift: -0.7}",
+     {NULL}},
 };
 
 Test(fields, targets_are_probabilities, .timeout = 60)
@@ -406,13 +406,11 @@ Test(fields, targets_are_probabilities, .timeout = 60)
         harness.settings[2] = "model.layers=[{linear: {out: 2}}, log_softmax]";
         harness.settings[3] = "data.shuffle=none";
         rc = harness_run(&harness, 2, &out, &err);
-        cr_expect_eq(rc, shares[i].sentence == NULL ? ERR_OK : ERR_DATA, "%s",
+        cr_expect_eq(rc, shares[i].facts[0] == NULL ? ERR_OK : ERR_DATA, "%s",
                      err.text);
-        if (shares[i].sentence != NULL) {
-            cr_expect_not_null(strstr(err.text, shares[i].sentence), "%s",
-                               err.text);
+        facts_expect(err.text, shares[i].facts);
+        if (shares[i].facts[0] != NULL)
             cr_expect_not_null(strstr(err.text, ".h5: row "), "%s", err.text);
-        }
         harness_close(&harness);
     }
 }
@@ -433,12 +431,10 @@ Test(fields, metrics_are_chosen_by_loss)
     harness.settings[6] = "metrics={knd: [top1]}";
     harness.resume = TRAIN_RESUME_FRESH;
     cr_expect_eq(harness_run(&harness, 2, &out, &err), ERR_CONFIG);
-    cr_expect_not_null(strstr(err.text, "knd is the name of no loss"), "%s",
-                       err.text);
+    facts_expect(err.text, (const char *[FACTS_MAX]){"knd"});
     harness.settings[6] = "metrics=[rmse]";
     cr_expect_eq(harness_run(&harness, 2, &out, &err), ERR_CONFIG);
-    cr_expect_not_null(strstr(err.text, "rmse does not go with the loss "
-                                        "cross_entropy; of several losses"),
-                       "%s", err.text);
+    facts_expect(err.text,
+                 (const char *[FACTS_MAX]){"rmse", "loss cross_entropy"});
     harness_close(&harness);
 }
