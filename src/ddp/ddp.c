@@ -106,31 +106,25 @@ err_code_t ddp_open(const ddp_config_t *config, comm_group_t *group,
                        "state whole on every rank; leave ddp.zero 0");
     views_check(layout);
     rc = ddp_layout_check(group, layout, err);
+    if (rc == ERR_OK)
+        rc = mem_new(ddp_t, 1, "reducer", &ddp, err);
     if (rc != ERR_OK)
-        goto out;
-    rc = mem_new(ddp_t, 1, "reducer", &ddp, err);
-    if (rc != ERR_OK)
-        goto out;
+        return rc;
     ddp->group = group;
     ddp->grad_elems = layout->grad_elems;
     ddp->tail_doubles = layout->tail_doubles;
     ddp->view_count = layout->view_count;
     rc = tables_alloc(ddp, config, layout, err);
-    if (rc != ERR_OK)
-        goto close;
-    rc = arena_open(ddp, err);
+    if (rc == ERR_OK)
+        rc = arena_open(ddp, err);
     if (rc == ERR_OK)
         rc = hook_open(ddp, config, layout, err);
     if (rc == ERR_OK && layout->shards != NULL)
         rc = ddp_zero_open(ddp, layout, err);
-    if (rc != ERR_OK)
-        goto close;
-    *out = ddp;
-    goto out;
-
-close:
-    ddp_close(ddp);
-out:
+    if (rc == ERR_OK)
+        *out = ddp;
+    else
+        ddp_close(ddp);
     return rc;
 }
 

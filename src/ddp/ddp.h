@@ -99,10 +99,11 @@ typedef struct ddp_stats { /* since the last ddp_stats_take */
 
 /* Open over [group]. Checks that every rank has an equal layout (names, sizes,
  * order; ERR_CONFIG names the ranks that differ), and opens the gradient arena
- * through comm. Copies [layout]. Collective. */
+ * through comm. Copies [layout]; [group] must outlive the reducer. Collective;
+ * blocks. */
 err_code_t ddp_open(const ddp_config_t *config, comm_group_t *group,
                     const ddp_layout_t *layout, ddp_t **out, err_t *err);
-void ddp_close(ddp_t *ddp);
+void ddp_close(ddp_t *ddp); /* NULL allowed */
 
 float *ddp_grads(ddp_t *ddp); /* [grad_elems] */
 double *ddp_tail(ddp_t *ddp); /* [tail_doubles] */
@@ -111,7 +112,7 @@ size_t ddp_tail_doubles(const ddp_t *ddp);
 int ddp_buckets(const ddp_t *ddp);
 
 /* Copy [bytes] bytes at [data] from rank 0 to all ranks (initial parameters,
- * buffers). */
+ * buffers). Collective; blocks. */
 err_code_t ddp_broadcast(ddp_t *ddp, void *data, size_t bytes, err_t *err);
 
 /* Check that [bytes] bytes at [data], the parameters, are equal on all ranks,
@@ -139,8 +140,13 @@ int ddp_hook_parts(ddp_t *ddp, ddp_hook_part_t *parts);
  *   with an error, calls ddp_step_skip instead of the rest of backward:
  *   gradients of buckets that have not started are zeroed and count as ready;
  *   the tail is reduced as it is.
- * - wait. Then grads and tail have the sums over ranks, with the same bits on
- *   all ranks. (With shards, grads are undefined in the ranges of other ranks.)
+ * - wait, which blocks. Then grads and tail have the sums over ranks, with the
+ *   same bits on all ranks. (With shards, grads are undefined in the ranges of
+ *   other ranks.)
+ * begin, grad_ready and skip do not block, unless a hook does in its first
+ * turn. After an error of grad_ready or skip (ERR_PEER, or an error of the
+ * hook), wait must still be called, as it frees what the step has started; then
+ * grads and tail are undefined, and no further step can be made.
  */
 void ddp_step_begin(ddp_t *ddp);
 err_code_t ddp_grad_ready(ddp_t *ddp, int view, err_t *err);

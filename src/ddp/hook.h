@@ -103,13 +103,14 @@ typedef struct ddp_hook_ops {
     /* Allocate all memory that steps need: turns allocate nothing. [plan] and
      * all it points to outlive the state. Local. */
     err_code_t (*open)(const ddp_hook_plan_t *plan, void **state, err_t *err);
-    void (*close)(void *state);
+    void (*close)(void *state); /* never called with NULL */
 
     /* (optional) Begin a step. [step] is the number of updates since the start
      * of the run, also if the run was resumed. Default: nothing. */
     void (*begin)(void *state, int64_t step);
 
-    /* Take turn number [turn] of [bucket]. */
+    /* Take turn number [turn] of [bucket]. An error ends the run: no further
+     * turn is taken, and the reducer waits for the collectives of all wires. */
     err_code_t (*turn)(void *state, const ddp_hook_bucket_t *bucket, int turn,
                        ddp_wire_t *wire, err_t *err);
 

@@ -38,16 +38,19 @@ typedef struct ddp_hooked_plan {
     int rank, size;
 } ddp_hooked_plan_t;
 
-/* Open the hook that [config] names; *out is NULL if it names none. */
+/* Open the hook that [config] names; *out is NULL if it names none. The
+ * pointers of [plan] must outlive it. Local. */
 err_code_t ddp_hooked_open(const ddp_config_t *config,
                            const ddp_hooked_plan_t *plan, ddp_hooked_t **out,
                            err_t *err);
 void ddp_hooked_close(ddp_hooked_t *hooked); /* NULL allowed */
 
+/* Begin a step; [step] is the number of updates made so far. */
 void ddp_hooked_begin(ddp_hooked_t *hooked, int64_t step);
 
 /* Take turn 0 of [bucket]. */
 err_code_t ddp_hooked_start(ddp_hooked_t *hooked, int bucket, err_t *err);
+/* Note which collectives are complete, for the statistics. Never blocks. */
 void ddp_hooked_poll(ddp_hooked_t *hooked);
 
 /* Take all other turns if turn 0 was taken for all buckets; [started] is the
@@ -55,6 +58,7 @@ void ddp_hooked_poll(ddp_hooked_t *hooked);
  * Returns the first error. */
 err_code_t ddp_hooked_finish(ddp_hooked_t *hooked, int started, err_t *err);
 
+/* See ddp_hook_parts. */
 int ddp_hooked_parts(ddp_hooked_t *hooked, ddp_hook_part_t *parts);
 
 #endif

@@ -117,7 +117,7 @@ typedef struct nn_target_info {
  */
 err_code_t nn_graph_open(const tree_t *model, const tree_t *loss,
                          nn_graph_t **out, err_t *err);
-void nn_graph_close(nn_graph_t *graph);
+void nn_graph_close(nn_graph_t *graph); /* NULL allowed */
 
 int nn_graph_layers(const nn_graph_t *graph); /* without losses */
 nn_layer_info_t nn_graph_layer(const nn_graph_t *graph, int index);

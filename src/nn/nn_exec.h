@@ -72,24 +72,34 @@ typedef struct nn_result { /* results of one loss */
 nn_weight_t nn_batch_weigh(const nn_graph_t *graph, int loss,
                            const nn_batch_t *batch, int64_t samples);
 
+/* Plan [graph] for one batch size and mode. [graph] and config->dev must
+ * outlive the exec. ERR_UNAVAILABLE: there is no such backend, or it lacks an
+ * op; ERR_CONFIG: the batch is too large. Local. */
 err_code_t nn_exec_open(const nn_graph_t *graph, const nn_exec_config_t *config,
                         nn_exec_t **out, err_t *err);
-void nn_exec_close(nn_exec_t *exec);
+void nn_exec_close(nn_exec_t *exec); /* NULL allowed */
 
+/* Bytes of the arena nn_bind_t.activations that this exec needs. */
 size_t nn_exec_activation_bytes(const nn_exec_t *exec);
+
+/* Set the memory and callbacks that the next passes use; [bind] is copied. To
+ * be called before the first pass, and again to use other memory. */
 void nn_exec_bind(nn_exec_t *exec, const nn_bind_t *bind);
 
-/* Forward writes a [result] for each loss. Backward computes the gradients of
+/* Forward writes a [result] for each loss, and blocks until it is computed.
+ * Backward follows a forward of the same [batch]. It computes the gradients of
  * the sum over losses of scale * loss_sum, with one [scale] for each loss (0:
  * the loss is left out). It overwrites grads, or adds to them if [accumulate].
- * Neither allocates memory. */
+ * An error (ERR_DATA: a target or token is out of range; or an error of a
+ * callback) leaves results and grads undefined. Neither allocates memory. */
 err_code_t nn_exec_forward(nn_exec_t *exec, const nn_batch_t *batch,
                            nn_result_t *result, err_t *err);
 err_code_t nn_exec_backward(nn_exec_t *exec, const nn_batch_t *batch,
                             const double *scale, bool accumulate, err_t *err);
 
 /* Copy to [out] the tensor that [loss] read in the last forward, in plain
- * layout [batch, dims], for metrics and prediction. */
+ * layout [batch, dims], for metrics and prediction. Blocks until it is
+ * copied. */
 err_code_t nn_exec_output(nn_exec_t *exec, int loss, float *out, err_t *err);
 
 #endif

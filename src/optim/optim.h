@@ -59,7 +59,7 @@ extern const opt_row_t optim_ema_options[];
  */
 err_code_t optim_open(const tree_t *optimizer, const optim_ema_t *ema,
                       const optim_layout_t *layout, optim_t **out, err_t *err);
-void optim_close(optim_t *optim);
+void optim_close(optim_t *optim); /* NULL allowed */
 
 /* Start the moving average with the initial parameters. */
 void optim_start(optim_t *optim, const float *params);
@@ -163,7 +163,7 @@ typedef struct optim_span {
  * {cosine: {warmup_steps: 100}}, ... ERR_CONFIG with file:line:column. */
 err_code_t optim_schedule_open(const tree_t *schedule, const optim_span_t *span,
                                optim_schedule_t **out, err_t *err);
-void optim_schedule_close(optim_schedule_t *schedule);
+void optim_schedule_close(optim_schedule_t *schedule); /* NULL allowed */
 
 /* Learning rate of update [step] (from 0) for the base rate [lr]. Pure. */
 double optim_schedule_lr(const optim_schedule_t *schedule, double lr,

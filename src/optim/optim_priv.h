@@ -21,9 +21,8 @@
         .name = #field, .type = OPT_REAL, .offset = offsetof(where, field), \
         .fallback = (value), .min = (least), .max = (most), .help = (text)  \
     }
-#define OPTIM_LR(where, value)           \
-    OPTIM_REAL(where, lr, value, 0, 1e6, \
-               "Learning rate, before the schedule changes it")
+#define OPTIM_LR(where, value) \
+    OPTIM_REAL(where, lr, value, 0, 1e6, "Learning rate, before the schedule")
 
 /* One update of a contiguous part of the arena. The arrays do not overlap. */
 typedef struct optim_update {
@@ -116,9 +115,8 @@ typedef struct optim_sets {
     int count;
 } optim_sets_t;
 
-/* Read base->groups and find the options of each view of [layout].
- * set_of[view] is set to the index of the view's set in [out], which
- * optim_sets_free frees. */
+/* Read base->groups and find the options of each view of [layout]. Sets
+ * set_of[view] to the index of its set in [out]; optim_sets_free frees it. */
 err_code_t optim_groups_read(const optim_base_t *base,
                              const optim_layout_t *layout, optim_sets_t *out,
                              int *set_of, err_t *err);

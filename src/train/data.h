@@ -41,14 +41,15 @@ err_code_t train_data_open(const train_split_t *split, train_data_t *out,
                            err_t *err);
 
 /* Plan [steps] full steps without shards, for a caller that makes the samples
- * itself. */
+ * itself. Local. */
 err_code_t train_data_plan(const train_split_t *split, int64_t steps,
                            train_data_t *out, err_t *err);
 
-/* Start reading at step [step] of epoch [epoch]. */
+/* Start to read ahead from step [step] of epoch [epoch] on. Nothing is done for
+ * a split without shards. Local. */
 err_code_t train_data_start(const train_split_t *split, train_data_t *data,
                             int64_t epoch, int64_t step, err_t *err);
-void train_data_close(train_data_t *data);
+void train_data_close(train_data_t *data); /* a zeroed one is allowed */
 
 /* Samples of a micro-batch if [count] samples are divided into [parts]. The
  * last micro-batch may be smaller. */

@@ -105,7 +105,10 @@ typedef struct train_state {
 void train_state_init(train_state_t *run, const train_config_t *config,
                       const train_env_t *env, boot_t *boot);
 
-/* step.c: make one update. All ranks get one outcome. Collective. */
+/* step.c: make one step, and advance run->progress. All ranks get one outcome:
+ * ERR_DATA or another error of the rank that met it, ERR_DIVERGED, or ERR_PEER.
+ * After an error the parameters are those before the step, except that ERR_PEER
+ * may come during the update or after it. Collective; blocks. */
 err_code_t train_step(train_state_t *run, err_t *err);
 /* As train_step, with [batch] instead of a batch of the loader. */
 err_code_t train_step_batch(train_state_t *run, const hdf5io_batch_t *batch,
@@ -142,8 +145,9 @@ bool train_local_apart(train_state_t *run);
 void train_flags_fill(const train_state_t *run, double *flags);
 
 /* leaves.c: a step in reproducible mode. The results are stored where the
- * default mode stores them. [own] is the error of this rank so far.
- * Collective. */
+ * default mode stores them. *own is the error of this rank so far, and becomes
+ * its error in this step; its message is in [err]. The result is that of the
+ * reductions. Collective; blocks. */
 err_code_t train_leaves_step(train_state_t *run, const hdf5io_batch_t *batch,
                              train_times_t *times, err_code_t *own, err_t *err);
 
@@ -157,19 +161,22 @@ err_code_t train_leaves_eval_reduce(train_state_t *run,
                                     const hdf5io_batch_t *batch, double *sums,
                                     err_t *err);
 
-/* eval.c: evaluate every validation sample once; changes no weights.
- * Collective. */
+/* eval.c: evaluate every validation sample once; changes no weights. All ranks
+ * get one outcome. Collective; blocks. */
 err_code_t train_evaluate(train_state_t *run, train_eval_t *out, err_t *err);
 
-/* checkpoint.c: write a checkpoint. Collective. */
+/* checkpoint.c: write a checkpoint of the current step. All ranks get one
+ * outcome. Collective; blocks. */
 err_code_t train_checkpoint(train_state_t *run, err_t *err);
 
 /* resume.c: read the checkpoint from which the run resumes, if there is one.
- * Changes nothing in the run directory. Collective. */
+ * Changes nothing in the run directory. All ranks get one outcome. Collective;
+ * blocks. */
 err_code_t train_restore(train_state_t *run, err_t *err);
 
-/* open.c: do everything that comes before the first step; train_close undoes
- * it. Collective. */
+/* open.c: do everything that comes before the first step. All ranks get one
+ * outcome. train_close frees what is open, also after a failure. Collective;
+ * blocks. */
 err_code_t train_open(train_state_t *run, err_t *err);
 /* As train_open, for a benchmark: [steps] steps per epoch with samples that the
  * caller makes, no run directory, no checkpoint. */

@@ -34,11 +34,12 @@ comm_group_t *train_sync_group(const train_sync_t *sync);
  * in it. */
 void train_sync_begin(train_sync_t *sync, int64_t micros);
 
-/* Sum [count] elements of [sums] over ranks: nn's reduce_small. Collective. */
+/* Sum [count] elements of [sums] over ranks: nn's reduce_small. Collective;
+ * blocks. */
 err_code_t train_sync_reduce(train_sync_t *sync, double *sums, size_t count,
                              err_t *err);
 
-/* Join the remaining calls of the step with zeros. Collective. */
+/* Join the remaining calls of the step with zeros. Collective; blocks. */
 err_code_t train_sync_rest(train_sync_t *sync, err_t *err);
 
 #endif

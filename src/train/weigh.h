@@ -36,15 +36,16 @@ typedef struct train_weigh {
 /*
  * Sum over the targets of [batch] (NULL: this rank has an error and adds
  * nothing) and start the sum over ranks. begin and finish are collective, in
- * this order, whatever error a rank meets in between. A second finish does
- * nothing.
+ * this order, whatever error a rank meets in between. finish blocks; a second
+ * finish does nothing. Their only error is ERR_PEER.
  */
 err_code_t train_weigh_begin(train_weigh_t *weigh, const hdf5io_batch_t *batch,
                              err_t *err);
 err_code_t train_weigh_finish(train_weigh_t *weigh, err_t *err);
 
 /* Reproducible mode: begin and finish in one call, along the tree of leaves.
- * [leaves] are this rank's leaves, of [size] samples each. Collective. */
+ * [leaves] are this rank's leaves, of [size] samples each. Collective;
+ * blocks. */
 err_code_t train_weigh_leaves(train_weigh_t *weigh, const hdf5io_batch_t *batch,
                               const train_leaves_t *leaves, int64_t size,
                               err_t *err);
