@@ -2,7 +2,6 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 #include "cddp/data.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "api/api.h"
@@ -268,13 +267,12 @@ cddp_code_t cddp_data_open(cddp_group_t *group,
                            const cddp_data_config_t *config, cddp_data_t **out,
                            cddp_error_t *error)
 {
-    cddp_data_t *data = calloc(1, sizeof *data);
+    cddp_data_t *data = NULL;
     err_t err = ERR_INIT;
-    err_code_t rc;
+    err_code_t rc = mem_new(cddp_data_t, 1, "data", &data, &err);
 
-    if (data == NULL)
-        return cddp_error_set(error, CDDP_MEMORY, "out of memory");
-    rc = data_open(api_group(group), config, data, &err);
+    if (rc == ERR_OK)
+        rc = data_open(api_group(group), config, data, &err);
     if (rc == ERR_OK)
         *out = data;
     else
@@ -289,7 +287,7 @@ void cddp_data_close(cddp_data_t *data)
     hdf5io_loader_close(data->loader);
     hdf5io_sampler_close(data->sampler);
     hdf5io_dataset_close(data->dataset);
-    free(data);
+    mem_free(data);
 }
 
 void cddp_hdf5_lock(void)

@@ -2,7 +2,6 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 #include "cddp/group.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "api/api.h"
@@ -110,20 +109,19 @@ static cddp_code_t run_local(const api_rank_t *model, cddp_error_t *error)
 {
     const boot_config_t boot = {.timeout = BOOT_TIMEOUT};
     const int count = model->config->local;
-    api_rank_t *ranks = calloc((size_t)count, sizeof *ranks);
+    api_rank_t *ranks = NULL;
     cddp_code_t answer;
     err_t err = ERR_INIT;
-    err_code_t rc;
+    err_code_t rc = mem_new(api_rank_t, (size_t)count, "ranks", &ranks, &err);
 
-    if (ranks == NULL)
-        return cddp_error_set(error, CDDP_MEMORY, "out of memory for %d ranks",
-                              count);
+    if (rc != ERR_OK)
+        return api_answer(rc, &err, error);
     for (int r = 0; r < count; r++)
         ranks[r] = *model;
     rc = boot_threads_run(count, &boot, local_main, ranks, &err);
     answer = rc == ERR_OK ? tell(rank_choose(ranks, count), error)
                           : api_answer(rc, &err, error);
-    free(ranks);
+    mem_free(ranks);
     return answer;
 }
 

@@ -2,7 +2,6 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 #include "cddp/model.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "api/api.h"
@@ -274,13 +273,12 @@ cddp_code_t cddp_exec_open(const cddp_model_t *model,
                            const cddp_exec_config_t *config, cddp_exec_t **out,
                            cddp_error_t *error)
 {
-    cddp_exec_t *exec = calloc(1, sizeof *exec);
+    cddp_exec_t *exec = NULL;
     err_t err = ERR_INIT;
-    err_code_t rc;
+    err_code_t rc = mem_new(cddp_exec_t, 1, "exec", &exec, &err);
 
-    if (exec == NULL)
-        return cddp_error_set(error, CDDP_MEMORY, "out of memory");
-    rc = exec_open(graph_of(model), config, exec, &err);
+    if (rc == ERR_OK)
+        rc = exec_open(graph_of(model), config, exec, &err);
     if (rc == ERR_OK)
         *out = exec;
     else
@@ -298,7 +296,7 @@ void cddp_exec_close(cddp_exec_t *exec)
     if (exec->bind.stream != NULL)
         dev_stream_close(exec->bind.stream);
     dev_close(exec->dev);
-    free(exec);
+    mem_free(exec);
 }
 
 size_t cddp_exec_bytes(const cddp_exec_t *exec)

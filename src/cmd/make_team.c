@@ -5,8 +5,8 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 
+#include "base/mem.h"
 #include "base/thread.h"
 
 enum { BLOCK = 8 }; /* rows that a thread takes at a time */
@@ -17,14 +17,14 @@ typedef struct team {
     void *context;
     atomic_llong next; /* first row that no thread has taken */
     atomic_bool failed;
-    err_code_t code; /* code of the first failure; its message is in err */
+    err_code_t rc; /* the first failure; its message is in err */
     err_t err;
 } team_t;
 
 static void team_fail(team_t *team, err_code_t rc, const err_t *err)
 {
     if (!atomic_exchange(&team->failed, true)) {
-        team->code = rc;
+        team->rc = rc;
         team->err = *err;
     }
     atomic_store(&team->next, team->rows);
@@ -54,14 +54,13 @@ static void *team_work(void *argument)
 err_code_t cmd_team_draw(const char *name, int threads, int64_t rows,
                          cmd_draw_t draw, void *context, err_t *err)
 {
-    pthread_t *mates = calloc((size_t)threads, sizeof mates[0]);
     team_t team = {.rows = rows, .draw = draw, .context = context};
-    err_code_t rc = ERR_OK;
+    pthread_t *mates = NULL;
     int started = 0;
+    err_code_t rc = mem_new(pthread_t, (size_t)threads, "threads", &mates, err);
 
-    if (mates == NULL)
-        return err_set(err, ERR_MEMORY, "out of memory for %d threads",
-                       threads);
+    if (rc != ERR_OK)
+        return rc;
     while (started < threads - 1 && rc == ERR_OK) {
         rc = thread_start(name, team_work, &team, &mates[started], err);
         if (rc == ERR_OK)
@@ -73,9 +72,9 @@ err_code_t cmd_team_draw(const char *name, int threads, int64_t rows,
         atomic_store(&team.next, rows);
     for (int i = 0; i < started; i++)
         pthread_join(mates[i], NULL);
-    free(mates);
-    if (rc == ERR_OK && team.code != ERR_OK) {
-        rc = team.code;
+    mem_free(mates);
+    if (rc == ERR_OK && team.rc != ERR_OK) {
+        rc = team.rc;
         *err = team.err;
     }
     return rc;

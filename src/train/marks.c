@@ -3,10 +3,10 @@
 #include "train/marks.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/mem.h"
 #include "base/str.h"
 #include "hdf5io/checkpoint_data.h"
 #include "hdf5io/digest.h"
@@ -65,12 +65,12 @@ err_code_t train_marks_list(const train_data_t *train,
                             int *count, err_t *err)
 {
     const int first = row_count(train), second = row_count(valid);
-    hdf5io_mark_t *rows =
-        calloc((size_t)first + (size_t)second + 1, sizeof *rows);
+    hdf5io_mark_t *rows = NULL;
+    err_code_t rc = mem_new(hdf5io_mark_t, (size_t)first + (size_t)second,
+                            "hashes of the data", &rows, err);
 
-    if (rows == NULL)
-        return err_set(err, ERR_MEMORY, "no memory for %d hashes",
-                       first + second);
+    if (rc != ERR_OK)
+        return rc;
     if (first > 0)
         rows_add(train, "train", rows);
     if (second > 0)

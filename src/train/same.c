@@ -303,11 +303,12 @@ static err_code_t units_compare(const look_t *look, int rounds,
 static err_code_t marks_fold(const look_t *look, const uint64_t *units,
                              uint64_t **out, err_t *err)
 {
-    uint64_t *marks = calloc((size_t)look->shards, sizeof *marks);
+    uint64_t *marks = NULL;
+    err_code_t rc = mem_new(uint64_t, (size_t)look->shards,
+                            "hashes of the data", &marks, err);
 
-    if (marks == NULL)
-        return err_set(err, ERR_MEMORY, "no memory for %d hashes",
-                       look->shards);
+    if (rc != ERR_OK)
+        return rc;
     for (int s = 0; s < look->shards; s++) {
         const uint64_t shape = hdf5io_dataset_shape(look->dataset, s);
         hash_state_t *state = hash_state_open();
@@ -399,7 +400,7 @@ err_code_t train_same(const train_same_t *same, hdf5io_dataset_t *dataset,
 
 void train_marks_free(train_marks_t *marks)
 {
-    free(marks->quick);
-    free(marks->full);
+    mem_free(marks->quick);
+    mem_free(marks->full);
     *marks = (train_marks_t){0};
 }
