@@ -176,7 +176,7 @@ static err_code_t hook_check(const cddp_hook_t *hook, int index, err_t *err)
         hook->close != NULL && hook->turn != NULL)
         return ERR_OK;
     return err_set(err, ERR_CONFIG,
-                   "hook %d (%s) is not whole: it needs name, turns (at least "
+                   "hook %d (%s) is incomplete: it needs name, turns (at least "
                    "1), open, close and turn",
                    index, hook->name != NULL ? hook->name : "no name");
 }

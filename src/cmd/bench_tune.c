@@ -371,7 +371,7 @@ static err_code_t places_find(tune_t *tune, err_t *err)
         rc = comm_group_open(&config, &tune->oob, &tune->group, err);
     if (rc == ERR_OK && strcmp(comm_group_backend(tune->group), "ucx") != 0)
         rc = err_set(err, ERR_USAGE,
-                     "--tune: the backend %s goes by no table: only ucx does",
+                     "--tune: the backend %s uses no table: only ucx does",
                      comm_group_backend(tune->group));
     if (rc == ERR_OK) {
         least = comm_split_ranks(tune->group, COMM_SPLIT_NODE, ranks);

@@ -14,7 +14,7 @@ static int item_compare(const void *left, const void *right)
 
 double cmd_bound_best(cmd_bound_item_t *items, int64_t count)
 {
-    /* number of right answers; at first of the rule "always 0" */
+    /* number of correct answers; at first of the rule "always 0" */
     int64_t right = 0;
     int64_t best;
 

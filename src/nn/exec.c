@@ -92,7 +92,7 @@ static err_code_t plain_open(nn_exec_t *exec, int loss, err_t *err)
         return rc;
     if (op_out(*plain)->layout != NULL)
         return err_set(err, ERR_UNAVAILABLE,
-                       "backend %s cannot bring the model's output into plain "
+                       "backend %s cannot convert the model's output to plain "
                        "layout; add a flatten as last layer",
                        exec->config.op_backend);
     return ERR_OK;

@@ -161,8 +161,8 @@ static err_code_t items_append(nn_items_t *items, int *room,
 
     if (items->count == LAYERS_LIMIT)
         return nn_fail_at(item->place, err,
-                          "the model has more than %d layers; are the repeats "
-                          "meant so?",
+                          "the model has more than %d layers; check the "
+                          "repeats",
                           LAYERS_LIMIT);
     if (items->count == *room) {
         int more = *room == 0 ? 64 : 2 * *room;

@@ -63,7 +63,8 @@ typedef struct nn_batch {
 typedef struct nn_result { /* results of one loss */
     double loss_sum;       /* sum of the loss over the samples, not divided by
                               anything */
-    int64_t correct; /* number of right answers of a classifier; otherwise 0 */
+    int64_t
+        correct; /* number of correct answers of a classifier; otherwise 0 */
     nn_weight_t weight; /* weight of this batch's targets */
 } nn_result_t;
 

@@ -57,10 +57,11 @@ typedef struct nn_kind {
                    * channels] */
     bool view; /* y has the elements of x unchanged, so it may always overwrite
                   x */
-    bool classifier; /* loss: targets are classes; right answers are counted */
-    bool several;    /* takes 2 to OP_INPUTS_MAX inputs */
-    int most;        /* if not several: takes 1 to [most] inputs; 0 means 1 */
-    bool tokens;     /* takes int32 tokens; otherwise real numbers */
+    bool
+        classifier; /* loss: targets are classes; correct answers are counted */
+    bool several;   /* takes 2 to OP_INPUTS_MAX inputs */
+    int most;       /* if not several: takes 1 to [most] inputs; 0 means 1 */
+    bool tokens;    /* takes int32 tokens; otherwise real numbers */
     const struct nn_kind *shares_with; /* another kind whose parameters it may
                                      share; NULL: only its own kind */
     /* Copy [options] to layer->config, in which kind, in and training are set

@@ -72,7 +72,7 @@ static void places_check(nn_region_t *const *placed, int count, size_t end)
     for (int i = 0; CHECK_ON && i < count; i++) {
         const nn_region_t *a = placed[i];
 
-        check(a->first <= a->last, "a region lives from %d to %d", a->first,
+        check(a->first <= a->last, "a region is in use from %d to %d", a->first,
               a->last);
         check(a->offset % MEM_ALIGN == 0 && a->offset + a->bytes <= end,
               "a region of %zu bytes at %zu in a plan of %zu", a->bytes,

@@ -280,8 +280,7 @@ Test(hook, wrong_ones_are_sentences)
                        error.text);
     means.turn = NULL;
     cr_assert_eq(ranks_run(2, &plan, &error), CDDP_CONFIG);
-    cr_assert_not_null(strstr(error.text, "hook 0 (means) is not whole"), "%s",
-                       error.text);
+    cr_assert_not_null(strstr(error.text, "hook 0 (means)"), "%s", error.text);
     plan.options = "{local_sgd: {period: 2}}";
     cr_assert_eq(ranks_run(2, &plan, &error), CDDP_CONFIG);
     cr_assert_not_null(strstr(error.text, "averages with cddp_allreduce"), "%s",
