@@ -28,12 +28,6 @@ typedef struct api_rank {
     cddp_error_t error;
 } api_rank_t;
 
-static err_code_t oob_exchange(void *context, const void *mine, size_t bytes,
-                               void *all, err_t *err)
-{
-    return boot_exchange(context, mine, bytes, all, err);
-}
-
 /* Open the group, then close [boot]: as long as PMIx is open, the death of a
  * rank would end the whole Slurm step. */
 static err_code_t group_open(const cddp_run_config_t *config, boot_t *boot,
@@ -42,7 +36,7 @@ static err_code_t group_open(const cddp_run_config_t *config, boot_t *boot,
     comm_oob_t oob = {.context = boot,
                       .rank = boot_rank(boot),
                       .size = boot_size(boot),
-                      .exchange = oob_exchange};
+                      .exchange = boot_exchange_call};
     comm_config_t comm = {.backend = config->backend,
                           .timeout = config->timeout > 0 ? config->timeout
                                                          : GROUP_TIMEOUT};

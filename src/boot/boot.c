@@ -103,6 +103,12 @@ err_code_t boot_exchange(boot_t *boot, const void *mine, size_t bytes,
     return boot->backend->exchange(boot, mine, bytes, all, err);
 }
 
+err_code_t boot_exchange_call(void *boot, const void *mine, size_t bytes,
+                              void *all, err_t *err)
+{
+    return boot_exchange(boot, mine, bytes, all, err);
+}
+
 /* What each rank contributes to boot_agree. */
 typedef struct agree_entry {
     uint64_t hash;

@@ -66,6 +66,11 @@ const char *boot_name(const boot_t *boot); /* "pmix", "threads", "solo" */
 err_code_t boot_exchange(boot_t *boot, const void *mine, size_t bytes,
                          void *all, err_t *err);
 
+/* boot_exchange with [boot] as an untyped pointer, for callers that get their
+ * exchange as a function (comm_oob_t, votes). */
+err_code_t boot_exchange_call(void *boot, const void *mine, size_t bytes,
+                              void *all, err_t *err);
+
 /* Check that all ranks have the same 64-bit [hash] of [what] ("configuration").
  * If not, ERR_CONFIG on every rank names the ranks that differ from the
  * majority. Collective. */

@@ -226,12 +226,6 @@ static err_code_t size_run(bench_t *bench, size_t bytes, err_t *err)
 
 /* ---- one rank ------------------------------------------------------------ */
 
-static err_code_t oob_exchange(void *context, const void *mine, size_t bytes,
-                               void *all, err_t *err)
-{
-    return boot_exchange(context, mine, bytes, all, err);
-}
-
 static err_code_t bench_open(bench_t *bench, boot_t *boot, err_t *err)
 {
     comm_config_t config = {.backend = bench->args->backend,
@@ -240,7 +234,7 @@ static err_code_t bench_open(bench_t *bench, boot_t *boot, err_t *err)
     comm_oob_t oob = {.context = boot,
                       .rank = bench->rank,
                       .size = bench->size,
-                      .exchange = oob_exchange};
+                      .exchange = boot_exchange_call};
     err_code_t rc;
 
     if (config.backend == NULL)

@@ -350,12 +350,6 @@ static err_code_t place_tune(tune_t *tune, comm_where_t where, err_t *err)
 
 /* ---- all ----------------------------------------------------------------- */
 
-static err_code_t oob_exchange(void *context, const void *mine, size_t bytes,
-                               void *all, err_t *err)
-{
-    return boot_exchange(context, mine, bytes, all, err);
-}
-
 /* Set tune->nodes, and tune->slices: the number of ranks on the node with the
  * fewest. ERR_USAGE if the backend uses no table. */
 static err_code_t places_find(tune_t *tune, err_t *err)
@@ -448,7 +442,7 @@ err_code_t bench_tune(const bench_args_t *args, boot_t *boot, err_t *err)
         tune->oob = (comm_oob_t){.context = boot,
                                  .rank = boot_rank(boot),
                                  .size = boot_size(boot),
-                                 .exchange = oob_exchange};
+                                 .exchange = boot_exchange_call};
     }
     if (rc == ERR_OK)
         rc = tune_run(tune, err);

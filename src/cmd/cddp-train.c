@@ -49,12 +49,6 @@ typedef struct rank_job {
     train_outcome_t outcome;
 } rank_job_t;
 
-static err_code_t boot_votes(void *context, const void *mine, size_t bytes,
-                             void *all, err_t *err)
-{
-    return boot_exchange(context, mine, bytes, all, err);
-}
-
 /* ---- one rank ----------------------------------------------------------- */
 
 static void rank_run(rank_job_t *job)
@@ -62,7 +56,7 @@ static void rank_run(rank_job_t *job)
     train_votes_t votes = {.context = job->boot,
                            .rank = boot_rank(job->boot),
                            .size = boot_size(job->boot),
-                           .exchange = boot_votes};
+                           .exchange = boot_exchange_call};
     train_config_t config = {0};
     tree_t *tree = NULL;
     bool loaded;

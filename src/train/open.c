@@ -37,12 +37,6 @@ static train_split_t split_of(const train_state_t *run, bool valid)
 
 /* ---- the group of the run ----------------------------------------------- */
 
-static err_code_t oob_exchange(void *context, const void *mine, size_t bytes,
-                               void *all, err_t *err)
-{
-    return boot_exchange(context, mine, bytes, all, err);
-}
-
 /* Open the run's group. [backend] is the backend that "auto" means. */
 static err_code_t group_open(train_world_t *world, const train_config_t *run,
                              const char *backend, err_t *err)
@@ -50,7 +44,7 @@ static err_code_t group_open(train_world_t *world, const train_config_t *run,
     comm_oob_t oob = {.context = world->boot,
                       .rank = world->rank,
                       .size = world->size,
-                      .exchange = oob_exchange};
+                      .exchange = boot_exchange_call};
     comm_config_t config = {.backend = ddp_backend_name(&run->ddp),
                             .timeout = run->fault.timeout,
                             .table_path = run->ddp.comm_table};

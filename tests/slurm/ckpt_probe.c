@@ -71,12 +71,6 @@ static uint64_t tensors_hash(const hdf5io_tensor_t *tensors)
     return hash;
 }
 
-static err_code_t exchange(void *context, const void *mine, size_t bytes,
-                           void *all, err_t *err)
-{
-    return boot_exchange(context, mine, bytes, all, err);
-}
-
 /* Number of bytes that this process has passed to write calls so far. */
 static int64_t passed(void)
 {
@@ -139,7 +133,7 @@ static err_code_t run(boot_t *boot, char **words, err_t *err)
     hdf5io_votes_t votes = {.context = boot,
                             .rank = boot_rank(boot),
                             .size = boot_size(boot),
-                            .exchange = exchange};
+                            .exchange = boot_exchange_call};
     hdf5io_checkpoint_config_t config = {
         .directory = words[2], .votes = &votes, .keep = 2};
     hdf5io_tensor_t tensors[TENSORS] = {{0}};

@@ -64,12 +64,6 @@ static err_code_t sum_once(comm_group_t *group, float *data, size_t bytes,
     return code;
 }
 
-static err_code_t exchange(void *context, const void *mine, size_t bytes,
-                           void *all, err_t *err)
-{
-    return boot_exchange(context, mine, bytes, all, err);
-}
-
 static err_code_t probe_run(comm_group_t *group, err_t *err)
 {
     static const size_t sizes[] = {4, 3000, 100004, 3000004, MOST};
@@ -88,7 +82,7 @@ int main(void)
 {
     boot_config_t boot_config = {.timeout = 60};
     comm_config_t config = {.backend = "ucx", .timeout = 30};
-    comm_oob_t oob = {.exchange = exchange};
+    comm_oob_t oob = {.exchange = boot_exchange_call};
     comm_group_t *group = NULL;
     boot_t *boot;
     err_t err = ERR_INIT;
