@@ -178,6 +178,16 @@ int comm_rank_find(const comm_group_t *group, int name)
     return -1;
 }
 
+void comm_fault_left(const comm_group_t *group, err_t *fault)
+{
+    int name = comm_rank_name(group, group->rank);
+    const char *host = group->hellos[group->rank].host;
+
+    err_set_peer(fault, name, host,
+                 "rank %d on %s left the group with collectives pending", name,
+                 host);
+}
+
 double comm_group_timeout(const comm_group_t *group)
 {
     return group->timeout;

@@ -34,6 +34,10 @@ void comm_fold_begin(comm_fold_t *fold, int64_t leaves, size_t count,
 /* Push a subtree: [data] has the sum of leaves [begin, end), as found by
  * comm_tree_view_end. */
 void comm_fold_push(comm_fold_t *fold, int64_t begin, int64_t end, void *data);
+/* Push all views of leaves [first, first + held), in order. The data of a view
+ * begins [offset] bytes behind its pointer in [views]. */
+void comm_fold_push_views(comm_fold_t *fold, int64_t first, int64_t held,
+                          void *const *views, size_t offset);
 /* The total, in the memory of the first subtree. All leaves must have been
  * pushed. */
 void *comm_fold_total(const comm_fold_t *fold);

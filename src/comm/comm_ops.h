@@ -51,6 +51,20 @@ typedef struct comm_request {
 
 /* Describe [request] for people: "an all-reduce of 10 float32, sum". */
 void comm_request_print(const comm_request_t *request, char *text, size_t room);
+/* Copy [request] to *out, and its array of pointers to [views], which has
+ * COMM_VIEWS_MAX elements. */
+static inline void comm_request_copy(const comm_request_t *request,
+                                     void **views, comm_request_t *out)
+{
+    *out = *request;
+    if (request->kind != COMM_TREE)
+        return;
+    out->views = views;
+    for (int i =
+             comm_tree_views(request->first, request->held, request->leaves);
+         i > 0; i--)
+        views[i - 1] = request->views[i - 1];
+}
 
 struct comm_plan; /* comm_plan.h */
 typedef struct comm_ops comm_ops_t;
@@ -132,6 +146,8 @@ const comm_ops_t *comm_registry_find(const char *name, int size, err_t *err);
  * a given name; -1: none. */
 int comm_rank_name(const comm_group_t *group, int rank);
 int comm_rank_find(const comm_group_t *group, int name);
+/* Set *fault: this rank left the group before its collectives were done. */
+void comm_fault_left(const comm_group_t *group, err_t *fault);
 
 /* ---- arithmetic (reduce.c, comm_tree.c) ---------------------------------- */
 

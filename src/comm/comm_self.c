@@ -55,19 +55,12 @@ static err_code_t self_check(comm_group_t *group, err_t *err)
 
 static void self_tree(const comm_request_t *request)
 {
-    size_t bytes = comm_request_bytes(request);
-    int64_t end = request->first + request->held;
-    int64_t at = request->first;
     comm_fold_t fold;
 
     comm_fold_begin(&fold, request->leaves, request->count, request->type);
-    for (int i = 0; at < end; i++) {
-        int64_t next = comm_tree_view_end(at, end, request->leaves);
-
-        comm_fold_push(&fold, at, next, request->views[i]);
-        at = next;
-    }
-    memmove(request->data, comm_fold_total(&fold), bytes);
+    comm_fold_push_views(&fold, request->first, request->held, request->views,
+                         0);
+    memmove(request->data, comm_fold_total(&fold), comm_request_bytes(request));
 }
 
 static comm_state_t self_start(comm_group_t *group,

@@ -216,15 +216,7 @@ static void slot_enter(threads_group_t *group, const comm_request_t *request)
           (unsigned long long)number,
           (unsigned long long)atomic_load(&slot->completed) - 1);
     slot->number = number;
-    slot->requests[rank] = *request;
-    if (request->kind == COMM_TREE) {
-        int count =
-            comm_tree_views(request->first, request->held, request->leaves);
-
-        for (int i = 0; i < count; i++)
-            views[i] = request->views[i];
-        slot->requests[rank].views = views;
-    }
+    comm_request_copy(request, views, &slot->requests[rank]);
     group->started++;
     atomic_store(&member->started, number + 1);
     atomic_store(&member->progress, clock_now());
@@ -374,11 +366,7 @@ static void threads_close(comm_group_t *base)
     pthread_mutex_lock(&team->lock);
     atomic_store(&group_member(group)->left, true);
     if (pending && !atomic_load(&team->failed)) {
-        int name = comm_rank_name(base, base->rank);
-
-        err_set_peer(&fault, name, base->hellos[base->rank].host,
-                     "rank %d on %s left the group with collectives pending",
-                     name, base->hellos[base->rank].host);
+        comm_fault_left(base, &fault);
         team_fail(team, &fault);
     }
     pthread_cond_broadcast(&team->changed);

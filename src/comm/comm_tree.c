@@ -73,6 +73,19 @@ void comm_fold_push(comm_fold_t *fold, int64_t begin, int64_t end, void *data)
     }
 }
 
+void comm_fold_push_views(comm_fold_t *fold, int64_t first, int64_t held,
+                          void *const *views, size_t offset)
+{
+    int64_t at = first, end = first + held;
+
+    for (int i = 0; at < end; i++) {
+        int64_t next = comm_tree_view_end(at, end, fold->leaves);
+
+        comm_fold_push(fold, at, next, (char *)views[i] + offset);
+        at = next;
+    }
+}
+
 void *comm_fold_total(const comm_fold_t *fold)
 {
     return fold->stack[0].data;

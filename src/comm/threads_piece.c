@@ -99,14 +99,9 @@ static void piece_tree(const comm_request_t *requests, int size, size_t begin,
     comm_fold_begin(&fold, requests->leaves, end - begin, requests->type);
     for (int rank = 0; rank < size; rank++) {
         const comm_request_t *request = &requests[rank];
-        int64_t at = request->first, last = at + request->held;
 
-        for (int i = 0; at < last; i++) {
-            int64_t next = comm_tree_view_end(at, last, request->leaves);
-
-            comm_fold_push(&fold, at, next, (char *)request->views[i] + offset);
-            at = next;
-        }
+        comm_fold_push_views(&fold, request->first, request->held,
+                             request->views, offset);
     }
     total = comm_fold_total(&fold);
     for (int rank = 0; rank < size; rank++)

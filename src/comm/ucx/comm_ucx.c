@@ -45,15 +45,7 @@ static void work_fill(ucx_group_t *group, ucx_work_t *work,
     work->number = group->started;
     work->busy = true;
     work->queued = true;
-    work->request = *request;
-    if (request->kind == COMM_TREE) {
-        int count =
-            comm_tree_views(request->first, request->held, request->leaves);
-
-        for (int i = 0; i < count; i++)
-            work->views[i] = request->views[i];
-        work->request.views = work->views;
-    }
+    comm_request_copy(request, work->views, &work->request);
     atomic_store(&work->state, COMM_PENDING);
 }
 

@@ -41,9 +41,8 @@
 /* Number of attempts of the owner to lock `drive` before it leaves the work to
  * the comm thread. */
 #define ASKS 400
-#define ASKS_EAGER                                            \
-    20 /* number of attempts between two calls of sched_yield \
-        */
+/* Number of these attempts between two calls of sched_yield. */
+#define ASKS_EAGER 20
 
 /* After collectives of more elements, the owner asks UCX whether it has data
  * that is not sent yet. For small ones the question costs more than it saves.
@@ -52,6 +51,7 @@
 
 /* ---- sleeping ------------------------------------------------------------ */
 
+/* Handle an event of the descriptor [which] (ucx_drive.h). */
 static void event_handle(ucx_group_t *group, int which)
 {
     eventfd_t count;

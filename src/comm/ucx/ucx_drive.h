@@ -17,7 +17,8 @@
 
 #include "comm/ucx/ucx_group.h"
 
-/* The epoll data of a descriptor: a rank (its pidfd), or one of these. */
+/* The descriptors on which a driver sleeps: that of a rank (its pidfd), or one
+ * of these. This number is their data in epoll. */
 enum { UCX_EVENT_WAKE = -1, UCX_EVENT_WORKER = -2, UCX_EVENT_NODE = -3 };
 
 /* About the time that it takes to go to sleep and to wake. */
@@ -46,7 +47,7 @@ void ucx_works_fail(ucx_group_t *group, double now);
 /* Make one turn. Returns whether anything moved. Does not block. */
 bool ucx_drive_turn(ucx_group_t *group, double now);
 /* After a turn that moved nothing: return whether to make another turn at once.
- * May yield the core. [spin]: it need not. */
+ * [spin]: there is a core for spinning. Otherwise this call yields the core. */
 bool ucx_drive_spins(ucx_group_t *group, ucx_idle_t *idle, double now,
                      bool spin);
 /* To be called after a turn that moved something. */

@@ -25,7 +25,7 @@ typedef struct chunk {
 /* Return chunk [number], 0 .. size-1, of the current segment. */
 typedef chunk_t (*layout_t)(const ucx_task_t *task, int number);
 
-/* ---- turns --------------------------------------------------------------- */
+/* ---- rounds -------------------------------------------------------------- */
 
 static int wrap(const ucx_task_t *task, int number)
 {
@@ -44,42 +44,42 @@ static void chunk_exchange(ucx_task_t *task, chunk_t out, chunk_t in, void *to)
         ucx_task_send(task, wrap(task, task->rank + 1), out.data, out.bytes);
 }
 
-/* Post turn [turn] of a reduce-scatter, 0 .. size-2. */
-static void scatter_turn(ucx_task_t *task, layout_t layout, int turn)
+/* Post round [round] of a reduce-scatter, 0 .. size-2. */
+static void scatter_round(ucx_task_t *task, layout_t layout, int round)
 {
-    chunk_t in = layout(task, wrap(task, task->rank - turn - 1));
+    chunk_t in = layout(task, wrap(task, task->rank - round - 1));
 
-    chunk_exchange(task, layout(task, wrap(task, task->rank - turn)), in,
+    chunk_exchange(task, layout(task, wrap(task, task->rank - round)), in,
                    task->scratch);
 }
 
-/* After turn [turn] - 1: add this member's contribution to the chunk that has
+/* After round [round] - 1: add this member's contribution to the chunk that has
  * come. */
-static void scatter_add(ucx_task_t *task, layout_t layout, int turn)
+static void scatter_add(ucx_task_t *task, layout_t layout, int round)
 {
     const comm_request_t *what = task->request;
-    chunk_t in = layout(task, wrap(task, task->rank - turn));
+    chunk_t in = layout(task, wrap(task, task->rank - round));
 
     comm_reduce(in.data, task->scratch, in.data,
                 in.bytes / comm_type_bytes(what->type), what->type, what->op);
 }
 
-/* Post turn [turn] of an all-gather, 0 .. size-2. */
-static void gather_turn(ucx_task_t *task, layout_t layout, int turn)
+/* Post round [round] of an all-gather, 0 .. size-2. */
+static void gather_round(ucx_task_t *task, layout_t layout, int round)
 {
-    chunk_t in = layout(task, wrap(task, task->rank - turn));
+    chunk_t in = layout(task, wrap(task, task->rank - round));
 
-    chunk_exchange(task, layout(task, wrap(task, task->rank + 1 - turn)), in,
+    chunk_exchange(task, layout(task, wrap(task, task->rank + 1 - round)), in,
                    in.data);
 }
 
-/* Post turn [turn] of an all-reduce, 0 .. 2 size - 3. */
-static void reduce_turn(ucx_task_t *task, layout_t layout, int turn)
+/* Post round [round] of an all-reduce, 0 .. 2 size - 3. */
+static void reduce_round(ucx_task_t *task, layout_t layout, int round)
 {
-    if (turn < task->size - 1)
-        scatter_turn(task, layout, turn);
+    if (round < task->size - 1)
+        scatter_round(task, layout, round);
     else
-        gather_turn(task, layout, turn - task->size + 1);
+        gather_round(task, layout, round - task->size + 1);
 }
 
 /* ---- all-reduce ---------------------------------------------------------- */
@@ -110,24 +110,24 @@ static chunk_t segment_chunk(const ucx_task_t *task, int number)
     return chunk;
 }
 
-/* task->state is the number of turns in this segment. */
+/* task->state is the number of rounds in this segment. */
 bool ucx_ring_reduce(ucx_task_t *task)
 {
-    int size = task->size, turn = task->state++;
+    int size = task->size, round = task->state++;
     size_t segment = chunk_elements(task) * (size_t)size;
 
-    if (turn == 0)
+    if (round == 0)
         task->at = (size_t)task->index * segment;
-    if (turn > 0 && turn < size)
-        scatter_add(task, segment_chunk, turn);
-    if (turn == 2 * size - 2) {
+    if (round > 0 && round < size)
+        scatter_add(task, segment_chunk, round);
+    if (round == 2 * size - 2) {
         task->at += segment * (size_t)task->lanes;
         task->state = 1;
-        turn = 0;
+        round = 0;
     }
     if (task->at >= task->request->count)
         return false;
-    reduce_turn(task, segment_chunk, turn);
+    reduce_round(task, segment_chunk, round);
     return true;
 }
 
@@ -145,13 +145,13 @@ static chunk_t even_chunk(const ucx_task_t *task, int number)
 
 bool ucx_ring_even(ucx_task_t *task)
 {
-    int turn = task->state++;
+    int round = task->state++;
 
-    if (turn > 0 && turn < task->size)
-        scatter_add(task, even_chunk, turn);
-    if (turn == 2 * task->size - 2)
+    if (round > 0 && round < task->size)
+        scatter_add(task, even_chunk, round);
+    if (round == 2 * task->size - 2)
         return false;
-    reduce_turn(task, even_chunk, turn);
+    reduce_round(task, even_chunk, round);
     return true;
 }
 
@@ -194,20 +194,20 @@ static size_t longest_bytes(const ucx_task_t *task)
 
 bool ucx_ring_scatter(ucx_task_t *task)
 {
-    int turn = task->state++;
+    int round = task->state++;
 
-    if (turn == 0)
+    if (round == 0)
         task->end = longest_bytes(task);
-    if (turn > 0)
-        scatter_add(task, piece_chunk, turn);
-    if (turn == task->size - 1) {
+    if (round > 0)
+        scatter_add(task, piece_chunk, round);
+    if (round == task->size - 1) {
         task->at += COMM_CHUNK_BYTES * (size_t)task->lanes;
         task->state = 1;
-        turn = 0;
+        round = 0;
     }
     if (task->at >= task->end)
         return false;
-    scatter_turn(task, piece_chunk, turn);
+    scatter_round(task, piece_chunk, round);
     return true;
 }
 
@@ -222,7 +222,7 @@ static void block_place(const ucx_task_t *task)
         memcpy(mine.data, from + task->at, mine.bytes);
 }
 
-/* task->state is the next turn of this piece. */
+/* task->state is the next round of this piece. */
 bool ucx_ring_gather(ucx_task_t *task)
 {
     task->end = longest_bytes(task);
@@ -234,6 +234,6 @@ bool ucx_ring_gather(ucx_task_t *task)
         return false;
     if (task->state == 0)
         block_place(task);
-    gather_turn(task, piece_chunk, task->state++);
+    gather_round(task, piece_chunk, task->state++);
     return true;
 }

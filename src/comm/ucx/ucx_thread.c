@@ -20,8 +20,6 @@
 /* Fail the group if this rank leaves it before its collectives are done. */
 static void leave_check(ucx_group_t *group)
 {
-    int name = comm_rank_name(&group->base, group->base.rank);
-    const char *host = group->base.hellos[group->base.rank].host;
     double since;
     bool pending = group->active_count > 0 ||
                    node_oldest(group->node, &since) != UINT64_MAX;
@@ -29,9 +27,7 @@ static void leave_check(ucx_group_t *group)
 
     if (!pending || atomic_load(&group->failed))
         return;
-    err_set_peer(&fault, name, host,
-                 "rank %d on %s left the group with collectives pending", name,
-                 host);
+    comm_fault_left(&group->base, &fault);
     ucx_group_fail(group, &fault);
 }
 
@@ -120,7 +116,7 @@ static void *thread_main(void *argument)
 
 /* ---- start --------------------------------------------------------------- */
 
-/* Watch [fd]; its events have the data [which]. */
+/* Watch [fd], which is the descriptor [which] (ucx_drive.h). */
 static err_code_t event_add(ucx_group_t *group, int fd, int which, err_t *err)
 {
     struct epoll_event event = {.events = EPOLLIN, .data.fd = which};

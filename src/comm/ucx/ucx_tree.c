@@ -135,19 +135,14 @@ static void tree_fold(ucx_task_t *task)
     comm_fold_begin(&fold, what->leaves, mine.count, what->type);
     for (int rank = 0; rank < task->size; rank++) {
         int64_t at = task->ranges[2 * rank];
-        int64_t end = at + task->ranges[2 * rank + 1];
+        int64_t end = at + task->ranges[2 * rank + 1], next;
 
-        for (int i = 0; at < end; i++) {
-            int64_t next = comm_tree_view_end(at, end, what->leaves);
-
-            if (rank == task->rank) {
-                comm_fold_push(&fold, at, next,
-                               (char *)what->views[i] + mine.offset);
-            } else {
-                comm_fold_push(&fold, at, next, place);
-                place += mine.bytes;
-            }
-            at = next;
+        if (rank == task->rank)
+            comm_fold_push_views(&fold, at, end - at, what->views, mine.offset);
+        for (; rank != task->rank && at < end; at = next) {
+            next = comm_tree_view_end(at, end, what->leaves);
+            comm_fold_push(&fold, at, next, place);
+            place += mine.bytes;
         }
     }
     memmove((char *)what->data + mine.offset, comm_fold_total(&fold),
