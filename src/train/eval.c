@@ -120,23 +120,23 @@ static err_code_t eval_step(train_state_t *run, double *sums, err_t *err)
     const bool tree = run->replica.tree != NULL;
     const size_t count = tree ? EVAL_FLAGS : run->evaluator.count;
     hdf5io_batch_t *batch = NULL;
-    err_code_t own;
+    train_own_t own = {.err = err};
     err_code_t rc;
 
     train_storage_begin(&run->world, run->world.phase);
-    own = hdf5io_loader_next(run->data.valid.loader, &batch, err);
+    own.rc = hdf5io_loader_next(run->data.valid.loader, &batch, err);
     train_storage_end(&run->world);
-    if (own == ERR_OK)
-        own = tree ? train_leaves_eval(run, batch, err)
-                   : eval_share(&first, batch, sums, err);
+    if (own.rc == ERR_OK)
+        own.rc = tree ? train_leaves_eval(run, batch, err)
+                      : eval_share(&first, batch, sums, err);
     sums[EVAL_STOP] = run->env->signal() != SLURM_SIGNAL_NONE ? 1.0 : 0.0;
-    sums[EVAL_FAILED] = own != ERR_OK ? 1.0 : 0.0;
+    sums[EVAL_FAILED] = own.rc != ERR_OK ? 1.0 : 0.0;
     rc = comm_allreduce(run->world.group, sums, count, COMM_FLOAT64, COMM_SUM,
-                        own == ERR_OK ? err : NULL);
+                        train_own_err(&own));
     if (rc != ERR_OK)
-        return own != ERR_OK ? own : rc;
+        return train_own_first(&own, rc);
     if (sums[EVAL_FAILED] > 0.0)
-        return train_world_vote(&run->world, own, err);
+        return train_world_vote(&run->world, own.rc, err);
     return tree ? train_leaves_eval_reduce(run, batch, sums, err) : ERR_OK;
 }
 

@@ -178,7 +178,7 @@ static err_code_t leaves_compute(train_state_t *run,
 }
 
 err_code_t train_leaves_step(train_state_t *run, const hdf5io_batch_t *batch,
-                             train_times_t *times, err_code_t *own, err_t *err)
+                             train_times_t *times, train_own_t *own)
 {
     const train_config_t *config = run->config;
     const train_leaves_t mine =
@@ -189,23 +189,23 @@ err_code_t train_leaves_step(train_state_t *run, const hdf5io_batch_t *batch,
     double begin;
     err_code_t rc;
 
-    rc = train_weigh_leaves(&run->weigh, *own == ERR_OK ? batch : NULL, &mine,
-                            config->train.microbatch,
-                            *own == ERR_OK ? err : NULL);
+    rc =
+        train_weigh_leaves(&run->weigh, own->rc == ERR_OK ? batch : NULL, &mine,
+                           config->train.microbatch, train_own_err(own));
     if (rc != ERR_OK)
-        return *own != ERR_OK ? *own : rc;
-    if (*own == ERR_OK)
-        *own = leaves_compute(run, batch, times, err);
+        return train_own_first(own, rc);
+    if (own->rc == ERR_OK)
+        own->rc = leaves_compute(run, batch, times, own->err);
     train_flags_fill(run, flags);
-    flags[TRAIN_REPLICA_FAILED] = *own != ERR_OK ? 1.0 : 0.0;
+    flags[TRAIN_REPLICA_FAILED] = own->rc != ERR_OK ? 1.0 : 0.0;
     train_phase_set(&run->world, "all-reduce");
     begin = clock_now();
     rc = comm_allreduce(run->world.group, flags, TRAIN_REPLICA_FLAGS,
-                        COMM_FLOAT64, COMM_SUM, *own == ERR_OK ? err : NULL);
+                        COMM_FLOAT64, COMM_SUM, train_own_err(own));
     if (rc != ERR_OK)
-        return *own != ERR_OK ? *own : rc;
+        return train_own_first(own, rc);
     if (flags[TRAIN_REPLICA_FAILED] == 0.0)
-        rc = ddp_tree_reduce(run->replica.tree, err);
+        rc = ddp_tree_reduce(run->replica.tree, own->err);
     for (int i = 0; i < TRAIN_REPLICA_FLAGS; i++)
         tail[i] = flags[i];
     times->tree = clock_now() - begin;

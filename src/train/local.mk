@@ -1,22 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
 noinst_LTLIBRARIES += libtrain.la
 libtrain_la_SOURCES = \
+	src/train/batch_part.c src/train/batch_part.h \
 	src/train/begin.c src/train/begin.h \
 	src/train/bench.c src/train/bench.h \
 	src/train/changes.c src/train/changes.h \
 	src/train/check.c \
+	src/train/checkpoint.c src/train/checkpoint.h \
 	src/train/config.c src/train/config.h \
 	src/train/data.c src/train/data.h \
 	src/train/dir_name.c src/train/dir_name.h \
-	src/train/batch_part.c src/train/batch_part.h src/train/flags.c \
-	src/train/checkpoint.c src/train/checkpoint.h \
-	src/train/outcome.c src/train/outcome.h \
-	src/train/resumed.c src/train/resumed.h \
-	src/train/world.c src/train/world.h \
-	src/train/eval_forward.c \
 	src/train/eval.c src/train/eval.h \
+	src/train/eval_forward.c \
 	src/train/fields.c src/train/fields.h \
 	src/train/finite.c src/train/finite.h \
+	src/train/flags.c \
 	src/train/hello.c src/train/hello.h \
 	src/train/inputs.c src/train/inputs.h \
 	src/train/kept.c src/train/kept.h \
@@ -26,23 +24,30 @@ libtrain_la_SOURCES = \
 	src/train/lone.c src/train/lone.h \
 	src/train/marks.c src/train/marks.h \
 	src/train/open.c \
+	src/train/outcome.c src/train/outcome.h \
+	src/train/own.h \
 	src/train/patience.c src/train/patience.h \
 	src/train/plateau.c src/train/plateau.h \
 	src/train/replica.c src/train/replica.h \
 	src/train/resume.c \
-	src/train/run.c src/train/run.h src/train/run_priv.h \
+	src/train/resumed.c src/train/resumed.h \
+	src/train/run.c src/train/run.h \
+	src/train/run_priv.h \
 	src/train/rundir.c src/train/rundir.h \
 	src/train/same.c src/train/same.h \
-	src/train/settings.c src/train/settings.h \
-	src/train/score.c src/train/score.h src/train/score_priv.h \
+	src/train/score.c src/train/score.h \
+	src/train/score_priv.h \
 	src/train/score_sums.c \
+	src/train/settings.c src/train/settings.h \
 	src/train/shard.c src/train/shard.h \
 	src/train/spread.c src/train/spread.h \
-	src/train/step.c src/train/weigh.c src/train/weigh.h \
+	src/train/step.c \
 	src/train/sync.c src/train/sync.h \
 	src/train/team.c src/train/team.h \
 	src/train/touch.c src/train/touch.h \
-	src/train/vote.c src/train/vote.h
+	src/train/vote.c src/train/vote.h \
+	src/train/weigh.c src/train/weigh.h \
+	src/train/world.c src/train/world.h
 # -fopenmp-simd: only the vectorising hint, no OpenMP runtime.
 libtrain_la_CFLAGS = $(AM_CFLAGS) $(HDF5_CFLAGS) $(MPI_CFLAGS) -fopenmp-simd
 

@@ -11,6 +11,7 @@
 #include "train/begin.h"
 #include "train/data.h"
 #include "train/eval.h"
+#include "train/own.h"
 #include "train/plateau.h"
 #include "train/replica.h"
 #include "train/run.h"
@@ -145,11 +146,11 @@ bool train_local_apart(train_state_t *run);
 void train_flags_fill(const train_state_t *run, double *flags);
 
 /* leaves.c: a step in reproducible mode. The results are stored where the
- * default mode stores them. *own is the error of this rank so far, and becomes
- * its error in this step; its message is in [err]. The result is that of the
- * reductions. Collective; blocks. */
+ * default mode stores them. [own] is the error of this rank so far, and becomes
+ * its error in this step. Returns the result of the reductions. Collective;
+ * blocks. */
 err_code_t train_leaves_step(train_state_t *run, const hdf5io_batch_t *batch,
-                             train_times_t *times, err_code_t *own, err_t *err);
+                             train_times_t *times, train_own_t *own);
 
 /* leaves.c: an evaluation step in reproducible mode. train_leaves_eval sums
  * over the leaves of this rank. It is local, so its errors are known before any

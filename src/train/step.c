@@ -112,32 +112,28 @@ static int64_t micros_most(const hdf5io_sampler_t *sampler, int64_t step,
     return most;
 }
 
-/* Compute this rank's samples, unless [own] is already an error. Then take
- * part in the syncbatchnorm sums of ranks with more micro-batches, which
- * expect it. */
-static err_code_t share_step(train_state_t *run, const hdf5io_batch_t *batch,
-                             train_times_t *times, err_code_t own, err_t *err)
+/* Compute this rank's samples, unless it has an error. Then take part in the
+ * syncbatchnorm sums of ranks with more micro-batches, which expect it. */
+static void share_step(train_state_t *run, const hdf5io_batch_t *batch,
+                       train_times_t *times, train_own_t *own)
 {
     train_sync_t *sync = run->replica.sync;
-    err_code_t rc = ERR_OK;
 
     if (sync != NULL)
         train_sync_begin(
             sync, micros_most(run->data.train.sampler, run->progress.epoch_step,
                               run->world.size, run->config->train.accumulate));
-    if (own == ERR_OK && batch->count > 0)
-        own = share_run(run, batch, times, err);
-    if (sync != NULL && own != ERR_PEER)
-        rc = train_sync_rest(sync, own == ERR_OK ? err : NULL);
-    return own == ERR_OK ? rc : own;
+    if (own->rc == ERR_OK && batch->count > 0)
+        own->rc = share_run(run, batch, times, own->err);
+    if (sync != NULL && own->rc != ERR_PEER)
+        train_own_add(own, train_sync_rest(sync, train_own_err(own)));
 }
 
 /* Default mode: gradients are summed in ddp's arena; the reduction of a bucket
  * starts as soon as its gradients are complete. A rank with an error of its own
- * (*own) still takes part in the reductions. */
+ * still takes part in the reductions. Returns their result. */
 static err_code_t buckets_step(train_state_t *run, const hdf5io_batch_t *batch,
-                               train_times_t *times, err_code_t *own,
-                               err_t *err)
+                               train_times_t *times, train_own_t *own)
 {
     ddp_t *ddp = run->replica.ddp;
     err_code_t rc;
@@ -146,36 +142,31 @@ static err_code_t buckets_step(train_state_t *run, const hdf5io_batch_t *batch,
     train_local_begin(run);
     tail_begin(&run->replica);
     train_flags_fill(run, ddp_tail(ddp));
-    rc = train_weigh_begin(&run->weigh, *own == ERR_OK ? batch : NULL,
-                           *own == ERR_OK ? err : NULL);
-    if (*own == ERR_OK)
-        *own = rc;
-    *own = share_step(run, batch, times, *own, err);
-    if (*own == ERR_OK && batch->count > 0)
-        *own = train_local_check(run, batch, err);
-    rc = train_weigh_finish(&run->weigh, *own == ERR_OK ? err : NULL);
-    if (*own == ERR_OK)
-        *own = rc;
-    if (*own == ERR_PEER) {
+    train_own_add(own, train_weigh_begin(&run->weigh,
+                                         own->rc == ERR_OK ? batch : NULL,
+                                         train_own_err(own)));
+    share_step(run, batch, times, own);
+    if (own->rc == ERR_OK && batch->count > 0)
+        own->rc = train_local_check(run, batch, own->err);
+    train_own_add(own, train_weigh_finish(&run->weigh, train_own_err(own)));
+    if (own->rc == ERR_PEER) {
         ddp_step_wait(ddp, NULL); /* returns its error at once */
-        return *own;
+        return own->rc;
     }
-    if (*own != ERR_OK)
+    if (own->rc != ERR_OK)
         ddp_tail(ddp)[TRAIN_REPLICA_FAILED] = 1.0;
     train_phase_set(&run->world, "all-reduce");
-    rc = ddp_step_skip(ddp, *own == ERR_OK ? err : NULL);
+    rc = ddp_step_skip(ddp, train_own_err(own));
     if (rc == ERR_OK)
-        rc = ddp_step_wait(ddp, *own == ERR_OK ? err : NULL);
-    return rc != ERR_OK && *own != ERR_OK ? *own : rc;
+        rc = ddp_step_wait(ddp, train_own_err(own));
+    return rc == ERR_OK ? ERR_OK : train_own_first(own, rc);
 }
 
 static err_code_t step_compute(train_state_t *run, const hdf5io_batch_t *batch,
-                               train_times_t *times, err_code_t *own,
-                               err_t *err)
+                               train_times_t *times, train_own_t *own)
 {
-    return run->replica.tree != NULL
-               ? train_leaves_step(run, batch, times, own, err)
-               : buckets_step(run, batch, times, own, err);
+    return run->replica.tree != NULL ? train_leaves_step(run, batch, times, own)
+                                     : buckets_step(run, batch, times, own);
 }
 
 /* ---- the end of a step --------------------------------------------------- */
@@ -376,28 +367,29 @@ static err_code_t step_finish(train_state_t *run, const hdf5io_batch_t *batch,
     return rc;
 }
 
-/* Compute, reduce and update. [own] is the error of reading the batch. */
+/* Compute, reduce and update. [read] is the result of reading the batch. */
 static err_code_t step_run(train_state_t *run, const hdf5io_batch_t *batch,
-                           train_times_t *times, err_code_t own, err_t *err)
+                           train_times_t *times, err_code_t read, err_t *err)
 {
+    train_own_t own = {.rc = read, .err = err};
     err_code_t rc;
 
     times->data = clock_now() - times->begin;
-    rc = step_compute(run, batch, times, &own, err);
-    return rc == ERR_OK ? step_finish(run, batch, times, own, err) : rc;
+    rc = step_compute(run, batch, times, &own);
+    return rc == ERR_OK ? step_finish(run, batch, times, own.rc, err) : rc;
 }
 
 err_code_t train_step(train_state_t *run, err_t *err)
 {
     train_times_t times = {.begin = clock_now()};
     hdf5io_batch_t *batch = NULL;
-    err_code_t own;
+    err_code_t read;
 
     train_storage_begin(&run->world, "reading data");
-    own = hdf5io_loader_next(run->data.train.loader, &batch, err);
+    read = hdf5io_loader_next(run->data.train.loader, &batch, err);
     train_storage_end(&run->world);
     train_phase_set(&run->world, "forward and backward");
-    return step_run(run, batch, &times, own, err);
+    return step_run(run, batch, &times, read, err);
 }
 
 err_code_t train_step_batch(train_state_t *run, const hdf5io_batch_t *batch,
