@@ -18,11 +18,14 @@
 
 #define VALUE_MAX 60 /* bytes of a value that messages show */
 
-/* Where in the run file the two compared trees are. */
-typedef struct place {
-    const char *section; /* section, such as "optimizer" */
-    const char *path;    /* path, such as "optimizer.groups[0]" */
-} place_t;
+/* Two trees that are compared, and where in the run file they are. */
+typedef struct pair {
+    /* Section, such as "optimizer"; "" within the options of a kind, as no
+     * option has the name of a kind. */
+    const char *section;
+    const char *path; /* path, such as "optimizer.groups[0]" */
+    const tree_t *was, *now;
+} pair_t;
 
 /* ---- values -------------------------------------------------------------- */
 
@@ -71,13 +74,12 @@ static char *value_text(const tree_t *tree)
     return text.text;
 }
 
-static void change_add(train_changes_t *out, const char *key, const tree_t *was,
-                       const tree_t *now)
+static void change_add(const pair_t *pair, train_changes_t *out)
 {
     if (out->count < TRAIN_CHANGES_MAX)
-        out->items[out->count] = (train_change_t){.key = str_dup(key),
-                                                  .was = value_text(was),
-                                                  .now = value_text(now)};
+        out->items[out->count] = (train_change_t){.key = str_dup(pair->path),
+                                                  .was = value_text(pair->was),
+                                                  .now = value_text(pair->now)};
     out->count++;
 }
 
@@ -122,32 +124,22 @@ static const char *kind_of(const char *section, const tree_t *tree, bool alone)
     return alone && tree_count(tree) == 1 ? tree_key(tree, 0) : NULL;
 }
 
-static void compare(place_t at, const tree_t *was, const tree_t *now,
-                    train_changes_t *out);
+static void compare(const pair_t *pair, train_changes_t *out);
 
 /* Compare two values. [fallback] ("" or NULL: none) replaces a missing one. */
-static void compare_or(place_t at, const char *fallback, const tree_t *was,
-                       const tree_t *now, train_changes_t *out)
+static void compare_or(pair_t pair, const char *fallback, train_changes_t *out)
 {
     tree_t *none = NULL;
 
     if (fallback != NULL && fallback[0] != '\0' &&
-        is_absent(was) != is_absent(now))
+        is_absent(pair.was) != is_absent(pair.now))
         none = tree_new(TREE_SCALAR, fallback, (tree_place_t){"", 0, 0});
-    compare(at, is_absent(was) ? none : was, is_absent(now) ? none : now, out);
+    if (is_absent(pair.was))
+        pair.was = none;
+    if (is_absent(pair.now))
+        pair.now = none;
+    compare(&pair, out);
     tree_free(none);
-}
-
-/* Compare the values of [key]. [was] or [now] is NULL if that side has no such
- * key. */
-static void compare_key(place_t at, const char *key, const char *fallback,
-                        const tree_t *was, const tree_t *now,
-                        train_changes_t *out)
-{
-    char *path = str_printf("%s.%s", at.path, key);
-
-    compare_or((place_t){at.section, path}, fallback, was, now, out);
-    free(path);
 }
 
 static const tree_t *get(const tree_t *tree, const char *key)
@@ -156,27 +148,36 @@ static const tree_t *get(const tree_t *tree, const char *key)
                                                           : tree_get(tree, key);
 }
 
+/* Compare the values of [key] in [maps], which may be missing on either side.
+ * [fallback] is as in compare_or. */
+static void compare_key(const pair_t *maps, const char *key,
+                        const char *fallback, train_changes_t *out)
+{
+    char *path = str_printf("%s.%s", maps->path, key);
+
+    compare_or(
+        (pair_t){maps->section, path, get(maps->was, key), get(maps->now, key)},
+        fallback, out);
+    free(path);
+}
+
 /* Compare the options of a kind. Options may be missing on either side. */
-static void compare_options(place_t at, const opt_row_t *rows,
-                            const tree_t *was, const tree_t *now,
+static void compare_options(const pair_t *maps, const opt_row_t *rows,
                             train_changes_t *out)
 {
-    /* No option has the name of a kind. */
-    const place_t inside = {"", at.path};
+    const pair_t inside = {"", maps->path, maps->was, maps->now};
 
     for (; rows->name != NULL; rows++)
-        compare_key(inside, rows->name, rows->fallback, get(was, rows->name),
-                    get(now, rows->name), out);
+        compare_key(&inside, rows->name, rows->fallback, out);
 }
 
 /* The options of the preset that both sides name; NULL: they name no common
  * preset. */
-static const opt_row_t *preset_rows(place_t at, const tree_t *was,
-                                    const tree_t *now)
+static const opt_row_t *preset_rows(const pair_t *pair)
 {
-    const tree_t *a = get(was, "preset"), *b = get(now, "preset");
+    const tree_t *a = get(pair->was, "preset"), *b = get(pair->now, "preset");
 
-    if (strcmp(at.section, "model") != 0 || is_absent(a) || is_absent(b) ||
+    if (strcmp(pair->section, "model") != 0 || is_absent(a) || is_absent(b) ||
         tree_kind(a) != TREE_SCALAR || tree_kind(b) != TREE_SCALAR ||
         strcmp(tree_text(a), tree_text(b)) != 0)
         return NULL;
@@ -194,20 +195,22 @@ static const char *default_of(const opt_row_t *rows, const char *key)
 
 /* Compare the maps of a preset. Its keys are options, not layers, though some
  * of them have the name of a layer (dropout). */
-static void compare_preset(place_t at, const opt_row_t *rows, const tree_t *was,
-                           const tree_t *now, train_changes_t *out)
+static void compare_preset(const pair_t *maps, const opt_row_t *rows,
+                           train_changes_t *out)
 {
-    const place_t inside = {"", at.path};
+    const pair_t inside = {"", maps->path, maps->was, maps->now};
 
-    for (size_t i = 0; i < tree_count(was); i++)
-        compare_key(inside, tree_key(was, i),
-                    default_of(rows, tree_key(was, i)), tree_at(was, i),
-                    tree_get(now, tree_key(was, i)), out);
-    for (size_t i = 0; i < tree_count(now); i++)
-        if (tree_get(was, tree_key(now, i)) == NULL)
-            compare_key(inside, tree_key(now, i),
-                        default_of(rows, tree_key(now, i)), NULL,
-                        tree_at(now, i), out);
+    for (size_t i = 0; i < tree_count(maps->was); i++) {
+        const char *key = tree_key(maps->was, i);
+
+        compare_key(&inside, key, default_of(rows, key), out);
+    }
+    for (size_t i = 0; i < tree_count(maps->now); i++) {
+        const char *key = tree_key(maps->now, i);
+
+        if (tree_get(maps->was, key) == NULL)
+            compare_key(&inside, key, default_of(rows, key), out);
+    }
 }
 
 static bool is_map(const tree_t *tree)
@@ -215,32 +218,36 @@ static bool is_map(const tree_t *tree)
     return is_absent(tree) || tree_kind(tree) == TREE_MAP;
 }
 
-/* Compare all keys of both maps. */
-static void compare_maps(place_t at, const tree_t *was, const tree_t *now,
+/* Compare the values of [key], which both maps may have. If it is the name of a
+ * kind, they are its options. */
+static void compare_kind(const pair_t *maps, const char *key,
                          train_changes_t *out)
 {
-    for (size_t i = 0; i < tree_count(was); i++) {
-        const char *key = tree_key(was, i);
-        const opt_row_t *rows = rows_of(at.section, key);
+    const opt_row_t *rows = rows_of(maps->section, key);
+    const tree_t *was = tree_get(maps->was, key);
+    const tree_t *now = tree_get(maps->now, key);
+    char *path;
 
-        if (rows == NULL || tree_get(now, key) == NULL ||
-            !is_map(tree_at(was, i)) || !is_map(tree_get(now, key))) {
-            compare_key(at, key, NULL, tree_at(was, i), tree_get(now, key),
-                        out);
-        } else {
-            char *path = str_printf("%s.%s", at.path, key);
-
-            compare_options((place_t){at.section, path}, rows, tree_at(was, i),
-                            tree_get(now, key), out);
-            free(path);
-        }
+    if (rows == NULL || now == NULL || !is_map(was) || !is_map(now)) {
+        compare_key(maps, key, NULL, out);
+        return;
     }
-    for (size_t i = 0; i < tree_count(now); i++)
-        if (tree_get(was, tree_key(now, i)) == NULL)
-            compare_key(at, tree_key(now, i), NULL, NULL, tree_at(now, i), out);
+    path = str_printf("%s.%s", maps->path, key);
+    compare_options(&(pair_t){maps->section, path, was, now}, rows, out);
+    free(path);
 }
 
-/* A bare name of a kind stands for a map with all defaults. */
+/* Compare all keys of both maps. */
+static void compare_maps(const pair_t *maps, train_changes_t *out)
+{
+    for (size_t i = 0; i < tree_count(maps->was); i++)
+        compare_kind(maps, tree_key(maps->was, i), out);
+    for (size_t i = 0; i < tree_count(maps->now); i++)
+        if (tree_get(maps->was, tree_key(maps->now, i)) == NULL)
+            compare_key(maps, tree_key(maps->now, i), NULL, out);
+}
+
+/* The name of a kind alone means a map with all defaults. */
 static const tree_t *as_map(const tree_t *tree, tree_t **made)
 {
     if (tree_kind(tree) != TREE_SCALAR)
@@ -252,30 +259,32 @@ static const tree_t *as_map(const tree_t *tree, tree_t **made)
 }
 
 /* Compare kinds; at least one side is a map. */
-static void compare_kinds(place_t at, const tree_t *was, const tree_t *now,
-                          train_changes_t *out)
+static void compare_kinds(const pair_t *pair, train_changes_t *out)
 {
-    const bool alone =
-        tree_kind(was) == TREE_SCALAR || tree_kind(now) == TREE_SCALAR;
-    const char *a = kind_of(at.section, was, alone);
-    const char *b = kind_of(at.section, now, alone);
+    const bool alone = tree_kind(pair->was) == TREE_SCALAR ||
+                       tree_kind(pair->now) == TREE_SCALAR;
+    const char *a = kind_of(pair->section, pair->was, alone);
+    const char *b = kind_of(pair->section, pair->now, alone);
     tree_t *made[2] = {NULL, NULL};
 
     if ((a == NULL) != (b == NULL) || (a != NULL && strcmp(a, b) != 0))
-        change_add(out, at.path, was, now);
+        change_add(pair, out);
     else
-        compare_maps(at, as_map(was, &made[0]), as_map(now, &made[1]), out);
+        compare_maps(&(pair_t){pair->section, pair->path,
+                               as_map(pair->was, &made[0]),
+                               as_map(pair->now, &made[1])},
+                     out);
     tree_free(made[1]);
     tree_free(made[0]);
 }
 
-static void compare_lists(place_t at, const tree_t *was, const tree_t *now,
-                          train_changes_t *out)
+static void compare_lists(const pair_t *lists, train_changes_t *out)
 {
-    for (size_t i = 0; i < tree_count(was); i++) {
-        char *path = str_printf("%s[%zu]", at.path, i);
+    for (size_t i = 0; i < tree_count(lists->was); i++) {
+        char *path = str_printf("%s[%zu]", lists->path, i);
 
-        compare((place_t){at.section, path}, tree_at(was, i), tree_at(now, i),
+        compare(&(pair_t){lists->section, path, tree_at(lists->was, i),
+                          tree_at(lists->now, i)},
                 out);
         free(path);
     }
@@ -291,40 +300,40 @@ static const tree_t *only_one(const tree_t *tree)
 
 /* Compare a list with another tree. They are equal if the list has one element,
  * equal to the other, or if both have the same text (a default "[1, 1]"). */
-static void compare_texts(place_t at, const tree_t *was, const tree_t *now,
-                          train_changes_t *out)
+static void compare_texts(const pair_t *pair, train_changes_t *out)
 {
-    const tree_t *x = only_one(was), *y = only_one(now);
-    char *a = value_text(was), *b = value_text(now);
+    const tree_t *x = only_one(pair->was), *y = only_one(pair->now);
+    char *a = value_text(pair->was), *b = value_text(pair->now);
 
     if (!is_absent(x) && !is_absent(y) && tree_kind(x) != TREE_LIST &&
         tree_kind(y) != TREE_LIST)
-        compare(at, x, y, out);
+        compare(&(pair_t){pair->section, pair->path, x, y}, out);
     else if (strcmp(a, b) != 0)
-        change_add(out, at.path, was, now);
+        change_add(pair, out);
     free(b);
     free(a);
 }
 
-static void compare(place_t at, const tree_t *was, const tree_t *now,
-                    train_changes_t *out)
+static void compare(const pair_t *pair, train_changes_t *out)
 {
+    const tree_t *was = pair->was, *now = pair->now;
+
     if (is_absent(was) || is_absent(now)) {
         if (!is_absent(was) || !is_absent(now))
-            change_add(out, at.path, was, now);
+            change_add(pair, out);
     } else if ((tree_kind(was) == TREE_LIST) != (tree_kind(now) == TREE_LIST)) {
-        compare_texts(at, was, now, out);
+        compare_texts(pair, out);
     } else if (tree_kind(was) == TREE_LIST &&
                tree_count(was) != tree_count(now)) {
-        change_add(out, at.path, was, now);
+        change_add(pair, out);
     } else if (tree_kind(was) == TREE_LIST) {
-        compare_lists(at, was, now, out);
-    } else if (preset_rows(at, was, now) != NULL) {
-        compare_preset(at, preset_rows(at, was, now), was, now, out);
+        compare_lists(pair, out);
+    } else if (preset_rows(pair) != NULL) {
+        compare_preset(pair, preset_rows(pair), out);
     } else if (tree_kind(was) == TREE_MAP || tree_kind(now) == TREE_MAP) {
-        compare_kinds(at, was, now, out);
+        compare_kinds(pair, out);
     } else if (!same_scalar(tree_text(was), tree_text(now))) {
-        change_add(out, at.path, was, now);
+        change_add(pair, out);
     }
 }
 
@@ -338,23 +347,25 @@ static const char *tree_default(const char *key)
     return strcmp(key, "ddp.hook") == 0 ? "none" : NULL;
 }
 
-/* Compare all rows. A key that the older version did not know is missing in
- * [was] and is skipped. */
-static void compare_rows(const opt_row_t *rows, const char *path,
-                         const tree_t *was, const tree_t *now,
+/* Compare all keys of [maps] that [rows] describe. A key that the older version
+ * did not know is missing in maps->was and is skipped. */
+static void compare_rows(const pair_t *maps, const opt_row_t *rows,
                          train_changes_t *out)
 {
+    const bool root = maps->path[0] == '\0';
+
     for (; rows->name != NULL; rows++) {
-        const tree_t *a = get(was, rows->name), *b = get(now, rows->name);
-        char *key =
-            str_printf("%s%s%s", path, path[0] == '\0' ? "" : ".", rows->name);
+        char *path =
+            str_printf("%s%s%s", maps->path, root ? "" : ".", rows->name);
+        const pair_t pair = {root ? rows->name : "", path,
+                             get(maps->was, rows->name),
+                             get(maps->now, rows->name)};
 
         if (rows->type == OPT_SECTION)
-            compare_rows(rows->rows, key, a, b, out);
-        else if (!rows->free && (a != NULL || rows->type == OPT_TREE))
-            compare_or((place_t){path[0] == '\0' ? rows->name : "", key},
-                       tree_default(key), a, b, out);
-        free(key);
+            compare_rows(&pair, rows->rows, out);
+        else if (!rows->free && (pair.was != NULL || rows->type == OPT_TREE))
+            compare_or(pair, tree_default(path), out);
+        free(path);
     }
 }
 
@@ -395,7 +406,8 @@ err_code_t train_changes_find(const char *was, const train_config_t *now,
         if (rc == ERR_OK)
             rc = conf_parse("run file", text.text, &today, err);
         if (rc == ERR_OK)
-            compare_rows(train_options, "", then, today, &changes);
+            compare_rows(&(pair_t){"", "", then, today}, train_options,
+                         &changes);
     }
     if (rc == ERR_OK)
         *out = changes;
