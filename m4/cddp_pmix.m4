@@ -2,5 +2,4 @@
 AC_DEFUN([CDDP_PMIX], [
   CDDP_NEED([PMIX], [pmix], [pmix], [pmix.h], [pmix], [PMIx],
     [libpmix-dev], [pmix])
-  AC_DEFINE([HAVE_PMIX], [1], [PMIx is built in])
 ])

@@ -185,5 +185,5 @@ void boot_close(boot_t *boot)
         return;
     if (boot->backend->close != NULL)
         boot->backend->close(boot);
-    free(boot);
+    mem_free(boot);
 }

@@ -23,11 +23,12 @@ typedef struct boot_config {
     double timeout; /* seconds per exchange */
 } boot_config_t;
 
-/* Open a handle for rank 0 of 1; calls no library. */
+/* Open a handle for rank 0 of 1; calls no library. ERR_MEMORY. */
 err_code_t boot_solo_open(boot_t **out, err_t *err);
 
 /* Open handles out[0 .. count-1] for [count] ranks that are threads of this
- * process. Each handle is used and closed by its own thread. */
+ * process. Each handle is used and closed by its own thread. ERR_CONFIG if
+ * [count] is below 1; ERR_MEMORY. */
 err_code_t boot_threads_open(int count, const boot_config_t *config,
                              boot_t **out, err_t *err);
 
@@ -41,9 +42,9 @@ typedef void (*boot_main_t)(boot_t *boot, int rank, void *context);
 err_code_t boot_threads_run(int count, const boot_config_t *config,
                             boot_main_t main, void *context, err_t *err);
 
-/* Join the PMIx job that srun started. ERR_UNAVAILABLE if cddp was built
- * without PMIx. ERR_CONFIG, with the correct command line, if the step was
- * started without --mpi=pmix (no PMIx, but SLURM_STEP_NUM_TASKS > 1). */
+/* Join the PMIx job that srun started. ERR_UNAVAILABLE if PMIx fails.
+ * ERR_CONFIG, with the correct command line, if the step was started without
+ * --mpi=pmix (no PMIx, but SLURM_STEP_NUM_TASKS > 1). */
 err_code_t boot_pmix_open(const boot_config_t *config, boot_t **out,
                           err_t *err);
 
@@ -52,6 +53,7 @@ err_code_t boot_pmix_open(const boot_config_t *config, boot_t **out,
  */
 err_code_t boot_open(const boot_config_t *config, boot_t **out, err_t *err);
 
+/* Rank and number of ranks, and name of the backend. */
 int boot_rank(const boot_t *boot);
 int boot_size(const boot_t *boot);
 const char *boot_name(const boot_t *boot); /* "pmix", "threads", "solo" */

@@ -2,7 +2,6 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /* For all backends: make a handle, and list ranks in a message. */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "base/mem.h"
 #include "boot/boot_backend.h"

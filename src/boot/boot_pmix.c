@@ -9,11 +9,7 @@
  * only once. While PMIx is open, the death of a rank ends the whole step. So
  * PMIx is closed before training, unless MPI needs it.
  */
-#include "config.h"
-
 #include "boot/boot_backend.h"
-
-#ifdef HAVE_PMIX
 
 #include <pmix.h>
 #include <stdio.h>
@@ -21,6 +17,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/mem.h"
 #include "base/str.h"
 #include "boot/boot_wire.h"
 
@@ -105,10 +102,12 @@ static err_code_t name_absent(const client_t *client, const boot_t *boot,
                               const boot_gather_t *gathering, const char *why,
                               err_t *err)
 {
-    bool *absent = calloc((size_t)boot->size, sizeof *absent);
+    bool *absent = NULL;
     int count = 0, first = -1;
     char names[256] = "";
 
+    /* Without memory the sentence names no rank. */
+    (void)mem_new(bool, (size_t)boot->size, "start-up", &absent, NULL);
     for (int rank = boot->size - 1; absent != NULL && rank >= 0; rank--) {
         absent[rank] = gathering->answers[rank].verdict != PMIX_SUCCESS;
         if (absent[rank])
@@ -116,7 +115,7 @@ static err_code_t name_absent(const client_t *client, const boot_t *boot,
     }
     if (absent != NULL)
         count = boot_rank_list(absent, boot->size, names, sizeof names);
-    free(absent);
+    mem_free(absent);
     return err_set_peer(err, first, NULL,
                         "start-up exchange %u was given up after %g s (PMIx: "
                         "%s): %s did not come",
@@ -206,6 +205,14 @@ static err_code_t pmix_exchange(boot_t *boot, const void *mine, size_t bytes,
 
 /* ---- close --------------------------------------------------------------- */
 
+/* NULL allowed. */
+static void client_free(client_t *client)
+{
+    if (client != NULL)
+        boot_wire_free(client->wire);
+    mem_free(client);
+}
+
 /* All ranks leave together: if a rank finalizes and exits while another is
  * still in a collective, the step ends. After a failure no fence is allowed. */
 static void pmix_close(boot_t *boot)
@@ -223,8 +230,7 @@ static void pmix_close(boot_t *boot)
     status = PMIx_Finalize(NULL, 0);
     if (status != PMIX_SUCCESS)
         log_warn("boot", "PMIx_Finalize: %s", PMIx_Error_string(status));
-    boot_wire_free(client->wire);
-    free(client);
+    client_free(client);
 }
 
 static const boot_backend_t pmix_backend = {
@@ -235,43 +241,22 @@ static const boot_backend_t pmix_backend = {
 
 err_code_t boot_pmix_open(const boot_config_t *config, boot_t **out, err_t *err)
 {
-    client_t *client = calloc(1, sizeof *client);
-    boot_wire_t *wire = boot_wire_new();
+    client_t *client = NULL;
     boot_t *boot = NULL;
-    err_code_t rc;
+    err_code_t rc = mem_new(client_t, 1, "start-up", &client, err);
 
-    if (client == NULL || wire == NULL) {
-        rc = err_set(err, ERR_MEMORY, "out of memory at start-up");
-        goto fail;
-    }
-    client->wire = wire;
-    rc = boot_new(&pmix_backend, config, &boot, err);
+    if (rc == ERR_OK)
+        rc = boot_wire_new(&client->wire, err);
+    if (rc == ERR_OK)
+        rc = boot_new(&pmix_backend, config, &boot, err);
+    if (rc == ERR_OK)
+        rc = client_open(client, boot, err);
     if (rc == ERR_OK) {
         boot->state = client;
-        rc = client_open(client, boot, err);
+        *out = boot;
+    } else {
+        mem_free(boot);
+        client_free(client);
     }
-    if (rc != ERR_OK)
-        goto fail;
-    *out = boot;
-    return ERR_OK;
-
-fail:
-    free(boot);
-    if (wire != NULL)
-        boot_wire_free(wire);
-    free(client);
     return rc;
 }
-
-#else
-
-err_code_t boot_pmix_open(const boot_config_t *config, boot_t **out, err_t *err)
-{
-    (void)config;
-    (void)out;
-    return err_set(err, ERR_UNAVAILABLE,
-                   "cddp was built without PMIx: configure it with PMIx "
-                   "(Debian: libpmix-dev, Spack: pmix) to run under srun");
-}
-
-#endif

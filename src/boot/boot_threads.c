@@ -19,6 +19,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/mem.h"
 #include "base/thread.h"
 #include "boot/boot_backend.h"
 
@@ -43,31 +44,29 @@ static void team_free(team_t *team)
     pthread_mutex_destroy(&team->lock);
     free(team->data[0]);
     free(team->data[1]);
-    free(team->here);
-    free(team->gone);
-    free(team);
+    mem_free(team->here);
+    mem_free(team->gone);
+    mem_free(team);
 }
 
 static err_code_t team_new(int size, team_t **out, err_t *err)
 {
-    team_t *team = calloc(1, sizeof *team);
+    team_t *team = NULL;
+    err_code_t rc = mem_new(team_t, 1, "start-up", &team, err);
 
-    if (team == NULL)
-        goto no_memory;
+    if (rc != ERR_OK)
+        return rc;
     pthread_mutex_init(&team->lock, NULL);
     thread_cond_init(&team->changed);
     team->size = size;
-    team->here = calloc((size_t)size, sizeof *team->here);
-    team->gone = calloc((size_t)size, sizeof *team->gone);
-    if (team->here == NULL || team->gone == NULL)
-        goto no_memory;
-    *out = team;
-    return ERR_OK;
-
-no_memory:
-    if (team != NULL)
+    rc = mem_new(bool, (size_t)size, "start-up", &team->here, err);
+    if (rc == ERR_OK)
+        rc = mem_new(bool, (size_t)size, "start-up", &team->gone, err);
+    if (rc == ERR_OK)
+        *out = team;
+    else
         team_free(team);
-    return err_set(err, ERR_MEMORY, "out of memory for %d ranks", size);
+    return rc;
 }
 
 /* Make all current and later exchanges fail with [fault]. Lock held. */
@@ -86,12 +85,12 @@ static void team_fail(team_t *team, const err_t *fault)
 static void team_fail_absent(team_t *team, const bool *only, const char *why)
 {
     char names[256];
-    bool *absent = calloc((size_t)team->size, sizeof *absent);
+    bool *absent = NULL;
     err_t fault = ERR_INIT;
     int first = -1;
 
-    if (absent == NULL) {
-        err_set(&fault, ERR_MEMORY, "out of memory at start-up");
+    if (mem_new(bool, (size_t)team->size, "start-up", &absent, &fault) !=
+        ERR_OK) {
         team_fail(team, &fault);
         return;
     }
@@ -104,7 +103,7 @@ static void team_fail_absent(team_t *team, const bool *only, const char *why)
     err_set_peer(&fault, first, NULL, "start-up exchange %llu: %s %s",
                  (unsigned long long)team->round, names, why);
     team_fail(team, &fault);
-    free(absent);
+    mem_free(absent);
 }
 
 /* Allocate the buffer of a round; called by the first rank to arrive. Lock
@@ -251,7 +250,7 @@ err_code_t boot_threads_open(int count, const boot_config_t *config,
 
 fail:
     while (made-- > 0)
-        free(out[made]);
+        mem_free(out[made]);
     team_free(team);
     return rc;
 }
@@ -301,14 +300,15 @@ static err_code_t runners_start(runner_t *runners, int count, int *started,
 err_code_t boot_threads_run(int count, const boot_config_t *config,
                             boot_main_t main, void *context, err_t *err)
 {
-    runner_t *runners = calloc((size_t)count, sizeof *runners);
-    boot_t **boots = calloc((size_t)count, sizeof *boots);
+    runner_t *runners = NULL;
+    boot_t **boots = NULL;
     int started = 1;
     err_code_t rc;
 
-    if (runners == NULL || boots == NULL)
-        rc = err_set(err, ERR_MEMORY, "out of memory for %d ranks", count);
-    else
+    rc = mem_new(runner_t, (size_t)count, "start-up", &runners, err);
+    if (rc == ERR_OK)
+        rc = mem_new(boot_t *, (size_t)count, "start-up", &boots, err);
+    if (rc == ERR_OK)
         rc = boot_threads_open(count, config, boots, err);
     if (rc != ERR_OK)
         goto free;
@@ -321,7 +321,7 @@ err_code_t boot_threads_run(int count, const boot_config_t *config,
     for (int r = 1; r < started; r++)
         pthread_join(runners[r].thread, NULL);
 free:
-    free(boots);
-    free(runners);
+    mem_free(boots);
+    mem_free(runners);
     return rc;
 }

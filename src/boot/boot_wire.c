@@ -1,41 +1,41 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-#include "config.h"
-
-#ifdef HAVE_PMIX
-
 #include "boot/boot_wire.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/mem.h"
 #include "base/thread.h"
 
-boot_wire_t *boot_wire_new(void)
+err_code_t boot_wire_new(boot_wire_t **out, err_t *err)
 {
-    boot_wire_t *wire = calloc(1, sizeof *wire);
+    boot_wire_t *wire = NULL;
+    err_code_t rc = mem_new(boot_wire_t, 1, "start-up", &wire, err);
 
-    if (wire == NULL)
-        return NULL;
+    if (rc != ERR_OK)
+        return rc;
     pthread_mutex_init(&wire->lock, NULL);
     thread_cond_init(&wire->changed);
-    return wire;
+    *out = wire;
+    return ERR_OK;
 }
 
 void boot_wire_free(boot_wire_t *wire)
 {
+    if (wire == NULL)
+        return;
     while (wire->kept != NULL) {
         boot_gather_t *next = wire->kept->next;
 
-        free(wire->kept);
+        mem_free(wire->kept);
         wire->kept = next;
     }
     pthread_cond_destroy(&wire->changed);
     pthread_mutex_destroy(&wire->lock);
-    free(wire);
+    mem_free(wire);
 }
 
 /* Round [seconds] up to whole seconds for PMIx; at least one. */
@@ -138,11 +138,10 @@ boot_gather_t *boot_wire_gather(boot_wire_t *wire, const char *key,
 {
     double deadline = clock_now() + timeout;
     int seconds = whole_seconds(timeout);
-    boot_gather_t *gathering =
-        calloc(1, sizeof *gathering +
-                      (size_t)wire->size * sizeof gathering->answers[0]);
+    boot_gather_t *gathering = NULL;
 
-    if (gathering == NULL)
+    if (mem_new_tail(boot_gather_t, answers, (size_t)wire->size, "start-up",
+                     &gathering, NULL) != ERR_OK)
         return NULL;
     gathering->next = wire->kept;
     wire->kept = gathering;
@@ -180,7 +179,5 @@ void boot_wire_drop(boot_wire_t *wire, boot_gather_t *gathering)
           "freed by rank %d",
           wire->rank);
     wire->kept = gathering->next;
-    free(gathering);
+    mem_free(gathering);
 }
-
-#endif

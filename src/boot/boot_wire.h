@@ -18,6 +18,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/err.h"
+
 typedef struct boot_wire boot_wire_t;
 
 /* The answer of one rank to a get. */
@@ -59,9 +61,11 @@ struct boot_wire {
     pmix_info_t fence_info[2]; /* PMIx may read these until the fence is done */
 };
 
-/* Make and free the state. NULL: out of memory. Free it only after
- * PMIx_Finalize, which ends the thread that runs callbacks. */
-boot_wire_t *boot_wire_new(void);
+/* Make the state. ERR_MEMORY. */
+err_code_t boot_wire_new(boot_wire_t **out, err_t *err);
+
+/* Free the state (NULL allowed), but only after PMIx_Finalize, which ends the
+ * thread that runs callbacks. */
 void boot_wire_free(boot_wire_t *wire);
 
 /* Publish [bytes] bytes at [mine] under a new [key]. */

@@ -8,29 +8,18 @@
 #include <hwloc.h>
 #include <jansson.h>
 #include <oneapi/dnnl/dnnl.h>
+#include <pmix.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <ucp/api/ucp.h>
 #include <xxhash.h>
 #include <yaml.h>
-#ifdef HAVE_PMIX
-#include <pmix.h>
-#endif
 
 #include "base/str.h"
 #include "build_id.h"
 #include "hdf5io/h5mpi.h"
 #include "simd/isa.h"
-
-static const char *pmix_version(void)
-{
-#ifdef HAVE_PMIX
-    return PMIx_Get_version();
-#else
-    return "not built in";
-#endif
-}
 
 void cmd_version_print(const char *command)
 {
@@ -46,7 +35,7 @@ void cmd_version_print(const char *command)
     ucp_get_version(&major, &minor, &release);
     printf("ucx     %u.%u.%u\n", major, minor, release);
     printf("onednn  %d.%d.%d\n", dnnl->major, dnnl->minor, dnnl->patch);
-    printf("pmix    %s\n", pmix_version());
+    printf("pmix    %s\n", PMIx_Get_version());
     printf("libyaml %s\n", yaml_get_version_string());
     printf("jansson %s\n", jansson_version_str());
     printf("xxhash  %u\n", XXH_versionNumber());
