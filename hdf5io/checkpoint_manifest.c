@@ -268,13 +268,12 @@ static int piece_compare(const void *a, const void *b)
 bool hdf5io_manifest_disjoint(const hdf5io_manifest_t *manifest)
 {
     const size_t count = (size_t)manifest->piece_count;
-    hdf5io_manifest_piece_t *sorted = calloc(count + 1, sizeof *sorted);
+    hdf5io_manifest_piece_t *sorted = NULL;
     bool disjoint = true;
 
-    if (sorted == NULL || count == 0) {
-        free(sorted);
+    if (count == 0 || mem_new(hdf5io_manifest_piece_t, count, "a check",
+                              &sorted, NULL) != ERR_OK)
         return true;
-    }
     memcpy(sorted, manifest->pieces, count * sizeof *sorted);
     qsort(sorted, count, sizeof *sorted, piece_compare);
     for (size_t i = 1; i < count; i++)
@@ -283,7 +282,7 @@ bool hdf5io_manifest_disjoint(const hdf5io_manifest_t *manifest)
                          sorted[i - 1].offset +
                                  sorted[i - 1].count * (int64_t)sizeof(float) <=
                              sorted[i].offset);
-    free(sorted);
+    mem_free(sorted);
     return disjoint;
 }
 

@@ -163,14 +163,12 @@ static err_code_t stage_offsets(writer_t *w, bool *agreed, err_t *err)
 {
     hdf5io_manifest_t *m = &w->manifest;
     size_t most = (size_t)most_pieces(m), size = (size_t)w->votes->size;
-    int64_t *mine = calloc(most + 1, sizeof *mine);
-    int64_t *all = calloc(size * most + 1, sizeof *all);
+    int64_t *mine = NULL, *all = NULL;
     err_t memory = ERR_INIT;
     err_code_t rc;
 
-    if (mine == NULL || all == NULL)
-        err_set(&memory, ERR_MEMORY, "no memory for the offsets of %zu pieces",
-                size * most);
+    if (mem_new(int64_t, most, "a manifest", &mine, &memory) == ERR_OK)
+        (void)mem_new(int64_t, size * most, "a manifest", &all, &memory);
     rc = hdf5io_vote(w->votes, &memory, NULL, NULL, agreed, err);
     if (rc == ERR_OK) {
         offsets_copy(m, hdf5io_manifest_file_of(m, w->votes->rank), mine,
@@ -182,8 +180,8 @@ static err_code_t stage_offsets(writer_t *w, bool *agreed, err_t *err)
     for (int r = 0; rc == ERR_OK && r < w->votes->size; r++)
         offsets_copy(m, hdf5io_manifest_file_of(m, r), all + (size_t)r * most,
                      true);
-    free(all);
-    free(mine);
+    mem_free(all);
+    mem_free(mine);
     return rc;
 }
 

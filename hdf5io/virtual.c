@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 
 #include "base/check.h"
+#include "base/mem.h"
 #include "base/str.h"
 #include "hdf5io/h5.h"
 #include "hdf5io/home.h"
@@ -41,7 +42,7 @@ static int virtual_compare(const void *a, const void *b)
 static void virtual_node_free(void *node)
 {
     free(((virtual_node_t *)node)->key);
-    free(node);
+    mem_free(node);
 }
 
 /* Key of a dataset: identity of its file, whatever the file's name, and path in
@@ -72,13 +73,14 @@ static err_code_t virtual_add(virtual_walk_t *walk, const char *home,
                               const char *path, virtual_node_t **out,
                               err_t *err)
 {
-    virtual_node_t *node = calloc(1, sizeof *node);
+    virtual_node_t *node = NULL;
+    err_code_t rc = mem_new(virtual_node_t, 1, "a virtual dataset", &node, err);
 
-    if (node != NULL)
-        node->key = virtual_key(home, path);
-    if (node == NULL || tsearch(node, &walk->nodes, virtual_compare) == NULL) {
-        if (node != NULL)
-            virtual_node_free(node);
+    if (rc != ERR_OK)
+        return rc;
+    node->key = virtual_key(home, path);
+    if (tsearch(node, &walk->nodes, virtual_compare) == NULL) {
+        virtual_node_free(node);
         return err_set(err, ERR_MEMORY, "no memory for a source of %s", path);
     }
     *out = node;

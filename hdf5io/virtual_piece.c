@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "base/check.h"
+#include "base/mem.h"
 #include "hdf5io/h5.h"
 
 #define VIRTUAL_PIECES_MAX ((size_t)1 << 20)
@@ -203,10 +204,10 @@ static err_code_t virtual_blocks(virtual_map_t *map, hid_t space, err_t *err)
     rc = virtual_room(map, (size_t)blocks, err);
     if (rc != ERR_OK)
         return rc;
-    corners = calloc((size_t)blocks + 1, 2 * ndim * sizeof *corners);
-    if (corners == NULL)
-        return err_set(err, ERR_MEMORY, "no memory for the mappings of %s",
-                       map->set->path);
+    rc = mem_new(hsize_t, (size_t)blocks * 2 * ndim, "a virtual dataset",
+                 &corners, err);
+    if (rc != ERR_OK)
+        return rc;
     if (H5Sget_select_hyper_blocklist(space, 0, (hsize_t)blocks, corners) < 0)
         rc = h5_err_set(err, ERR_DATA,
                         "%s: a mapping of the virtual dataset %s is damaged",
@@ -219,7 +220,7 @@ static err_code_t virtual_blocks(virtual_map_t *map, hid_t space, err_t *err)
             side[d] =
                 (cover_side_t){low[d], 1, 1, high[d] - low[d] + 1, COVER_ALL};
     }
-    free(corners);
+    mem_free(corners);
     return rc;
 }
 
