@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
+#include <math.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -117,8 +118,9 @@ static err_code_t file_draft_named(const char *draft, const void *data,
 err_code_t file_publish(const char *path, const void *data, size_t bytes,
                         err_t *err)
 {
+    const double now = clock_now();
     char *draft = str_printf("%s.%ld-%09.0f" DRAFT_END, path, (long)getpid(),
-                             1e9 * (clock_now() - (double)(long)clock_now()));
+                             1e9 * (now - floor(now)));
     err_code_t rc = ERR_OK;
 
     if (!file_draft_nameless(draft, data, bytes))

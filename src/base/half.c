@@ -49,12 +49,12 @@ void half_round_bf16(uint16_t *to, const float *from, size_t count)
         to[i] = bf16_of(bits_of(from[i]));
 }
 
-#define FP16_BIAS                                                      \
-    ((127u - 15u) << 23)        /* difference of the exponents' biases \
-                                 */
-#define FP16_LEAST (113u << 23) /* smallest normal fp16, as float32 */
-#define FP16_BEYOND \
-    ((127u + 16u) << 23) /* smallest float32 beyond the range of fp16 */
+/* The difference of the exponents' biases. */
+#define FP16_BIAS ((127u - 15u) << 23)
+/* The smallest normal fp16, as float32. */
+#define FP16_LEAST (113u << 23)
+/* The smallest float32 beyond the range of fp16. */
+#define FP16_BEYOND ((127u + 16u) << 23)
 /* The last bit of this float32 has the weight of the last bit of a subnormal
  * fp16. */
 #define FP16_SUBNORMAL ((127u - 1u) << 23)

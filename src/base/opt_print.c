@@ -2,13 +2,13 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /* Prints the values of a struct as YAML, and its table as documentation. */
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/check.h"
 #include "base/opt.h"
 #include "base/opt_value.h"
-#include <math.h>
 
 static const void *opt_print_field(const opt_row_t *row, const void *target)
 {

@@ -108,8 +108,8 @@ static char *visible(const char *path, struct stat *st)
     char *at = str_dup(path), *up;
 
     while (stat(at, st) != 0) {
-        up = str_dup(dirname(
-            at)); /* dirname changes [at], and its result may be part of [at] */
+        /* dirname changes [at], and its result may be a part of it. */
+        up = str_dup(dirname(at));
         if (strcmp(up, "/") == 0 || strcmp(up, ".") == 0) {
             free(at);
             at = up;

@@ -84,8 +84,8 @@ double rng_uniform(rng_t *rng)
     return (double)(rng_u64(rng) >> 11) * 0x1p-53;
 }
 
-/* Reject 2^64 mod bound of the 64-bit numbers, which would make small results
- * more likely. */
+/* Of the 2^64 numbers, 2^64 mod [bound] are rejected, so that each result has
+ * the same number of them. */
 uint64_t rng_below(rng_t *rng, uint64_t bound)
 {
     uint64_t surplus, x;

@@ -65,9 +65,8 @@ static void blocks_draw(const rng_t *rng, uint64_t position, blocks_t *to)
     size_t done = 0;
 
     memcpy(counter, rng->counter, sizeof counter);
-    while (
-        done <
-        BLOCKS) { /* two iterations if the low half of the position overflows */
+    /* Two iterations if the low half of the position overflows. */
+    while (done < BLOCKS) {
         const uint64_t from = position + done;
         const uint64_t whole = UINT64_C(0x100000000) - (uint32_t)from;
         const size_t count =

@@ -51,8 +51,8 @@ typedef struct thread_attr {
     uint64_t slice, deadline, period; /* ns */
 } thread_attr_t;
 
-#define PROMPT_SLICE \
-    200000 /* in nanoseconds; the kernel's default is about 3 ms */
+/* In nanoseconds; the kernel's default is about 3 ms. */
+#define PROMPT_SLICE 200000
 
 void thread_prompt(void)
 {
@@ -101,8 +101,8 @@ bool thread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock,
     struct timespec until;
     double whole;
 
-    if (instant < 0 ||
-        !(instant < 1e15)) /* a larger one might not fit time_t */
+    /* An instant above the limit might not fit time_t. */
+    if (instant < 0 || !(instant < 1e15))
         return pthread_cond_wait(cond, lock) == 0;
     until.tv_nsec = (long)(modf(instant, &whole) * 1e9);
     until.tv_sec = (time_t)whole;
