@@ -42,8 +42,8 @@ typedef struct hdf5io_part {
  * divided into parts. Then every rank knows all parts; they are sorted and
  * cover each element once. */
 typedef struct hdf5io_tensor {
-    const char
-        *name; /* "model/conv1.weight", "optimizer/exp_avg/conv1.weight" */
+    /* "model/conv1.weight", "optimizer/exp_avg/conv1.weight" */
+    const char *name;
     int ndim;
     int64_t dims[6];
     float *data;                /* used if [parts] is NULL */
@@ -64,12 +64,12 @@ typedef struct hdf5io_votes {
 
 /* Numbers that make a resume exact. They are stored in the manifest. */
 typedef struct hdf5io_progress {
-    int64_t step;       /* steps done */
-    int64_t updates;    /* steps that changed the parameters: a step without any
-                           target does not */
-    int64_t epoch;      /* epoch in progress, from 0 */
-    int64_t samples;    /* of that epoch, used by all ranks together */
-    int64_t epoch_step; /* steps done in that epoch */
+    int64_t step; /* steps done */
+    /* steps that changed the parameters: a step without any target does not */
+    int64_t updates;
+    int64_t epoch;        /* epoch in progress, from 0 */
+    int64_t samples;      /* of that epoch, used by all ranks together */
+    int64_t epoch_step;   /* steps done in that epoch */
     int64_t data_samples; /* in an epoch; 0: unknown */
     uint64_t seed;
     double loss_sum; /* of that epoch so far, for exact means in reports */
@@ -102,15 +102,17 @@ typedef struct hdf5io_checkpoint_config {
     h5mpi_t *mpi; /* not NULL: one shared file, written by MPI-IO */
     int keep;     /* number of newest checkpoints to keep, >= 1 */
     uint64_t config_hash, model_hash, build_hash;
-    bool model_strict; /* another model_hash is ERR_CONFIG, even if all tensors
-                          fit; else a warning */
+    /* another model_hash is ERR_CONFIG, even if all tensors fit; else a warning
+     */
+    bool model_strict;
     const char *config_text;    /* resolved run file, for the manifest */
     const hdf5io_mark_t *marks; /* of the training data, for the manifest */
     int mark_count;
-    const char *versions; /* further libraries and the machine, for the manifest
-                             ("oneDNN 2.6.0, UCX 1.13.1"); NULL: none */
-    const struct hdf5io_io
-        *io; /* NULL: system calls; tests inject faults here */
+    /* further libraries and the machine, for the manifest ("oneDNN 2.6.0, UCX
+     * 1.13.1"); NULL: none */
+    const char *versions;
+    /* NULL: system calls; tests inject faults here */
+    const struct hdf5io_io *io;
     /* Reads that fail are repeated three times, spread over this many seconds
      * (base/retry.h). */
     double retry_seconds;

@@ -61,8 +61,7 @@ typedef struct hdf5io_manifest {
     int file_count;
     hdf5io_manifest_tensor_t *tensors;
     int tensor_count;
-    hdf5io_manifest_piece_t
-        *pieces; /* sorted by tensor, then by first element */
+    hdf5io_manifest_piece_t *pieces; /* sorted by tensor and first element */
     int piece_count;
     hdf5io_mark_t *marks; /* of the training data */
     int mark_count;

@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * Chooses the fastest way to read a column: pread without HDF5, collective
- * MPI-IO, or HDF5 with a chunk cache. A shuffled epoch returns to each chunk
- * once per row of it, but with `shuffle: chunk` only within one window. So a
- * cache that holds the chunks of a window decodes each chunk once per epoch,
- * and chunks that were read completely may be evicted first.
+ * MPI-IO, or HDF5 with a chunk cache. A shuffled epoch needs a chunk once for
+ * each of its rows; with `shuffle: chunk` all these reads are in one window. So
+ * with a cache that holds the chunks of a window each chunk is decoded once per
+ * epoch, and chunks that were read completely may be evicted first.
  */
 #include "hdf5io/column_way.h"
 
@@ -185,9 +185,9 @@ static bool column_band_find(const hdf5io_column_t *column, hid_t create,
     return true;
 }
 
-/* Cache size in bytes. Chunks without filters need no decoding. If they are
- * very large, rows are read from the file instead, since a damaged header of a
- * few bytes could otherwise ask for any amount of memory. */
+/* Cache size in bytes: at least a row of chunks. But chunks without filters
+ * need no decoding, so a very large row of them is not cached: otherwise a
+ * damaged header of a few bytes could ask for any amount of memory. */
 static size_t column_cache_bytes(const column_band_t *band, hid_t create,
                                  const column_how_t *how)
 {

@@ -30,11 +30,12 @@ typedef struct hdf5io_dataset hdf5io_dataset_t;
 /* An entry of `data.input` or `data.target` in the run file. */
 typedef struct hdf5io_field {
     char *path; /* "/spins" */
-    int cast;   /* inputs only: index of the choice "float32"; for targets the
-                   loss chooses the type */
-    double scale,
-        shift; /* value * scale + shift, in float32; class numbers and tokens
-                  need scale 1 and a whole shift (-1 if labels start at 1) */
+    /* inputs only: index of the choice "float32"; for targets the loss chooses
+     * the type */
+    int cast;
+    /* value * scale + shift, in float32; class numbers and tokens need scale 1
+     * and a whole shift (-1 if labels start at 1) */
+    double scale, shift;
 } hdf5io_field_t;
 
 extern const opt_row_t hdf5io_input_options[];
@@ -65,12 +66,11 @@ typedef struct hdf5io_want {
     int64_t limit;
     bool ignore;     /* class numbers equal to [ignored] are accepted */
     int64_t ignored; /* delivered as stored, without shift */
-    const char
-        *shares; /* NULL: any numbers are accepted. Else the numbers of a sample
-                    must be probabilities: none is below 0, and they sum to 1 in
-                    at least one of the ways [sums]. The text ends the error
-                    sentence: it says which loss needs this, and how to mend the
-                    data. It must outlive the dataset. */
+    /* NULL: any numbers are accepted. Else the numbers of a sample must be
+     * probabilities: none is below 0, and they sum to 1 in at least one of the
+     * ways [sums]. The text ends the error sentence: it says which loss needs
+     * this, and how to mend the data. It must outlive the dataset. */
+    const char *shares;
     hdf5io_sum_t sums[HDF5IO_SUMS_MAX]; /* ends at the first with count 0 */
     int64_t elems;     /* expected number of values per sample */
     const char *shape; /* inputs only: as text, for error sentences */
@@ -103,8 +103,9 @@ typedef struct hdf5io_dataset_config {
  * and all shards stay open. */
 err_code_t hdf5io_dataset_open(const hdf5io_dataset_config_t *config,
                                hdf5io_dataset_t **out, err_t *err);
-void hdf5io_dataset_close(hdf5io_dataset_t *dataset);
+void hdf5io_dataset_close(hdf5io_dataset_t *dataset); /* NULL allowed */
 
+/* Number of samples, and of shards. */
 int64_t hdf5io_dataset_samples(const hdf5io_dataset_t *dataset);
 int hdf5io_dataset_shards(const hdf5io_dataset_t *dataset);
 /* File name of shard [index] (0 .. shards-1); valid as long as the dataset. */

@@ -40,8 +40,8 @@ struct hdf5io_dataset {
     int count;
     hdf5io_shard_config_t how; /* how shards are opened; owns [access] */
     retry_t retry;
-    size_t cache_max,
-        cached; /* bytes of chunk caches: limit, and of all open shards */
+    /* bytes of chunk caches: limit, and of all open shards */
+    size_t cache_max, cached;
     int open_max, open_count; /* number of open shards: limit and current */
     uint64_t uses;            /* counter of uses, for shards[].used */
     int64_t samples;
@@ -67,16 +67,17 @@ err_code_t hdf5io_dataset_use(hdf5io_dataset_t *dataset, hdf5io_shard_t *shard,
  * none. Lock held, or the dataset is not shared yet. */
 bool hdf5io_dataset_rest_oldest(hdf5io_dataset_t *dataset);
 
-/* Arguments of hdf5io_dataset_rows: rows of one column of a shard. */
+/* Rows of one column of a shard, and the place to read them to, as stored. */
 typedef struct dataset_rows {
     hdf5io_dataset_t *dataset;
     hdf5io_shard_t *shard;
     int column;
     const column_run_t *runs;
-    int64_t count;
+    int64_t count; /* of [runs] */
     void *out;
 } dataset_rows_t;
 
+/* Read [rows] with all tries, see hdf5io_dataset_use. ERR_IO, ERR_DATA. */
 err_code_t hdf5io_dataset_rows(dataset_rows_t *rows, err_t *err);
 
 /* Close least recently used shards after [last] was opened, while the chunk

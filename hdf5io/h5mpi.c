@@ -3,7 +3,7 @@
 /*
  * MPI is started as late, and used as little, as possible: it only gets a
  * duplicate of the world communicator for HDF5's files. HDF5 is initialized
- * before MPI on purpose: otherwise it registers with MPI_Finalize and shuts
+ * before MPI on purpose: otherwise HDF5 registers with MPI_Finalize and shuts
  * itself down there, while files opened without MPI are still in use.
  */
 #ifdef HAVE_CONFIG_H

@@ -22,7 +22,8 @@ typedef struct h5mpi h5mpi_t;
 bool h5mpi_built(void);
 
 /* Call MPI_Init_thread unless MPI is already initialized, and check that MPI's
- * rank and size equal the given ones. Collective over the job. */
+ * rank and size equal the given ones. ERR_CONFIG: they differ, or no launcher
+ * started this process. ERR_UNAVAILABLE: MPI fails. Collective over the job. */
 err_code_t h5mpi_open(int rank, int size, h5mpi_t **out, err_t *err);
 /* Call MPI_Finalize. Collective; NULL allowed. A rank that fails alone must not
  * call it, since it would wait for the others: it exits instead, and as PMIx is
@@ -41,7 +42,8 @@ err_code_t h5mpi_any(h5mpi_t *mpi, unsigned char *flags, int count, err_t *err);
 hid_t h5mpi_access_list(h5mpi_t *mpi);
 
 /* The same without collective metadata, for reading any file: collective
- * metadata reads hang if ranks want different chunks (HDF5 before 1.10.9). */
+ * metadata reads hang if ranks want different chunks (HDF5 before 1.10.9). Lock
+ * held. */
 hid_t h5mpi_access_list_read(h5mpi_t *mpi);
 
 /* A collective transfer list. H5Pclose frees it. Lock held. */

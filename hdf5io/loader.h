@@ -24,9 +24,8 @@ typedef struct hdf5io_loader_config {
     hdf5io_sampler_t *sampler; /* not owned; only the loader uses it */
     int prefetch;              /* batches read ahead, 0: none */
     int64_t epoch, step;       /* the first batch to deliver */
-    int64_t epochs; /* end of the last epoch: epochs [epoch, epochs) are
-                       delivered */
-    int rank;       /* for the thread's log lines */
+    int64_t epochs;            /* [epoch, epochs) are delivered */
+    int rank;                  /* for the thread's log lines */
 } hdf5io_loader_config_t;
 
 typedef struct hdf5io_batch {
@@ -44,6 +43,9 @@ typedef struct hdf5io_batch {
     uint64_t *sample_ids; /* [count] global sample numbers */
 } hdf5io_batch_t;
 
+/* Allocate the buffers and start the thread, which begins to read. A step
+ * behind the last one of its epoch counts as the start of the next epoch.
+ * ERR_MEMORY. Local. */
 err_code_t hdf5io_loader_open(const hdf5io_loader_config_t *config,
                               hdf5io_loader_t **out, err_t *err);
 

@@ -49,9 +49,11 @@ typedef struct hdf5io_share {
     int64_t global; /* samples of the step over all ranks */
 } hdf5io_share_t;
 
+/* The sampler begins with epoch 0. ERR_DATA: no samples. ERR_CONFIG: a number
+ * is out of range, or too many samples for this shuffle. ERR_MEMORY. Local. */
 err_code_t hdf5io_sampler_open(const hdf5io_sampler_config_t *config,
                                hdf5io_sampler_t **out, err_t *err);
-void hdf5io_sampler_close(hdf5io_sampler_t *sampler);
+void hdf5io_sampler_close(hdf5io_sampler_t *sampler); /* NULL allowed */
 
 /* Steps per epoch: ceil(samples / batch). */
 int64_t hdf5io_sampler_steps(const hdf5io_sampler_t *sampler);

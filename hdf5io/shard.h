@@ -37,8 +37,8 @@ typedef struct hdf5io_shard {
 
 /* How to open the shards of a dataset. */
 typedef struct hdf5io_shard_config {
-    const char *
-        paths[SHARD_COLUMNS_MAX]; /* of its datasets; must outlive the shards */
+    /* of its datasets; must outlive the shards */
+    const char *paths[SHARD_COLUMNS_MAX];
     int count;
     hid_t access;       /* file-access list; not MPI-IO */
     bool collective;    /* MPI-IO: hdf5io_shard_join will follow */
@@ -52,10 +52,13 @@ typedef struct hdf5io_shard_config {
  * the hard one. ERR_IO. If a system call failed, errno holds the reason. */
 err_code_t hdf5io_shard_open(const hdf5io_shard_config_t *config,
                              const char *path, hdf5io_shard_t *out, err_t *err);
+
 /* Open the file again with the MPI-IO list [access], for the collective
  * columns. Collective: call it only after all ranks have opened the shard with
  * the same collective columns. */
 err_code_t hdf5io_shard_join(hid_t access, hdf5io_shard_t *shard, err_t *err);
+
+/* Close all files and free what [shard] owns. */
 void hdf5io_shard_close(hdf5io_shard_t *shard);
 
 /* Close all files of [shard] and keep what is known about it. */

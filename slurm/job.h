@@ -25,7 +25,8 @@ typedef struct slurm_job { /* constant after slurm_job_find_end */
 } slurm_job_t;
 
 /* Read the environment through [lookup] (getenv in the programs, a recorded
- * environment in tests). */
+ * environment in tests). ERR_CONFIG if one of Slurm's variables that holds a
+ * number holds anything else. */
 err_code_t slurm_job_read(const char *(*lookup)(const char *name),
                           slurm_job_t *out, err_t *err);
 
@@ -47,8 +48,7 @@ bool slurm_time_parse(const char *text, double *seconds);
 
 typedef enum slurm_signal {
     SLURM_SIGNAL_NONE,
-    /* USR1: the job's time is running out, or somebody asked for a checkpoint
-     */
+    /* USR1: the job's time runs out, or somebody asked for a checkpoint */
     SLURM_SIGNAL_CHECKPOINT,
     SLURM_SIGNAL_TERM /* TERM, INT, HUP: end of the run (requeue, scancel, a
                          peer died) */
@@ -57,20 +57,14 @@ typedef enum slurm_signal {
 /* Install signal handlers for the whole process: USR1, TERM, INT and HUP
  * (unless ignored, as under nohup) only set a flag; PIPE and XFSZ are ignored.
  * A second call, and a second signal of the same kind, change nothing.
- * Interrupted system calls are restarted. */
+ * Interrupted system calls are restarted. ERR_CONFIG if the kernel refuses. */
 err_code_t slurm_signal_install(err_t *err);
 
 /* The strongest signal received so far (TERM before CHECKPOINT). Never blocks.
  */
 slurm_signal_t slurm_signal_pending(void);
 
-/*
- * Record how this step ended: write RUNDIR/exit.json atomically. A supervisor
- * (the sbatch template) prefers this record to srun's exit status, if step id
- * and restart count are those of its own step. One key per line, in this order:
- * job, step_id, restarts, status, name, requeue, rank, host, culprit,
- * culprit_host, phase, step, text, time. Unknown strings are null.
- */
+/* How a step ended. */
 typedef struct slurm_exit {
     const slurm_job_t *job;
     err_code_t status;
@@ -82,6 +76,13 @@ typedef struct slurm_exit {
     const char *text;         /* the error message; NULL: none */
 } slurm_exit_t;
 
+/*
+ * Write [run_dir]/exit.json atomically. A supervisor (the sbatch template)
+ * prefers this record to srun's exit status, if step id and restart count are
+ * those of its own step. One key per line, in this order: job, step_id,
+ * restarts, status, name, requeue, rank, host, culprit, culprit_host, phase,
+ * step, text, time. Unknown strings are null. ERR_IO, ERR_MEMORY.
+ */
 err_code_t slurm_exit_write(const char *run_dir, const slurm_exit_t *record,
                             err_t *err);
 

@@ -105,8 +105,8 @@ cddp_code_t cddp_data_open(cddp_group_t *group,
                            cddp_error_t *error);
 void cddp_data_close(cddp_data_t *data); /* NULL allowed */
 
-int64_t cddp_data_samples(const cddp_data_t *data);
-int64_t cddp_data_steps(const cddp_data_t *data); /* steps per epoch */
+int64_t cddp_data_samples(const cddp_data_t *data); /* in an epoch */
+int64_t cddp_data_steps(const cddp_data_t *data);   /* in an epoch */
 
 /* The next batch, valid until the next call; NULL in *out after the last.
  * Blocks until it is read. */

@@ -81,6 +81,8 @@ cddp_code_t cddp_ddp_check(cddp_ddp_t *ddp, const void *data, size_t bytes,
 cddp_code_t cddp_ddp_step_set(cddp_ddp_t *ddp, int64_t step,
                               cddp_error_t *error);
 
+/* The calls of a step, as described at the top. [view] is the index of the
+ * parameter's view. cddp_ddp_wait blocks. */
 void cddp_ddp_begin(cddp_ddp_t *ddp);
 cddp_code_t cddp_ddp_ready(cddp_ddp_t *ddp, int view, cddp_error_t *error);
 cddp_code_t cddp_ddp_skip(cddp_ddp_t *ddp, cddp_error_t *error);

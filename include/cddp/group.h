@@ -63,6 +63,8 @@ typedef cddp_code_t (*cddp_rank_t)(cddp_group_t *group, void *context,
 cddp_code_t cddp_run(const cddp_run_config_t *config, cddp_rank_t rank,
                      void *context, cddp_error_t *error);
 
+/* Rank of the caller, number of ranks, name of the backend, and name of the
+ * host of [rank]. The texts live as long as the group. */
 int cddp_group_rank(const cddp_group_t *group);
 int cddp_group_size(const cddp_group_t *group);
 const char *cddp_group_backend(const cddp_group_t *group);
@@ -73,7 +75,7 @@ const char *cddp_group_host(const cddp_group_t *group, int rank);
  * other ranks conclude that this rank has failed. Never blocks. */
 void cddp_group_report(cddp_group_t *group, int64_t step, const char *phase);
 
-/* CDDP_OK while no peer has failed. Never blocks. */
+/* CDDP_OK while no peer has failed, then CDDP_PEER. Never blocks. */
 cddp_code_t cddp_group_check(cddp_group_t *group, cddp_error_t *error);
 
 /* ---- sub-groups ---------------------------------------------------------- */
@@ -112,6 +114,7 @@ cddp_code_t cddp_broadcast(cddp_group_t *group, void *data, size_t bytes,
 cddp_code_t cddp_allgather(cddp_group_t *group, const void *mine, size_t bytes,
                            void *all, cddp_error_t *error);
 
+/* Wait until all ranks have called this. */
 cddp_code_t cddp_barrier(cddp_group_t *group, cddp_error_t *error);
 
 /* The two halves of an all-reduce. Of the elements at [data], rank r owns those

@@ -55,6 +55,8 @@ cddp_code_t cddp_model_open(const char *name, const char *text,
 /* NULL allowed; close its execs first */
 void cddp_model_close(cddp_model_t *model);
 
+/* Number of parameters, each of them, and elements of their arena; the same for
+ * buffers; and number of moments. */
 int cddp_model_params(const cddp_model_t *model);
 cddp_param_t cddp_model_param(const cddp_model_t *model, int index);
 size_t cddp_model_param_elems(const cddp_model_t *model);
@@ -146,6 +148,8 @@ typedef struct cddp_samples {
     void *const *inputs, *const *targets;
 } cddp_samples_t;
 
+/* Plan the memory of an exec and allocate it. [model], and the memory that
+ * [config] points to, must outlive the exec. CDDP_CONFIG, CDDP_MEMORY. */
 cddp_code_t cddp_exec_open(const cddp_model_t *model,
                            const cddp_exec_config_t *config, cddp_exec_t **out,
                            cddp_error_t *error);

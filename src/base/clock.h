@@ -10,14 +10,15 @@
 /* Seconds on the monotonic clock (arbitrary origin). */
 double clock_now(void);
 
-/* Seconds since the kernel started this process (exec). */
+/* Seconds since the kernel started this process (exec); 0 if /proc does not
+ * tell. */
 double clock_since_start(void);
 
 /* Wall-clock seconds since 1970. */
 double clock_wall(void);
 
-/* Write the wall-clock [instant] as "2031-05-04T10:20:30Z" to [out], which is
- * returned. */
+/* Write the wall-clock [instant] in UTC as "2031-05-04T10:20:30Z" to [out] of
+ * [room] bytes, which is returned; "" if it does not fit. */
 char *clock_format(double instant, char *out, size_t room);
 
 #endif

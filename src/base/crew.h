@@ -15,9 +15,12 @@
 typedef struct crew crew_t;
 typedef void crew_job_t(void *context, int member);
 
-/* Start a crew of [size] members (>= 1). Its threads are called [name]. */
+/* Start a crew of [size] members (>= 1). Its threads are called [name].
+ * ERR_MEMORY. */
 err_code_t crew_open(int size, const char *name, crew_t **out, err_t *err);
-void crew_close(crew_t *crew); /* NULL allowed */
+
+/* End the threads and free the crew (NULL allowed). No job may be running. */
+void crew_close(crew_t *crew);
 
 /* Every member calls [job]. Returns when all have finished; what they wrote is
  * visible to the caller. Allocates nothing. */

@@ -27,8 +27,9 @@ typedef enum file_links {
 err_code_t file_open_regular(const char *path, int flags, file_links_t links,
                              int *fd, err_t *err);
 
-/* Read a whole regular text file. *out is NUL-terminated; the caller frees it
- * with free(). file_read_own is for files of a run directory (FILE_OWN). */
+/* Read a whole regular file. *out is NUL-terminated, and the caller frees it
+ * with free(); *bytes is its length ([bytes] may be NULL). file_read_own is for
+ * files of a run directory (FILE_OWN). ERR_DATA as above. */
 err_code_t file_read(const char *path, char **out, size_t *bytes, err_t *err);
 err_code_t file_read_own(const char *path, char **out, size_t *bytes,
                          err_t *err);

@@ -15,8 +15,9 @@
 #include <stdarg.h>
 #include <stddef.h>
 
-/* numeric_begin puts the calling thread into the "C" locale until numeric_end,
- * for calls of other libraries that parse or print numbers. */
+/* numeric_begin puts the calling thread into the "C" locale, for calls of other
+ * libraries that parse or print numbers. It returns the thread's locale, which
+ * numeric_end restores. */
 locale_t numeric_begin(void);
 void numeric_end(locale_t before);
 

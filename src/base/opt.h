@@ -23,16 +23,17 @@ typedef enum opt_type {
     OPT_REAL,    /* double */
     OPT_TEXT,    /* char *, owned by the target */
     OPT_CHOICE,  /* int: index into choices */
-    OPT_SECONDS, /* double: "60 s", "10 min", "2 h"; a plain number is seconds
-                  */
+    OPT_SECONDS, /* double: "60 s", "10 min", "2 h"; a bare number is seconds */
     OPT_EVERY,   /* opt_every_t: "1 epoch", "100 steps", "10 min", "never" */
-    OPT_INTS, /* opt_ints_t: a list of integers, or a single one; if the row has
-                 choices, also one of these words */
+    /* opt_ints_t: a list of integers, or a single one; if the row has choices,
+     * also one of these words */
+    OPT_INTS,
     OPT_TEXTS, /* opt_texts_t: a list of texts, or a single one */
     OPT_TREE, /* const tree_t *: the sub-tree itself (not owned), of any kind */
-    OPT_SECTION, /* a struct inside the target, described by [rows]; if absent,
-                    its defaults (fallback is not used) */
-    OPT_MAP      /* opt_map_t: one section, or a map from names to sections */
+    /* a struct inside the target, described by [rows]; if absent, its defaults
+     * (fallback is not used) */
+    OPT_SECTION,
+    OPT_MAP /* opt_map_t: one section, or a map from names to sections */
 } opt_type_t;
 
 typedef enum opt_unit { OPT_NEVER, OPT_STEPS, OPT_EPOCHS, OPT_TIME } opt_unit_t;
@@ -70,15 +71,15 @@ typedef struct opt_row {
     const char *name;
     opt_type_t type;
     size_t offset; /* of the field in the target struct, in bytes */
-    const char
-        *fallback; /* default as written in a run file; NULL: required. `key:`
-                      (null) counts as absent. OPT_TREE: "" means optional
-                      (field NULL). Flow lists are allowed: "[1, 2]". */
-    double min,
-        max; /* bounds of INT, REAL, SECONDS and each of INTS; both 0: none */
+    /* Default as written in a run file, where flow lists are allowed: "[1, 2]".
+     * NULL: the option is required. An optional OPT_TREE has "": its field is
+     * NULL without it. In a run file `key:` (null) counts as absent. */
+    const char *fallback;
+    /* bounds of INT, REAL, SECONDS and each of INTS; both 0: none */
+    double min, max;
     const char *unit; /* "samples", "MiB", NULL */
-    const char *const
-        *choices; /* for OPT_CHOICE; optional for OPT_INTS; ends with NULL */
+    /* for OPT_CHOICE; optional for OPT_INTS; ends with NULL */
+    const char *const *choices;
     const struct opt_row *rows; /* OPT_SECTION, OPT_MAP */
     size_t size;                /* OPT_MAP: bytes of a section's struct */
     bool free;        /* may differ after a resume: resources, files, output */

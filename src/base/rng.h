@@ -29,11 +29,8 @@ void rng_philox(const uint32_t key[2], const uint32_t counter[4],
 void rng_philox_many(const uint32_t key[2], const uint32_t counter[4],
                      size_t count, uint32_t *const out[4]);
 
-/* Start a stream for [seed], [purpose] (RNG_*, a constant per use) and two free
- * numbers, such as epoch and layer. */
-void rng_open(rng_t *rng, uint64_t seed, uint32_t purpose, uint64_t a,
-              uint64_t b);
-
+/* What a stream is for. The numbers are part of the key: another number would
+ * change the results of a seed. */
 enum {
     RNG_INIT = 1,
     RNG_SHUFFLE = 2,
@@ -44,6 +41,12 @@ enum {
     RNG_FIELDS = 7
 };
 
+/* Start a stream for [seed], [purpose] (RNG_*) and two free numbers, such as
+ * epoch and layer. */
+void rng_open(rng_t *rng, uint64_t seed, uint32_t purpose, uint64_t a,
+              uint64_t b);
+
+/* The next number of the stream. */
 uint32_t rng_u32(rng_t *rng);
 uint64_t rng_u64(rng_t *rng);
 double rng_uniform(rng_t *rng);                 /* [0, 1), 53 bits */

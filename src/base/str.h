@@ -10,23 +10,26 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A growing string. Initialize it with {0}; str_buf_free frees it. */
+/* A growing string. Initialize it with {0}; str_buf_free frees the text and
+ * makes it {0} again. */
 typedef struct str_buf {
     char *text; /* NULL until the first addition, then NUL-terminated */
     size_t length;
     size_t room;
 } str_buf_t;
 
+/* Append formatted text; numbers have a decimal point in every locale. */
 void str_buf_add(str_buf_t *buf, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void str_buf_vadd(str_buf_t *buf, const char *format, va_list args);
 void str_buf_free(str_buf_t *buf);
 
-/* Return a copy, to be freed with free(). */
+/* Return a copy, or formatted text, to be freed with free(). */
 char *str_dup(const char *text);
 char *str_printf(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Parse all of [text] as a number; false if it is not one. */
+/* Parse all of [text] as a decimal number. False, and *out is unchanged, if it
+ * is anything else ("nan", "inf" and "0x10" too) or out of range. */
 bool str_to_int(const char *text, int64_t *out);
 bool str_to_real(const char *text, double *out);
 

@@ -13,8 +13,8 @@
 
 typedef void *(*thread_main_t)(void *argument);
 
-/* Start a joinable thread called [name] (15 bytes are used) with all signals
- * blocked, so that signals reach only the main thread. */
+/* Start a thread called [name] (15 bytes are used) with all signals blocked, so
+ * that signals reach only the main thread. The caller joins it. ERR_MEMORY. */
 err_code_t thread_start(const char *name, thread_main_t main, void *argument,
                         pthread_t *out, err_t *err);
 

@@ -29,22 +29,31 @@ typedef struct tree_place {
     int column;
 } tree_place_t;
 
-/* Make a node at [place] (the file name is copied). A node owns its children;
- * tree_free frees a whole tree (NULL allowed). */
+/* Make a node at [place]. [text] is that of a scalar; text and file name are
+ * copied. */
 tree_t *tree_new(tree_kind_t kind, const char *text, tree_place_t place);
+
+/* Append [child], which [list] or [map] then owns. [place] is that of the key.
+ * [map] must not have the key yet (tree_key_find). */
 void tree_add(tree_t *list, tree_t *child);
 void tree_put(tree_t *map, const char *key, tree_place_t place, tree_t *child);
+
+/* Free a whole tree (NULL allowed), or copy it. */
 void tree_free(tree_t *tree);
 tree_t *tree_clone(const tree_t *tree);
 
+/* What a node holds; all texts and children live as long as the tree. An index
+ * beyond the children gives NULL. */
 tree_kind_t tree_kind(const tree_t *tree);
 const char *tree_text(const tree_t *tree); /* text of a scalar, else NULL */
 size_t tree_count(const tree_t *tree);     /* number of children */
 const tree_t *tree_at(const tree_t *tree, size_t index);
-const char *tree_key(const tree_t *map, size_t index);
+const char *tree_key(const tree_t *map, size_t index);      /* NULL in a list */
+const tree_t *tree_get(const tree_t *map, const char *key); /* NULL: absent */
+
+/* Place of a node, and of a key. */
 tree_place_t tree_place(const tree_t *tree);
 tree_place_t tree_key_place(const tree_t *map, size_t index);
-const tree_t *tree_get(const tree_t *map, const char *key); /* NULL: absent */
 
 /* Is there a child called [key]? If so, *place becomes the place of its key.
  * Takes constant time, as tree_get does. */

@@ -32,19 +32,22 @@ typedef enum dev_copy_kind {
  * that were built in. */
 err_code_t dev_open(const char *backend, int index, dev_device_t **out,
                     err_t *err);
-void dev_close(dev_device_t *dev); /* NULL allowed; all its memory, streams and
-                                      events must be freed before */
 
+/* NULL allowed. All memory, streams and events of [dev] must be freed before.
+ */
+void dev_close(dev_device_t *dev);
+
+/* Name of the backend, and: may the CPU access the memory of [dev]? */
 const char *dev_name(const dev_device_t *dev);
-bool dev_host_visible(
-    const dev_device_t *dev); /* may the CPU access its memory? */
+bool dev_host_visible(const dev_device_t *dev);
 
 /* Zeroed memory aligned to MEM_ALIGN for [what] (named in ERR_MEMORY). */
 err_code_t dev_alloc(dev_device_t *dev, size_t bytes, const char *what,
                      void **out, err_t *err);
 void dev_free(dev_device_t *dev, void *block);
 
-/* A stream executes its operations in order, asynchronously to the host. */
+/* A stream executes its operations in order, asynchronously to the host. Close
+ * it (NULL allowed) when its work is done. */
 err_code_t dev_stream_open(dev_device_t *dev, dev_stream_t **out, err_t *err);
 void dev_stream_close(dev_stream_t *stream);
 /* Block the host until all work on [stream] is done. */
@@ -57,8 +60,9 @@ err_code_t dev_copy(dev_stream_t *stream, void *to, const void *from,
 err_code_t dev_fill(dev_stream_t *stream, void *to, int byte, size_t bytes,
                     err_t *err);
 
-/* An event marks a point of a stream. The host can wait for it, or another
- * stream can (its later operations then start after the event). */
+/* An event marks a point of a stream (record). The host can wait for it (wait),
+ * or another stream can (wait_on: its later operations start after the event,
+ * and the host does not block). Closing NULL is allowed. */
 err_code_t dev_event_open(dev_device_t *dev, dev_event_t **out, err_t *err);
 void dev_event_close(dev_event_t *event);
 err_code_t dev_event_record(dev_event_t *event, dev_stream_t *stream,
