@@ -59,8 +59,7 @@ static char *home_directory(const char *path)
 typedef struct home_search {
     hid_t access;
     char *refused; /* see hdf5io_home_open */
-    bool other; /* one of the names belongs to something that is not a regular
-                   file */
+    bool other;    /* something of that name is not a regular file */
 } home_search_t;
 
 /* Note that [path] exists but is not a regular file. */
@@ -80,13 +79,12 @@ static hid_t home_try(home_search_t *search, const char *directory,
     hid_t file = H5I_INVALID_HID;
     char cause[ERR_TEXT_MAX / 4];
     struct stat status;
+    const bool there = stat(path, &status) == 0;
 
     /* Opening a pipe of this name would block. */
-    if (stat(path, &status) != 0)
-        ;
-    else if (!S_ISREG(status.st_mode))
+    if (there && !S_ISREG(status.st_mode)) {
         home_other(search, path);
-    else if (search->access != H5I_INVALID_HID) {
+    } else if (there && search->access != H5I_INVALID_HID) {
         file = H5Fopen(path, H5F_ACC_RDONLY, search->access);
         h5_err_text(cause, sizeof cause);
         if (file < 0 && search->refused == NULL)
@@ -189,8 +187,8 @@ hid_t hdf5io_home_object(hid_t at, const char *path)
     access = H5Pcreate(H5P_LINK_ACCESS);
     H5Pset_elink_cb(access, home_ask, NULL);
     object = H5Oopen(at, path, access);
-    why = H5Eget_current_stack(); /* keep the error stack, which the next call
-                                     clears */
+    /* Keep the error stack, which the next call clears. */
+    why = H5Eget_current_stack();
     H5Pclose(access);
     H5Eset_current_stack(why);
     return object;
