@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Internal to dataset.c, dataset_join.c, dataset_read.c, dataset_use.c,
- * dataset_finite.c and digest.c. */
+/* Internal to the files dataset_*.c and digest.c. */
 #ifndef CDDP_HDF5IO_DATASET_IMPL_H
 #define CDDP_HDF5IO_DATASET_IMPL_H
 
@@ -79,6 +78,38 @@ typedef struct dataset_rows {
 
 /* Read [rows] with all tries, see hdf5io_dataset_use. ERR_IO, ERR_DATA. */
 err_code_t hdf5io_dataset_rows(dataset_rows_t *rows, err_t *err);
+
+/* Check scale and shift of [want]: tokens and class numbers take only scale 1
+ * and a whole shift. [key] is "input" or "target". ERR_CONFIG. */
+err_code_t hdf5io_want_check(const hdf5io_want_t *want, const char *key,
+                             err_t *err);
+
+/* Do the samples of [shard] have the numbers of values that the model expects?
+ * ERR_DATA. */
+err_code_t hdf5io_dataset_fits(const hdf5io_dataset_t *dataset,
+                               const hdf5io_dataset_config_t *config,
+                               const hdf5io_shard_t *shard, err_t *err);
+
+/* Refuse real numbers as class numbers of field [index]: ERR_DATA. Class
+ * numbers may be stored as floats, so the first sample is read and checked,
+ * long before a training step would fail. With mpi: collective. */
+err_code_t hdf5io_dataset_classes_check(hdf5io_dataset_t *dataset,
+                                        const hdf5io_want_t *want, int index,
+                                        err_t *err);
+
+/* One stored row of a column, and its place among the delivered samples. */
+typedef struct dataset_row {
+    const dataset_field_t *field;
+    const hdf5io_column_t *column;
+    int64_t number; /* within the shard, for error sentences */
+    const void *stored;
+    void *out;    /* [samples, field->elems] */
+    int64_t slot; /* which of the samples at [out] it becomes */
+} dataset_row_t;
+
+/* Convert [row] to the type that the model needs, and check it. ERR_DATA: a
+ * label or token is out of range, or the numbers are no probabilities. */
+err_code_t hdf5io_dataset_row(const dataset_row_t *row, err_t *err);
 
 /* Close least recently used shards after [last] was opened, while the chunk
  * caches exceed their limit or descriptors are scarce. Lock held, or the

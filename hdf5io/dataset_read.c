@@ -13,7 +13,6 @@
  * error of its own, which it reports at the end.
  */
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 
 #include "base/check.h"
@@ -22,9 +21,6 @@
 
 /* Bytes per read; more if one row is larger. */
 #define READ_STAGE_BYTES ((size_t)1 << 20)
-
-/* Allowed difference between a sum of probabilities and 1. */
-#define SHARES_SLACK 1e-3
 
 typedef struct read_entry {
     int64_t index, slot;
@@ -231,161 +227,21 @@ static read_block_t read_block_cut(const read_call_t *call,
     return block;
 }
 
-/* Convert the stored [value] to a class number; false if it is neither a class
- * number nor [ignored]. */
-static bool read_class(const dataset_field_t *field, int64_t value,
-                       int64_t *out)
-{
-    int64_t class;
-
-    if (field->ignore && value == field->ignored) {
-        *out = value;
-        return true;
-    }
-    if (__builtin_add_overflow(value, field->whole, &class) || class < 0 ||
-        class >= field->limit)
-        return false;
-    *out = class;
-    return true;
-}
-
-/* Convert and check the class numbers of one row. */
-static err_code_t read_classes(const read_call_t *call, int k, int64_t index,
-                               const void *stored, int64_t *out, err_t *err)
-{
-    const dataset_field_t *field = &call->dataset->fields[k];
-    const hdf5io_column_t *column = &call->shard->columns[k];
-    const char *next = stored;
-    char text[64];
-    int64_t i = 0, value;
-
-    for (; i < column->elems; i++) {
-        if (hdf5io_convert_ints(column->type, next, 1, &value) != 1 ||
-            !read_class(field, value, &out[i]))
-            break;
-        next += hdf5io_convert_bytes(column->type);
-    }
-    if (i == column->elems)
-        return ERR_OK;
-    return err_set(err, ERR_DATA,
-                   "%s%s%s: row %" PRId64 " of %s holds label %s: expected a "
-                   "whole number from %" PRId64 " to %" PRId64
-                   ", as the model has %" PRId64 " classes",
-                   field->place == NULL ? "" : field->place,
-                   field->place == NULL ? "" : ": ", column->file,
-                   index - call->shard->first, column->path,
-                   hdf5io_convert_format(column->type, next, text, sizeof text),
-                   -field->whole, field->limit - 1 - field->whole,
-                   field->limit);
-}
-
-/* Convert and check the tokens of one row. */
-static err_code_t read_tokens(const read_call_t *call, int k, int64_t index,
-                              const void *stored, int32_t *out, err_t *err)
-{
-    const dataset_field_t *field = &call->dataset->fields[k];
-    const hdf5io_column_t *column = &call->shard->columns[k];
-    const size_t bytes = hdf5io_convert_bytes(column->type);
-    char text[64];
-
-    for (int64_t i = 0; i < column->elems; i++) {
-        const void *from = (const char *)stored + (size_t)i * bytes;
-        int64_t value;
-
-        if (hdf5io_convert_ints(column->type, from, 1, &value) == 1 &&
-            !__builtin_add_overflow(value, field->whole, &value) &&
-            value >= 0 && value < field->limit) {
-            out[i] = (int32_t)value;
-            continue;
-        }
-        return err_set(
-            err, ERR_DATA,
-            "%s: row %" PRId64 " of %s holds token %s at position %" PRId64
-            ": expected a whole number from %" PRId64 " to %" PRId64
-            ", as the model has %" PRId64 " tokens",
-            column->file, index - call->shard->first, column->path,
-            hdf5io_convert_format(column->type, from, text, sizeof text), i,
-            -field->whole, field->limit - 1 - field->whole, field->limit);
-    }
-    return ERR_OK;
-}
-
-/* Do the [elems] numbers at [x] sum to 1 in each group of [way]? *sum becomes
- * the sum of the last group that was checked. */
-static bool shares_sum(const float *x, int64_t elems, hdf5io_sum_t way,
-                       double *sum)
-{
-    const int64_t count = way.count, step = way.step;
-
-    for (int64_t begin = 0; begin < elems / count; begin++) {
-        const float *from = x + begin / step * step * count + begin % step;
-
-        *sum = 0;
-        for (int64_t i = 0; i < count; i++)
-            *sum += (double)from[i * step];
-        if (!(fabs(*sum - 1) <= SHARES_SLACK))
-            return false;
-    }
-    return true;
-}
-
-/* Are the converted numbers of one row probabilities? */
-static err_code_t read_shares(const read_call_t *call, int k, int64_t index,
-                              const float *x, err_t *err)
-{
-    const dataset_field_t *field = &call->dataset->fields[k];
-    const hdf5io_column_t *column = &call->shard->columns[k];
-    const char *place = field->place == NULL ? "" : field->place;
-    const char *colon = field->place == NULL ? "" : ": ";
-    const int64_t row = index - call->shard->first, elems = column->elems;
-    double sum = 0;
-
-    for (int64_t i = 0; i < elems; i++)
-        if (!(x[i] >= 0)) /* negative or NaN */
-            return err_set(err, ERR_DATA,
-                           "%s%s%s: row %" PRId64 " of %s holds %g at position "
-                           "%" PRId64 ": %s",
-                           place, colon, column->file, row, column->path,
-                           (double)x[i], i, field->shares);
-    for (int i = 0; i < HDF5IO_SUMS_MAX && field->sums[i].count > 0; i++)
-        if (shares_sum(x, elems, field->sums[i], &sum))
-            return ERR_OK;
-    return err_set(err, ERR_DATA,
-                   "%s%s%s: row %" PRId64 " of %s sums to %g: %s", place, colon,
-                   column->file, row, column->path, sum, field->shares);
-}
-
 /* Convert one stored row of column [k] into the output. */
 static err_code_t read_place(const read_call_t *call, int k,
                              const read_entry_t *entry, const void *stored,
                              err_t *err)
 {
-    const dataset_field_t *field = &call->dataset->fields[k];
-    const hdf5io_column_t *column = &call->shard->columns[k];
-    const int64_t at = entry->slot * column->elems;
+    const dataset_row_t row = {.field = &call->dataset->fields[k],
+                               .column = &call->shard->columns[k],
+                               .number = entry->index - call->shard->first,
+                               .stored = stored,
+                               .out = call->fields[k],
+                               .slot = entry->slot};
 
-    check(entry->slot >= 0 && entry->slot < call->count &&
-              column->elems == field->elems,
-          "sample %lld of %lld, %lld of %lld values", (long long)entry->slot,
-          (long long)call->count, (long long)column->elems,
-          (long long)field->elems);
-    switch (field->as) {
-    case HDF5IO_AS_TOKENS:
-        return read_tokens(call, k, entry->index, stored,
-                           (int32_t *)call->fields[k] + at, err);
-    case HDF5IO_AS_CLASSES:
-        return read_classes(call, k, entry->index, stored,
-                            (int64_t *)call->fields[k] + at, err);
-    case HDF5IO_AS_REALS:
-        hdf5io_convert_floats(column->type, stored, (size_t)column->elems,
-                              field->scale, field->shift,
-                              (float *)call->fields[k] + at);
-        if (field->shares != NULL)
-            return read_shares(call, k, entry->index,
-                               (const float *)call->fields[k] + at, err);
-        break;
-    }
-    return ERR_OK;
+    check(entry->slot >= 0 && entry->slot < call->count, "sample %lld of %lld",
+          (long long)entry->slot, (long long)call->count);
+    return hdf5io_dataset_row(&row, err);
 }
 
 static err_code_t read_block(const read_call_t *call, int k,

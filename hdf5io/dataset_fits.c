@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* Compares the samples of a dataset with what the model expects: the number of
+ * values, scale and shift, and whether class numbers are whole. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "base/check.h"
+#include "base/mem.h"
+#include "hdf5io/dataset_impl.h"
+
+/* Set the error for a field of the wrong size or type. [say] is the sentence
+ * without place and file. */
+static err_code_t dataset_misfit(const hdf5io_want_t *want, const char *file,
+                                 const char *say, err_t *err)
+{
+    return err_set(err, ERR_DATA, "%s%s%s: %s",
+                   want->place == NULL ? "" : want->place,
+                   want->place == NULL ? "" : ": ", file, say);
+}
+
+static err_code_t dataset_input_fits(const hdf5io_want_t *want,
+                                     const hdf5io_column_t *column, err_t *err)
+{
+    char shape[256], say[ERR_TEXT_MAX];
+
+    if (column->elems == want->elems)
+        return ERR_OK;
+    snprintf(say, sizeof say,
+             "samples of %s are %s (%" PRId64
+             " values), but model.input%s%s is %s (%" PRId64 " values)",
+             column->path, hdf5io_column_shape(column, shape, sizeof shape),
+             column->elems, want->name == NULL ? "" : ".",
+             want->name == NULL ? "" : want->name, want->shape, want->elems);
+    return dataset_misfit(want, column->file, say, err);
+}
+
+static err_code_t dataset_target_fits(const hdf5io_want_t *want,
+                                      const hdf5io_column_t *column, err_t *err)
+{
+    const bool class = want->as == HDF5IO_AS_CLASSES;
+    const bool soft = class && column->elems == want->elems * want->limit;
+    char shape[256], say[ERR_TEXT_MAX];
+
+    if (column->elems == want->elems)
+        return ERR_OK;
+    hdf5io_column_shape(column, shape, sizeof shape);
+    snprintf(say, sizeof say,
+             "targets of %s are %s (%" PRId64 " values), but the %s %" PRId64
+             " %s%s%s%s",
+             column->path, shape, column->elems,
+             class ? "loss takes" : "model gives", want->elems,
+             class ? "class number" : "value", want->elems == 1 ? "" : "s",
+             class ? " a sample" : "",
+             soft ? ": if these are probabilities of the classes, set its "
+                    "soft_target"
+                  : "");
+    return dataset_misfit(want, column->file, say, err);
+}
+
+err_code_t hdf5io_dataset_fits(const hdf5io_dataset_t *dataset,
+                               const hdf5io_dataset_config_t *config,
+                               const hdf5io_shard_t *shard, err_t *err)
+{
+    err_code_t rc = ERR_OK;
+
+    for (int k = 0; k < dataset->field_count && rc == ERR_OK; k++)
+        rc = k < dataset->inputs
+                 ? dataset_input_fits(&config->inputs[k], &shard->columns[k],
+                                      err)
+                 : dataset_target_fits(&config->targets[k - dataset->inputs],
+                                       &shard->columns[k], err);
+    return rc;
+}
+
+err_code_t hdf5io_want_check(const hdf5io_want_t *want, const char *key,
+                             err_t *err)
+{
+    const hdf5io_field_t *field = want->field;
+
+    if (want->as == HDF5IO_AS_REALS ||
+        (field->scale == 1.0 && field->shift == rint(field->shift) &&
+         fabs(field->shift) <= INT32_MAX))
+        return ERR_OK;
+    return err_set(
+        err, ERR_CONFIG,
+        "%s%sdata.%s%s%s: scale %g and shift %g: %s take scale 1 "
+        "and a whole shift",
+        want->place == NULL ? "" : want->place, want->place == NULL ? "" : ": ",
+        key, want->name == NULL ? "" : ".",
+        want->name == NULL ? "" : want->name, field->scale, field->shift,
+        want->as == HDF5IO_AS_TOKENS ? "tokens" : "class numbers");
+}
+
+/* The first shard that has samples; there is at least one. */
+static hdf5io_shard_t *dataset_filled(const hdf5io_dataset_t *dataset)
+{
+    int s = 0;
+
+    while (s < dataset->count && dataset->shards[s].rows == 0)
+        s++;
+    check(s < dataset->count, "%d shards have no sample", dataset->count);
+    return &dataset->shards[s];
+}
+
+err_code_t hdf5io_dataset_classes_check(hdf5io_dataset_t *dataset,
+                                        const hdf5io_want_t *want, int index,
+                                        err_t *err)
+{
+    hdf5io_shard_t *shard = dataset_filled(dataset);
+    const hdf5io_column_t *column = &shard->columns[index];
+    const column_run_t run = {.row = 0, .count = 1};
+    dataset_rows_t rows = {.dataset = dataset,
+                           .shard = shard,
+                           .column = index,
+                           .runs = &run,
+                           .count = 1};
+    char say[ERR_TEXT_MAX], text[64];
+    int64_t value;
+    size_t at = 0;
+    void *row;
+    err_code_t rc;
+
+    if (want->as != HDF5IO_AS_CLASSES ||
+        (column->type.kind != CONVERT_F32 && column->type.kind != CONVERT_F64))
+        return ERR_OK;
+    rc = mem_alloc(column->row_bytes, "a sample", &row, err);
+    if (rc != ERR_OK)
+        return rc;
+    rows.out = row;
+    rc = hdf5io_dataset_rows(&rows, err);
+    while (rc == ERR_OK && at < column->row_bytes &&
+           hdf5io_convert_ints(column->type, (char *)row + at, 1, &value) == 1)
+        at += hdf5io_convert_bytes(column->type);
+    if (rc == ERR_OK && at < column->row_bytes) {
+        snprintf(say, sizeof say,
+                 "targets of %s are real numbers (the first sample holds %s), "
+                 "but the loss takes class numbers from 0 to %" PRId64
+                 ": use a loss for real numbers such as mse, or store classes",
+                 column->path,
+                 hdf5io_convert_format(column->type, (char *)row + at, text,
+                                       sizeof text),
+                 want->limit - 1);
+        rc = dataset_misfit(want, column->file, say, err);
+    }
+    mem_free(row);
+    return rc;
+}
