@@ -327,22 +327,21 @@ err_code_t hdf5io_manifest_build(const hdf5io_checkpoint_config_t *config,
     if (rc == ERR_OK)
         rc =
             hdf5io_marks_copy(config->marks, config->mark_count, &m.marks, err);
-    if (rc != ERR_OK)
-        goto fail;
-    m.mark_count = config->mark_count;
-    m.config_text =
-        str_dup(config->config_text == NULL ? "" : config->config_text);
-    m.versions = hdf5io_manifest_versions(config->versions);
-    m.created = str_dup(clock_format(clock_wall(), now, sizeof now));
-    plan_make(&(plan_t){.m = &m, .tensors = tensors, .file_of = file_of},
-              config->mpi != NULL);
-    check(plan_covers(&m), "%d pieces do not cover the %d tensors of step %lld",
-          m.piece_count, m.tensor_count, (long long)progress->step);
-    *out = m;
-    goto out;
-fail:
-    hdf5io_manifest_free(&m);
-out:
+    if (rc == ERR_OK) {
+        m.mark_count = config->mark_count;
+        m.config_text =
+            str_dup(config->config_text == NULL ? "" : config->config_text);
+        m.versions = hdf5io_manifest_versions(config->versions);
+        m.created = str_dup(clock_format(clock_wall(), now, sizeof now));
+        plan_make(&(plan_t){.m = &m, .tensors = tensors, .file_of = file_of},
+                  config->mpi != NULL);
+        check(plan_covers(&m),
+              "%d pieces do not cover the %d tensors of step %lld",
+              m.piece_count, m.tensor_count, (long long)progress->step);
+        *out = m;
+    } else {
+        hdf5io_manifest_free(&m);
+    }
     mem_free(file_of);
     return rc;
 }
