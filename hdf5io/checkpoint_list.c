@@ -208,9 +208,7 @@ static err_code_t whole_check(const hdf5io_io_t *io, const char *path,
     hdf5io_manifest_free(&m);
     if (rc == ERR_OK || (rc == ERR_DATA && cause == RETRY_ABSENT))
         return ERR_OK;
-    if (err != NULL)
-        *err = why;
-    return rc;
+    return err_copy(err, &why);
 }
 
 /* Rename debris to its final name. It is no error if another process, or the

@@ -482,8 +482,8 @@ err_code_t hdf5io_checkpoint_manifest(const hdf5io_io_t *io,
         if (rc != ERR_OK)
             err_prefix(&why, "%s", path);
     }
-    if (rc != ERR_OK && err != NULL)
-        *err = why;
+    if (rc != ERR_OK)
+        err_copy(err, &why);
     free(text);
     free(path);
     return rc;

@@ -156,10 +156,8 @@ static err_code_t candidate_find(reader_t *r, char **path, err_t *err)
             return ERR_OK;
         }
         free(candidate);
-        if (!damaged) {
-            *err = why;
-            return rc;
-        }
+        if (!damaged)
+            return err_copy(err, &why);
         damage_note(r, &why);
     }
 }

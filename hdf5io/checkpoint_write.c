@@ -241,7 +241,7 @@ static err_code_t name_give(writer_t *w, const struct stat *mine, err_t *err)
     if (rc != ERR_OK && named_already(w, mine))
         return hdf5io_io_sync(&w->io, home, err);
     if (rc != ERR_OK)
-        *err = why;
+        err_copy(err, &why);
     return rc;
 }
 

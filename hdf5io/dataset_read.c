@@ -369,10 +369,8 @@ static err_code_t read_shards(read_call_t *call, int64_t count, err_t *err)
         rc = read_shard(call, shard, entries + begin, i - begin, &own);
         if (rc == ERR_OK)
             continue;
-        if (first == ERR_OK && err != NULL)
-            *err = own;
         if (first == ERR_OK)
-            first = rc;
+            first = err_copy(err, &own);
         if (dataset->mpi == NULL)
             break;
     }

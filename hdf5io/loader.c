@@ -264,11 +264,8 @@ err_code_t hdf5io_loader_next(hdf5io_loader_t *loader, hdf5io_batch_t **out,
 {
     loader_slot_t *slot = loader_take(loader);
 
-    if (slot->rc != ERR_OK) {
-        if (err != NULL)
-            *err = slot->err;
-        return slot->rc;
-    }
+    if (slot->rc != ERR_OK)
+        return err_copy(err, &slot->err);
     *out = slot->end ? NULL : &slot->batch;
     return ERR_OK;
 }

@@ -59,6 +59,13 @@ err_code_t err_set_peer(err_t *err, int culprit, const char *host,
     return ERR_PEER;
 }
 
+err_code_t err_copy(err_t *err, const err_t *from)
+{
+    if (err != NULL)
+        *err = *from;
+    return from->code;
+}
+
 err_code_t err_prefix(err_t *err, const char *format, ...)
 {
     char old[ERR_TEXT_MAX];

@@ -68,6 +68,9 @@ err_code_t err_set_peer(err_t *err, int culprit, const char *host,
                         const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
+/* Copy the error [from] to [err] (NULL: discard it). Returns its code. */
+err_code_t err_copy(err_t *err, const err_t *from);
+
 /* clang's analyzer sees one file at a time. Without these macros it would
  * assume that err_set may return ERR_OK. */
 #ifdef __clang_analyzer__

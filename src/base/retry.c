@@ -181,8 +181,6 @@ err_code_t retry_run(const retry_t *retry, const char *path,
             *cause = found;
         if (found != RETRY_ABSENT)
             return give_up(retry, path, number, &why, err);
-        if (err != NULL)
-            *err = why;
-        return rc;
+        return err_copy(err, &why);
     }
 }

@@ -193,9 +193,7 @@ static err_code_t threads_exchange(boot_t *boot, const void *mine, size_t bytes,
         if (bytes > 0)
             memcpy(all, team->data[round % 2], (size_t)team->size * bytes);
     } else {
-        rc = team->fault.code;
-        if (err != NULL)
-            *err = team->fault;
+        rc = err_copy(err, &team->fault);
     }
     pthread_mutex_unlock(&team->lock);
     return rc;

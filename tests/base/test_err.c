@@ -38,6 +38,16 @@ Test(err, suffix_says_what_it_was_for)
     cr_assert_eq(strlen(err.text), ERR_TEXT_MAX - 1);
 }
 
+Test(err, copy_takes_everything)
+{
+    err_t from = ERR_INIT, err = ERR_INIT;
+
+    err_set_peer(&from, 3, "n1", "rank 3 died");
+    cr_assert_eq(err_copy(&err, &from), ERR_PEER);
+    cr_assert_eq(memcmp(&err, &from, sizeof err), 0);
+    cr_assert_eq(err_copy(NULL, &from), ERR_PEER);
+}
+
 Test(err, peer_names_rank_and_host)
 {
     err_t err = ERR_INIT;
