@@ -71,50 +71,57 @@ void hdf5io_dir_clean(const hdf5io_io_t *io, const char *directory)
     free(entries);
 }
 
-/* Rename [tmp] to [path]. *old becomes the new name of an older [path]: [tmp]
- * if the two were exchanged, [trash], or NULL if there was none. */
-static err_code_t swap_in(const hdf5io_io_t *io, const char *tmp,
-                          const char *path, const char *trash, const char **old,
-                          err_t *err)
+/* The directory [tmp] gets the name [path]. */
+typedef struct swap {
+    const hdf5io_io_t *io;
+    const char *tmp, *path, *trash;
+    /* new name of an older [path]: [tmp] if the two were exchanged, [trash], or
+     * NULL if there was none */
+    const char *old;
+} swap_t;
+
+static err_code_t swap_in(swap_t *swap, err_t *err)
 {
+    const hdf5io_io_t *io = swap->io;
     struct stat st;
     err_code_t rc;
 
-    *old = NULL;
-    if (lstat(path, &st) != 0)
-        return hdf5io_io_rename(io, tmp, path, err);
-    *old = tmp;
-    if (io->rename(io->context, tmp, path, RENAME_EXCHANGE) == 0)
+    swap->old = NULL;
+    if (lstat(swap->path, &st) != 0)
+        return hdf5io_io_rename(io, swap->tmp, swap->path, err);
+    swap->old = swap->tmp;
+    if (io->rename(io->context, swap->tmp, swap->path, RENAME_EXCHANGE) == 0)
         return ERR_OK;
     if (errno != EINVAL && errno != ENOSYS)
-        return err_set(err, ERR_IO, "cannot exchange %s with %s: %s", tmp, path,
-                       strerror(errno));
+        return err_set(err, ERR_IO, "cannot exchange %s with %s: %s", swap->tmp,
+                       swap->path, strerror(errno));
     /* Not every file system can exchange two names (NFS cannot). */
-    rc = hdf5io_io_rename(io, path, trash, err);
+    rc = hdf5io_io_rename(io, swap->path, swap->trash, err);
     if (rc != ERR_OK)
         return rc;
-    *old = trash;
-    rc = hdf5io_io_rename(io, tmp, path, err);
+    swap->old = swap->trash;
+    rc = hdf5io_io_rename(io, swap->tmp, swap->path, err);
     if (rc != ERR_OK)
-        io->rename(io->context, trash, path, 0);
+        io->rename(io->context, swap->trash, swap->path, 0);
     return rc;
 }
 
 /* Undo swap_in: the parent directory could not be synced, so the new name may
  * not be durable. */
-static void swap_out(const hdf5io_io_t *io, const char *tmp, const char *path,
-                     const char *trash, const char *old)
+static void swap_out(const swap_t *swap)
 {
+    const hdf5io_io_t *io = swap->io;
     int status;
 
-    if (old == tmp)
-        status = io->rename(io->context, tmp, path, RENAME_EXCHANGE);
+    if (swap->old == swap->tmp)
+        status =
+            io->rename(io->context, swap->tmp, swap->path, RENAME_EXCHANGE);
     else
-        status = io->rename(io->context, path, tmp, 0);
-    if (status == 0 && old == trash)
-        status = io->rename(io->context, trash, path, 0);
+        status = io->rename(io->context, swap->path, swap->tmp, 0);
+    if (status == 0 && swap->old == swap->trash)
+        status = io->rename(io->context, swap->trash, swap->path, 0);
     if (status != 0)
-        log_warn("hdf5io", "%s: cannot undo the rename: %s", path,
+        log_warn("hdf5io", "%s: cannot undo the rename: %s", swap->path,
                  strerror(errno));
 }
 
@@ -124,15 +131,15 @@ err_code_t hdf5io_dir_publish(const hdf5io_io_t *io, const char *directory,
 {
     char *path = hdf5io_dir_path(directory, "", step, 0);
     char *trash = hdf5io_dir_path(directory, ".trash-", step, nonce);
-    const char *old;
-    err_code_t rc = swap_in(io, tmp, path, trash, &old, err);
+    swap_t swap = {.io = io, .tmp = tmp, .path = path, .trash = trash};
+    err_code_t rc = swap_in(&swap, err);
 
     if (rc == ERR_OK) {
         rc = hdf5io_io_sync(io, directory, err);
         if (rc != ERR_OK)
-            swap_out(io, tmp, path, trash, old);
-        else if (old != NULL)
-            tree_drop(old);
+            swap_out(&swap);
+        else if (swap.old != NULL)
+            tree_drop(swap.old);
     }
     free(trash);
     free(path);

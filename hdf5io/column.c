@@ -209,6 +209,32 @@ static err_code_t column_open_dataset(hid_t file, hdf5io_column_t *out,
     return column_source_find(out, err);
 }
 
+/* Check the open dataset, find its type and shape, and choose how it is read.
+ */
+static err_code_t column_examine(hid_t file, const column_how_t *how,
+                                 hdf5io_column_t *column, err_t *err)
+{
+    hid_t create;
+    bool standard = false;
+    err_code_t rc = hdf5io_virtual_check(column->dataset, column->path,
+                                         &column->files, err);
+
+    if (rc == ERR_OK)
+        rc = column_type_find(column, &standard, err);
+    if (rc == ERR_OK)
+        rc = column_space_find(column, err);
+    if (rc != ERR_OK)
+        return rc;
+    create = H5Dget_create_plist(column->dataset);
+    rc = column_filters_check(column, create, err);
+    if (rc == ERR_OK)
+        rc = hdf5io_column_way_choose(column, create, standard, how, err);
+    if (rc == ERR_OK && !column->located)
+        rc = hdf5io_column_cache_set(column, file, create, how, err);
+    H5Pclose(create);
+    return rc;
+}
+
 err_code_t hdf5io_column_open(hid_t file, const char *name, const char *path,
                               const column_how_t *how, hdf5io_column_t *out,
                               err_t *err)
@@ -218,35 +244,16 @@ err_code_t hdf5io_column_open(hid_t file, const char *name, const char *path,
                               .fd = -1,
                               .dataset = H5I_INVALID_HID,
                               .memory = H5I_INVALID_HID};
-    hid_t create = H5I_INVALID_HID;
-    bool standard = false;
     err_code_t rc;
 
     h5_lock_check();
     rc = column_open_dataset(file, &column, err);
-    if (rc != ERR_OK)
-        goto fail;
-    rc = hdf5io_virtual_check(column.dataset, path, &column.files, err);
     if (rc == ERR_OK)
-        rc = column_type_find(&column, &standard, err);
+        rc = column_examine(file, how, &column, err);
     if (rc == ERR_OK)
-        rc = column_space_find(&column, err);
-    if (rc != ERR_OK)
-        goto fail;
-    create = H5Dget_create_plist(column.dataset);
-    rc = column_filters_check(&column, create, err);
-    if (rc == ERR_OK)
-        rc = hdf5io_column_way_choose(&column, create, standard, how, err);
-    if (rc == ERR_OK && !column.located)
-        rc = hdf5io_column_cache_set(&column, file, create, how, err);
-    H5Pclose(create);
-    if (rc != ERR_OK)
-        goto fail;
-    *out = column;
-    return ERR_OK;
-
-fail:
-    hdf5io_column_close(&column);
+        *out = column;
+    else
+        hdf5io_column_close(&column);
     return rc;
 }
 
