@@ -42,13 +42,13 @@ bool cpu_md_is_bf16(const cpu_md_t *md)
     return type == dnnl_bf16;
 }
 
-dnnl_status_t cpu_md_make(cpu_md_t *md, cpu_engine_t *engine, int ndim,
-                          const int64_t *dims, dnnl_data_type_t type,
+dnnl_status_t cpu_md_make(cpu_md_t *md, cpu_engine_t *engine, cpu_shape_t shape,
                           dnnl_format_tag_t tag)
 {
-    return cpu_md_keep(
-        md, engine,
-        dnnl_memory_desc_create_with_tag(&md->desc, ndim, dims, type, tag));
+    return cpu_md_keep(md, engine,
+                       dnnl_memory_desc_create_with_tag(
+                           &md->desc, shape.ndim, shape.dims,
+                           shape.bf16 ? dnnl_bf16 : dnnl_f32, tag));
 }
 
 dnnl_status_t cpu_md_place(const cpu_md_t *md, cpu_engine_t *engine,

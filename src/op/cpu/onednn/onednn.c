@@ -4,8 +4,6 @@
  * primitives, and running primitives. */
 #include "op/cpu/onednn/onednn.h"
 
-#include <string.h>
-
 #include "base/check.h"
 #include "op/cpu/onednn/onednn_make.h"
 #include "simd/isa.h"
@@ -65,41 +63,21 @@ static const dnnl_format_tag_t cpu_plain_tags[] = {dnnl_format_tag_undef,
                                                    dnnl_abcde,
                                                    dnnl_abcdef};
 
-err_code_t cpu_md_plain(cpu_md_t *md, cpu_engine_t *engine, int ndim,
-                        const int64_t *dims, err_t *err)
+err_code_t cpu_md_plain(cpu_md_t *md, cpu_engine_t *engine, cpu_shape_t shape,
+                        err_t *err)
 {
-    check(ndim >= 1 && ndim <= OP_DIMS_MAX, "%d dimensions", ndim);
+    check(shape.ndim >= 1 && shape.ndim <= OP_DIMS_MAX, "%d dimensions",
+          shape.ndim);
     return cpu_status(
-        cpu_md_make(md, engine, ndim, dims, dnnl_f32, cpu_plain_tags[ndim]),
+        cpu_md_make(md, engine, shape, cpu_plain_tags[shape.ndim]),
         "plain layout", err);
 }
 
-err_code_t cpu_md_plain_bf16(cpu_md_t *md, cpu_engine_t *engine, int ndim,
-                             const int64_t *dims, err_t *err)
+err_code_t cpu_md_any(cpu_md_t *md, cpu_engine_t *engine, cpu_shape_t shape,
+                      err_t *err)
 {
-    return cpu_status(
-        cpu_md_make(md, engine, ndim, dims, dnnl_bf16, cpu_plain_tags[ndim]),
-        "plain layout", err);
-}
-
-err_code_t cpu_md_any(cpu_md_t *md, cpu_engine_t *engine, int ndim,
-                      const int64_t *dims, bool bf16, err_t *err)
-{
-    return cpu_status(cpu_md_make(md, engine, ndim, dims,
-                                  bf16 ? dnnl_bf16 : dnnl_f32,
-                                  dnnl_format_tag_any),
+    return cpu_status(cpu_md_make(md, engine, shape, dnnl_format_tag_any),
                       "free layout", err);
-}
-
-/* A matrix [rows, columns]. [turned]: stored by columns. */
-static dnnl_status_t cpu_md_matrix(cpu_md_t *md, cpu_engine_t *engine,
-                                   int64_t rows, int64_t columns, bool turned,
-                                   bool bf16)
-{
-    const int64_t dims[] = {rows, columns};
-
-    return cpu_md_make(md, engine, 2, dims, bf16 ? dnnl_bf16 : dnnl_f32,
-                       turned ? dnnl_ba : dnnl_ab);
 }
 
 err_code_t cpu_md_permute(const cpu_md_t *md, cpu_engine_t *engine, int ndim,
@@ -133,13 +111,12 @@ size_t cpu_md_bytes(const cpu_md_t *md)
 static const dnnl_format_tag_t cpu_last_tags[] = {
     [3] = dnnl_acb, [4] = dnnl_acdb, [5] = dnnl_acdeb};
 
-err_code_t cpu_md_last(cpu_md_t *md, cpu_engine_t *engine, int ndim,
-                       const int64_t *dims, bool bf16, err_t *err)
+err_code_t cpu_md_last(cpu_md_t *md, cpu_engine_t *engine, cpu_shape_t shape,
+                       err_t *err)
 {
-    check(ndim > 2 && ndim <= 2 + OP_SPACE_MAX, "%d dimensions", ndim);
-    return cpu_status(cpu_md_make(md, engine, ndim, dims,
-                                  bf16 ? dnnl_bf16 : dnnl_f32,
-                                  cpu_last_tags[ndim]),
+    check(shape.ndim > 2 && shape.ndim <= 2 + OP_SPACE_MAX, "%d dimensions",
+          shape.ndim);
+    return cpu_status(cpu_md_make(md, engine, shape, cpu_last_tags[shape.ndim]),
                       "layout", err);
 }
 
@@ -155,36 +132,32 @@ static const struct {
 #define LANES_COUNT (sizeof cpu_lanes_tags / sizeof cpu_lanes_tags[0])
 
 err_code_t cpu_md_in_lanes(cpu_md_t *md, cpu_engine_t *engine,
-                           const op_desc_t *desc, int lanes, bool bf16,
-                           err_t *err)
+                           cpu_shape_t shape, int lanes, err_t *err)
 {
     size_t i = 0;
 
     while (i + 1 < LANES_COUNT && cpu_lanes_tags[i].lanes != lanes)
         i++;
     check(cpu_lanes_tags[i].lanes == lanes, "no layout has %d lanes", lanes);
-    check(desc->ndim > 2 && desc->ndim <= 2 + OP_SPACE_MAX, "%d dimensions",
-          desc->ndim);
-    return cpu_status(cpu_md_make(md, engine, desc->ndim, desc->dims,
-                                  bf16 ? dnnl_bf16 : dnnl_f32,
-                                  cpu_lanes_tags[i].tags[desc->ndim - 3]),
-                      "layout", err);
+    check(shape.ndim > 2 && shape.ndim <= 2 + OP_SPACE_MAX, "%d dimensions",
+          shape.ndim);
+    return cpu_status(
+        cpu_md_make(md, engine, shape, cpu_lanes_tags[i].tags[shape.ndim - 3]),
+        "layout", err);
 }
 
-err_code_t cpu_md_lanes(const cpu_md_t *md, cpu_engine_t *engine, int ndim,
-                        const int64_t *dims, int *lanes, err_t *err)
+err_code_t cpu_md_lanes(const cpu_md_t *md, cpu_engine_t *engine,
+                        const op_desc_t *desc, int *lanes, err_t *err)
 {
-    const bool bf16 = cpu_md_is_bf16(md);
-    op_desc_t desc = {.ndim = ndim};
+    const cpu_shape_t shape = cpu_shape_of(desc, cpu_md_is_bf16(md));
     cpu_md_t one;
 
     *lanes = -1;
-    if (ndim < 3 || ndim > 2 + OP_SPACE_MAX)
+    if (shape.ndim < 3 || shape.ndim > 2 + OP_SPACE_MAX)
         return ERR_OK;
-    memcpy(desc.dims, dims, (size_t)ndim * sizeof *dims);
     for (size_t i = 0; i < LANES_COUNT && *lanes < 0; i++) {
-        err_code_t rc = cpu_md_in_lanes(&one, engine, &desc,
-                                        cpu_lanes_tags[i].lanes, bf16, err);
+        err_code_t rc =
+            cpu_md_in_lanes(&one, engine, shape, cpu_lanes_tags[i].lanes, err);
 
         if (rc != ERR_OK)
             return rc;
@@ -198,7 +171,7 @@ err_code_t cpu_md_of(cpu_md_t *md, cpu_engine_t *engine, const op_desc_t *desc,
                      err_t *err)
 {
     if (desc->layout == NULL)
-        return cpu_md_plain(md, engine, desc->ndim, desc->dims, err);
+        return cpu_md_plain(md, engine, cpu_shape_of(desc, false), err);
     *md = *(const cpu_md_t *)desc->layout;
     return ERR_OK;
 }
@@ -207,7 +180,8 @@ err_code_t cpu_md_publish(const cpu_md_t *md, cpu_engine_t *engine,
                           op_desc_t *desc, err_t *err)
 {
     cpu_md_t plain;
-    err_code_t rc = cpu_md_plain(&plain, engine, desc->ndim, desc->dims, err);
+    err_code_t rc =
+        cpu_md_plain(&plain, engine, cpu_shape_of(desc, false), err);
 
     if (rc != ERR_OK)
         return rc;
@@ -219,28 +193,66 @@ err_code_t cpu_md_publish(const cpu_md_t *md, cpu_engine_t *engine,
 
 /* ---- making a primitive ------------------------------------------------- */
 
-const int cpu_args_forward[] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST,
-                                0};
-const int cpu_args_forward_bias[] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS,
-                                     DNNL_ARG_BIAS, DNNL_ARG_DST, 0};
-const int cpu_args_data[] = {DNNL_ARG_DIFF_DST, DNNL_ARG_WEIGHTS,
-                             DNNL_ARG_DIFF_SRC, 0};
-const int cpu_args_weights[] = {DNNL_ARG_SRC, DNNL_ARG_DIFF_DST,
-                                DNNL_ARG_DIFF_WEIGHTS, 0};
-const int cpu_args_weights_bias[] = {DNNL_ARG_SRC, DNNL_ARG_DIFF_DST,
-                                     DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_BIAS,
-                                     0};
-const int cpu_args_pool[] = {DNNL_ARG_SRC, DNNL_ARG_DST, 0};
-const int cpu_args_pool_backward[] = {DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_SRC, 0};
+static const int cpu_args_forward[] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS,
+                                       DNNL_ARG_DST, 0};
+static const int cpu_args_forward_bias[] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS,
+                                            DNNL_ARG_BIAS, DNNL_ARG_DST, 0};
+static const int cpu_args_data[] = {DNNL_ARG_DIFF_DST, DNNL_ARG_WEIGHTS,
+                                    DNNL_ARG_DIFF_SRC, 0};
+static const int cpu_args_weights[] = {DNNL_ARG_SRC, DNNL_ARG_DIFF_DST,
+                                       DNNL_ARG_DIFF_WEIGHTS, 0};
+static const int cpu_args_weights_bias[] = {DNNL_ARG_SRC, DNNL_ARG_DIFF_DST,
+                                            DNNL_ARG_DIFF_WEIGHTS,
+                                            DNNL_ARG_DIFF_BIAS, 0};
+static const int cpu_args_pool[] = {DNNL_ARG_SRC, DNNL_ARG_DST, 0};
+static const int cpu_args_pool_backward[] = {DNNL_ARG_DIFF_DST,
+                                             DNNL_ARG_DIFF_SRC, 0};
 
-cpu_window_t cpu_window_of_conv(const op_conv_t *conv)
+const cpu_signature_t cpu_signature_pool_forward = {"pool forward",
+                                                    cpu_args_pool};
+const cpu_signature_t cpu_signature_pool_backward = {"pool backward",
+                                                     cpu_args_pool_backward};
+
+cpu_signature_t cpu_signature_matmul(const cpu_matmul_spec_t *spec)
 {
+    return (cpu_signature_t){"linear", spec->bias ? cpu_args_forward_bias
+                                                  : cpu_args_forward};
+}
+
+cpu_signature_t cpu_signature_conv_forward(const cpu_conv_spec_t *spec)
+{
+    return (cpu_signature_t){
+        cpu_conv_is_transposed(spec) ? "conv_transpose forward"
+                                     : "conv forward",
+        spec->config->bias ? cpu_args_forward_bias : cpu_args_forward};
+}
+
+cpu_signature_t cpu_signature_conv_data(const cpu_conv_spec_t *spec)
+{
+    return (cpu_signature_t){cpu_conv_is_transposed(spec)
+                                 ? "conv_transpose backward (data)"
+                                 : "conv backward (data)",
+                             cpu_args_data};
+}
+
+cpu_signature_t cpu_signature_conv_weights(const cpu_conv_spec_t *spec)
+{
+    return (cpu_signature_t){
+        cpu_conv_is_transposed(spec) ? "conv_transpose backward (weights)"
+                                     : "conv backward (weights)",
+        spec->config->bias ? cpu_args_weights_bias : cpu_args_weights};
+}
+
+cpu_window_t cpu_window_of_conv(const op_config_t *config)
+{
+    const op_conv_t *conv = &config->conv;
+    const bool transposed = config->kind == OP_CONV_TRANSPOSE;
     cpu_window_t window = {.kernel = {0}};
 
     for (int i = 0; i < OP_SPACE_MAX; i++) {
         window.stride[i] = conv->stride[i];
         window.pad[i] = conv->pad[i];
-        window.behind[i] = conv->pad[i] + conv->behind[i];
+        window.behind[i] = conv->pad[i] + (transposed ? 0 : conv->behind[i]);
         window.dilation[i] = conv->dilation[i] - 1;
     }
     return window;
@@ -264,25 +276,36 @@ dnnl_alg_kind_t cpu_pool_kind(const op_config_t *config)
                                : dnnl_pooling_avg_include_padding;
 }
 
+dnnl_alg_kind_t cpu_conv_kind(const op_config_t *config)
+{
+    return config->kind == OP_CONV_TRANSPOSE ? dnnl_deconvolution_direct
+                                             : dnnl_convolution_direct;
+}
+
 dnnl_prop_kind_t cpu_forward_kind(const op_config_t *config)
 {
     return config->training ? dnnl_forward_training : dnnl_forward_inference;
 }
 
 dnnl_status_t cpu_matmul_mds(const cpu_matmul_spec_t *spec,
-                             cpu_engine_t *engine, cpu_md_t *a, cpu_md_t *b,
-                             cpu_md_t *c, cpu_md_t *bias)
+                             cpu_engine_t *engine, cpu_matmul_mds_t *mds)
 {
-    dnnl_status_t status = cpu_md_matrix(a, engine, spec->M, spec->K,
-                                         spec->a_transposed, spec->bf16);
+    const struct {
+        cpu_md_t *md;
+        int64_t dims[2];
+        bool bf16, transposed;
+    } all[] = {
+        {&mds->a, {spec->M, spec->K}, spec->bf16, spec->a_transposed},
+        {&mds->b, {spec->K, spec->N}, spec->bf16, spec->b_transposed},
+        {&mds->c, {spec->M, spec->N}, false, false},
+        {&mds->bias, {1, spec->N}, false, false},
+    };
+    dnnl_status_t status = dnnl_success;
 
-    if (status == dnnl_success)
-        status = cpu_md_matrix(b, engine, spec->K, spec->N, spec->b_transposed,
-                               spec->bf16);
-    if (status == dnnl_success)
-        status = cpu_md_matrix(c, engine, spec->M, spec->N, false, false);
-    if (status == dnnl_success)
-        status = cpu_md_matrix(bias, engine, 1, spec->N, false, false);
+    for (int i = 0; i < 4 && status == dnnl_success; i++)
+        status = cpu_md_make(all[i].md, engine,
+                             (cpu_shape_t){2, all[i].dims, all[i].bf16},
+                             all[i].transposed ? dnnl_ba : dnnl_ab);
     return status;
 }
 
@@ -323,18 +346,20 @@ static dnnl_status_t cpu_prim_add_pad(cpu_prim_t *prim, cpu_engine_t *engine)
 }
 
 err_code_t cpu_prim_finish(cpu_prim_t *prim, cpu_engine_t *engine,
-                           const char *what, dnnl_status_t status,
-                           const int *args, err_t *err)
+                           cpu_signature_t signature, dnnl_status_t status,
+                           err_t *err)
 {
+    const int *args = signature.args;
+
     check(prim->primitive == NULL, "%s is made twice", prim->what);
-    prim->what = what;
+    prim->what = signature.what;
     if (status == dnnl_success)
         status = dnnl_primitive_create(&prim->primitive, prim->desc);
     for (; status == dnnl_success && *args != 0; args++)
         status = cpu_prim_add_slot(prim, engine, *args);
     if (status == dnnl_success)
         status = cpu_prim_add_pad(prim, engine);
-    return cpu_status(status, what, err);
+    return cpu_status(status, prim->what, err);
 }
 
 err_code_t cpu_prim_reorder(cpu_prim_t *prim, cpu_engine_t *engine,
@@ -342,11 +367,12 @@ err_code_t cpu_prim_reorder(cpu_prim_t *prim, cpu_engine_t *engine,
                             err_t *err)
 {
     static const int args[] = {DNNL_ARG_FROM, DNNL_ARG_TO, 0};
+    const cpu_signature_t signature = {"reorder", args};
     dnnl_status_t status = dnnl_reorder_primitive_desc_create(
         &prim->desc, cpu_md_raw(from), engine->engine, cpu_md_raw(to),
         engine->engine, engine->attr);
 
-    return cpu_prim_finish(prim, engine, "reorder", status, args, err);
+    return cpu_prim_finish(prim, engine, signature, status, err);
 }
 
 /* ---- using a primitive -------------------------------------------------- */

@@ -54,37 +54,46 @@ void cpu_engine_close(cpu_engine_t *engine); /* [engine] may be zeroed */
 
 /* ---- layouts ------------------------------------------------------------ */
 
-err_code_t cpu_md_plain(cpu_md_t *md, cpu_engine_t *engine, int ndim,
-                        const int64_t *dims, err_t *err);
-/* Like cpu_md_plain, for bfloat16 elements. */
-err_code_t cpu_md_plain_bf16(cpu_md_t *md, cpu_engine_t *engine, int ndim,
-                             const int64_t *dims, err_t *err);
-/* The primitive chooses the layout; elements are bfloat16 if [bf16]. */
-err_code_t cpu_md_any(cpu_md_t *md, cpu_engine_t *engine, int ndim,
-                      const int64_t *dims, bool bf16, err_t *err);
+/* The elements of a tensor: how many along each dimension, and of which type.
+ */
+typedef struct cpu_shape {
+    int ndim;
+    const int64_t *dims;
+    bool bf16; /* bfloat16, else float32 */
+} cpu_shape_t;
+
+/* The shape of [desc], with elements of the given type. */
+static inline cpu_shape_t cpu_shape_of(const op_desc_t *desc, bool bf16)
+{
+    return (cpu_shape_t){desc->ndim, desc->dims, bf16};
+}
+
+err_code_t cpu_md_plain(cpu_md_t *md, cpu_engine_t *engine, cpu_shape_t shape,
+                        err_t *err);
+/* The primitive chooses the layout. */
+err_code_t cpu_md_any(cpu_md_t *md, cpu_engine_t *engine, cpu_shape_t shape,
+                      err_t *err);
 /* Describe the memory of [md], which has [ndim] dimensions, with its
  * dimensions in another order: dimension i of [out] is dimension order[i] of
  * [md]. */
 err_code_t cpu_md_permute(const cpu_md_t *md, cpu_engine_t *engine, int ndim,
                           const int *order, cpu_md_t *out, err_t *err);
-/* Layout with channels last (weights: input channels last), for float32 or
- * bfloat16 elements. */
-err_code_t cpu_md_last(cpu_md_t *md, cpu_engine_t *engine, int ndim,
-                       const int64_t *dims, bool bf16, err_t *err);
+/* Layout with channels last (weights: input channels last). */
+err_code_t cpu_md_last(cpu_md_t *md, cpu_engine_t *engine, cpu_shape_t shape,
+                       err_t *err);
 bool cpu_md_equal(const cpu_md_t *a, const cpu_md_t *b);
 bool cpu_md_is_bf16(const cpu_md_t *md);
 size_t cpu_md_bytes(const cpu_md_t *md);
-/* Find how the channels of a tensor of [dims] are stored in [md]. *lanes
- * becomes 1: plain; 8 or 16: in blocks of 8 or 16 channels; 0: channels last;
- * -1: anything else. */
-err_code_t cpu_md_lanes(const cpu_md_t *md, cpu_engine_t *engine, int ndim,
-                        const int64_t *dims, int *lanes, err_t *err);
+/* Find how the channels of a tensor with the dimensions of [desc] are stored
+ * in [md]. *lanes becomes 1: plain; 8 or 16: in blocks of 8 or 16 channels; 0:
+ * channels last; -1: anything else. */
+err_code_t cpu_md_lanes(const cpu_md_t *md, cpu_engine_t *engine,
+                        const op_desc_t *desc, int *lanes, err_t *err);
 
-/* The layout for the dimensions of [desc] with [lanes], a value that
- * cpu_md_lanes returns, except -1. */
+/* The layout of [shape] with [lanes], a value that cpu_md_lanes returns,
+ * except -1. */
 err_code_t cpu_md_in_lanes(cpu_md_t *md, cpu_engine_t *engine,
-                           const op_desc_t *desc, int lanes, bool bf16,
-                           err_t *err);
+                           cpu_shape_t shape, int lanes, err_t *err);
 
 /* The layout of an op's input: its private one, or plain. */
 err_code_t cpu_md_of(cpu_md_t *md, cpu_engine_t *engine, const op_desc_t *desc,
@@ -102,8 +111,10 @@ typedef struct cpu_conv_spec {
     cpu_md_t x, w, b, y; /* b: unused without config->bias */
 } cpu_conv_spec_t;
 
-/* Convolution: forward; gradient of x; gradient of w and b. [forward] is a
- * hint for the choices of the gradients' primitives. */
+/* Convolution or, if config->kind is OP_CONV_TRANSPOSE, transposed
+ * convolution; w is [out, in, ...] in both. Forward; gradient of x; gradient
+ * of w and b. [forward] is a hint for the choices of the gradients'
+ * primitives. */
 err_code_t cpu_prim_conv_forward(cpu_prim_t *prim, cpu_engine_t *engine,
                                  const cpu_conv_spec_t *spec, err_t *err);
 err_code_t cpu_prim_conv_data(cpu_prim_t *prim, cpu_engine_t *engine,
@@ -112,17 +123,6 @@ err_code_t cpu_prim_conv_data(cpu_prim_t *prim, cpu_engine_t *engine,
 err_code_t cpu_prim_conv_weights(cpu_prim_t *prim, cpu_engine_t *engine,
                                  const cpu_conv_spec_t *spec,
                                  const cpu_prim_t *forward, err_t *err);
-
-/* The same three primitives for a transposed convolution; w is [out, in, ...],
- * as for a convolution. */
-err_code_t cpu_prim_deconv_forward(cpu_prim_t *prim, cpu_engine_t *engine,
-                                   const cpu_conv_spec_t *spec, err_t *err);
-err_code_t cpu_prim_deconv_data(cpu_prim_t *prim, cpu_engine_t *engine,
-                                const cpu_conv_spec_t *spec,
-                                const cpu_prim_t *forward, err_t *err);
-err_code_t cpu_prim_deconv_weights(cpu_prim_t *prim, cpu_engine_t *engine,
-                                   const cpu_conv_spec_t *spec,
-                                   const cpu_prim_t *forward, err_t *err);
 
 /* C [M,N] = A [M,K] B [K,N] + bias [N]. A transposed matrix is stored by
  * columns. */
@@ -135,13 +135,16 @@ typedef struct cpu_matmul_spec {
 err_code_t cpu_prim_matmul(cpu_prim_t *prim, cpu_engine_t *engine,
                            const cpu_matmul_spec_t *spec, err_t *err);
 
+typedef struct cpu_pool_spec {
+    const op_config_t *config;
+    cpu_md_t x, y;
+} cpu_pool_spec_t;
+
 err_code_t cpu_prim_pool_forward(cpu_prim_t *prim, cpu_engine_t *engine,
-                                 const op_config_t *config, const cpu_md_t *x,
-                                 const cpu_md_t *y, err_t *err);
+                                 const cpu_pool_spec_t *spec, err_t *err);
 err_code_t cpu_prim_pool_backward(cpu_prim_t *prim, cpu_engine_t *engine,
-                                  const op_config_t *config, const cpu_md_t *x,
-                                  const cpu_md_t *y, const cpu_prim_t *forward,
-                                  err_t *err);
+                                  const cpu_pool_spec_t *spec,
+                                  const cpu_prim_t *forward, err_t *err);
 
 /* Copy from one layout to another; the arguments are DNNL_ARG_FROM and
  * DNNL_ARG_TO. */

@@ -140,7 +140,8 @@ err_code_t cpu_plain_open(cpu_plain_t *plain, cpu_scratch_t *scratch,
     }
     rc = cpu_md_of(&outside, &scratch->engine, in, err);
     if (rc == ERR_OK)
-        rc = cpu_md_plain(&inside, &scratch->engine, in->ndim, in->dims, err);
+        rc = cpu_md_plain(&inside, &scratch->engine, cpu_shape_of(in, false),
+                          err);
     if (rc == ERR_OK)
         rc = cpu_reorder_open_in(&plain->x, scratch, &outside, &inside, err);
     if (rc == ERR_OK)

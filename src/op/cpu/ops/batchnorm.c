@@ -132,7 +132,7 @@ static err_code_t cpu_bn_open(op_t *op, err_t *err)
     bn = op->state;
     if (op->out.layout != NULL)
         rc = cpu_md_lanes(&bn->combine.layout, &bn->combine.scratch.engine,
-                          out.ndim, out.dims, &lanes, err);
+                          &out, &lanes, err);
     if (rc == ERR_OK &&
         lanes < 0) { /* the loops do not know this layout: use plain */
         cpu_combine_close(op);

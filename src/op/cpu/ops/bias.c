@@ -21,7 +21,7 @@ err_code_t cpu_bias_open(cpu_bias_t *bias, const op_t *op, cpu_engine_t *engine,
 {
     const op_desc_t *out = &op->out;
     int lanes = -1;
-    err_code_t rc = cpu_md_lanes(y, engine, out->ndim, out->dims, &lanes, err);
+    err_code_t rc = cpu_md_lanes(y, engine, out, &lanes, err);
 
     if (rc != ERR_OK || lanes < 0)
         return rc;

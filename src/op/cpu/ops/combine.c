@@ -38,8 +38,8 @@ static err_code_t combine_open_reorders(op_t *op, int k, bool plain, err_t *err)
     err_code_t rc = cpu_md_of(&outside, &combine->scratch.engine, desc, err);
 
     if (rc == ERR_OK && plain)
-        rc = cpu_md_plain(&inside, &combine->scratch.engine, desc->ndim,
-                          desc->dims, err);
+        rc = cpu_md_plain(&inside, &combine->scratch.engine,
+                          cpu_shape_of(desc, false), err);
     if (rc == ERR_OK)
         rc = cpu_reorder_open_in(&combine->in[k], &combine->scratch, &outside,
                                  &inside, err);

@@ -33,28 +33,6 @@ typedef struct cpu_conv {
     cpu_reorder_t weights_x, weights_dy, weights_dw;
 } cpu_conv_t;
 
-/* Constructors of the primitives for one kind of op. */
-typedef struct cpu_conv_prims {
-    err_code_t (*forward)(cpu_prim_t *prim, cpu_engine_t *engine,
-                          const cpu_conv_spec_t *spec, err_t *err);
-    err_code_t (*data)(cpu_prim_t *prim, cpu_engine_t *engine,
-                       const cpu_conv_spec_t *spec, const cpu_prim_t *forward,
-                       err_t *err);
-    err_code_t (*weights)(cpu_prim_t *prim, cpu_engine_t *engine,
-                          const cpu_conv_spec_t *spec,
-                          const cpu_prim_t *forward, err_t *err);
-} cpu_conv_prims_t;
-
-static const cpu_conv_prims_t *cpu_conv_prims(const op_t *op)
-{
-    static const cpu_conv_prims_t conv = {
-        cpu_prim_conv_forward, cpu_prim_conv_data, cpu_prim_conv_weights};
-    static const cpu_conv_prims_t transpose = {
-        cpu_prim_deconv_forward, cpu_prim_deconv_data, cpu_prim_deconv_weights};
-
-    return op->config.kind == OP_CONV_TRANSPOSE ? &transpose : &conv;
-}
-
 /* ---- opening ------------------------------------------------------------ */
 
 /* Dimensions of w in oneDNN's order. With more than one group, the number of
@@ -92,12 +70,14 @@ static err_code_t cpu_conv_weight_outside(op_t *op, int ndim,
     err_code_t rc;
 
     if (op->config.kind == OP_CONV2D)
-        return cpu_md_plain(&conv->w, &conv->scratch.engine, ndim, dims, err);
+        return cpu_md_plain(&conv->w, &conv->scratch.engine,
+                            (cpu_shape_t){ndim, dims, false}, err);
     for (int i = 0; i < ndim; i++) {
         order[i] = i == o ? o + 1 : i == o + 1 ? o : i;
         stored[i] = dims[order[i]];
     }
-    rc = cpu_md_plain(&plain, &conv->scratch.engine, ndim, stored, err);
+    rc = cpu_md_plain(&plain, &conv->scratch.engine,
+                      (cpu_shape_t){ndim, stored, false}, err);
     if (rc == ERR_OK)
         rc = cpu_md_permute(&plain, &conv->scratch.engine, ndim, order,
                             &conv->w, err);
@@ -115,23 +95,24 @@ static err_code_t cpu_conv_spec(const op_t *op, unsigned tensors,
     cpu_conv_t *conv = op->state;
     cpu_engine_t *engine = &conv->scratch.engine;
     const op_config_t *config = &op->config;
-    const unsigned narrow =
+    const unsigned rounded =
         op_computes_bf16(config) && config->kind == OP_CONV2D ? tensors : 0;
     int64_t w[OP_DIMS_MAX];
     const int ndim = cpu_conv_weight_dims(config, w);
     err_code_t rc;
 
     spec->config = config;
-    rc = cpu_md_any(&spec->x, engine, config->in.ndim, config->in.dims,
-                    (narrow & CPU_CONV_X) != 0, err);
+    rc = cpu_md_any(&spec->x, engine,
+                    cpu_shape_of(&config->in, rounded & CPU_CONV_X), err);
     if (rc == ERR_OK)
-        rc = cpu_md_any(&spec->w, engine, ndim, w, (narrow & CPU_CONV_W) != 0,
-                        err);
+        rc = cpu_md_any(&spec->w, engine,
+                        (cpu_shape_t){ndim, w, rounded & CPU_CONV_W}, err);
     if (rc == ERR_OK)
-        rc = cpu_md_plain(&spec->b, engine, 1, &config->conv.out, err);
+        rc = cpu_md_plain(&spec->b, engine,
+                          (cpu_shape_t){1, &config->conv.out, false}, err);
     if (rc == ERR_OK)
-        rc = cpu_md_any(&spec->y, engine, op->out.ndim, op->out.dims,
-                        (narrow & CPU_CONV_Y) != 0, err);
+        rc = cpu_md_any(&spec->y, engine,
+                        cpu_shape_of(&op->out, rounded & CPU_CONV_Y), err);
     return rc;
 }
 
@@ -146,10 +127,10 @@ static err_code_t cpu_conv_make_forward(op_t *op, cpu_conv_spec_t *spec,
     err_code_t rc;
 
     if (op->config.kind == OP_CONV2D || !op->config.bias)
-        return cpu_conv_prims(op)->forward(&conv->forward, engine, spec, err);
+        return cpu_prim_conv_forward(&conv->forward, engine, spec, err);
     bare.bias = false;
     spec->config = &bare;
-    rc = cpu_conv_prims(op)->forward(&conv->forward, engine, spec, err);
+    rc = cpu_prim_conv_forward(&conv->forward, engine, spec, err);
     spec->config = &op->config;
     if (rc != ERR_OK)
         return rc;
@@ -158,7 +139,7 @@ static err_code_t cpu_conv_make_forward(op_t *op, cpu_conv_spec_t *spec,
     if (rc != ERR_OK || conv->bias.used)
         return rc;
     cpu_prim_close(&conv->forward);
-    return cpu_conv_prims(op)->forward(&conv->forward, engine, spec, err);
+    return cpu_prim_conv_forward(&conv->forward, engine, spec, err);
 }
 
 static err_code_t cpu_conv_open_forward(op_t *op, err_t *err)
@@ -193,8 +174,8 @@ static err_code_t cpu_conv_open_data(op_t *op, err_t *err)
     err_code_t rc = cpu_conv_spec(op, CPU_CONV_Y | CPU_CONV_W | x, &spec, err);
 
     if (rc == ERR_OK)
-        rc = cpu_conv_prims(op)->data(&conv->data, &scratch->engine, &spec,
-                                      &conv->forward, err);
+        rc = cpu_prim_conv_data(&conv->data, &scratch->engine, &spec,
+                                &conv->forward, err);
     if (rc != ERR_OK)
         return rc;
     dy = cpu_prim_md(&conv->data, DNNL_ARG_DIFF_DST);
@@ -234,13 +215,14 @@ static err_code_t cpu_conv_open_columns(op_t *op, const cpu_md_t *x, err_t *err)
     int64_t w[OP_DIMS_MAX];
     const int ndim = cpu_conv_weight_dims(&op->config, w);
     cpu_md_t dy, dw;
-    err_code_t rc = cpu_md_last(&dy, &scratch->engine, op->out.ndim,
-                                op->out.dims, true, err);
+    err_code_t rc =
+        cpu_md_last(&dy, &scratch->engine, cpu_shape_of(&op->out, true), err);
 
     if (rc == ERR_OK)
         rc = cpu_conv_open_x(op, x, err);
     if (rc == ERR_OK)
-        rc = cpu_md_last(&dw, &scratch->engine, ndim, w, false, err);
+        rc = cpu_md_last(&dw, &scratch->engine, (cpu_shape_t){ndim, w, false},
+                         err);
     if (rc == ERR_OK)
         rc =
             cpu_reorder_open_in(&conv->weights_dy, scratch, &conv->y, &dy, err);
@@ -269,8 +251,8 @@ static err_code_t cpu_conv_open_weights(op_t *op, err_t *err)
         return cpu_conv_open_columns(op, &forward_x, err);
     rc = cpu_conv_spec(op, CPU_CONV_X | CPU_CONV_Y, &spec, err);
     if (rc == ERR_OK)
-        rc = cpu_conv_prims(op)->weights(&conv->weights, &scratch->engine,
-                                         &spec, &conv->forward, err);
+        rc = cpu_prim_conv_weights(&conv->weights, &scratch->engine, &spec,
+                                   &conv->forward, err);
     if (rc != ERR_OK)
         return rc;
     x = cpu_prim_md(&conv->weights, DNNL_ARG_SRC);

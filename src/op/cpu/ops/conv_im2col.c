@@ -77,8 +77,7 @@ err_code_t cpu_im2col_suit(const op_t *op, cpu_engine_t *engine,
     if (config->kind == OP_CONV2D && op_computes_bf16(config) &&
         config->conv.groups == 1 && bytes <= COLUMNS_BYTES && columns_pay(op) &&
         cpu_md_is_bf16(x))
-        rc = cpu_md_lanes(x, engine, config->in.ndim, config->in.dims, &lanes,
-                          err);
+        rc = cpu_md_lanes(x, engine, &config->in, &lanes, err);
     if (rc == ERR_OK)
         *suit = lanes == 0;
     return rc;

@@ -34,8 +34,8 @@ static err_code_t cpu_flatten_open(op_t *op, err_t *err)
     if (rc == ERR_OK)
         rc = cpu_md_of(&x, &flatten->scratch.engine, in, err);
     if (rc == ERR_OK)
-        rc =
-            cpu_md_plain(&y, &flatten->scratch.engine, in->ndim, in->dims, err);
+        rc = cpu_md_plain(&y, &flatten->scratch.engine, cpu_shape_of(in, false),
+                          err);
     if (rc == ERR_OK)
         rc = cpu_prim_reorder(&flatten->forward, &flatten->scratch.engine, &x,
                               &y, err);

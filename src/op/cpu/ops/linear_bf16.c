@@ -34,13 +34,15 @@ static err_code_t linear_open_reorder(cpu_reorder_t *reorder,
                                       int64_t columns, err_t *err)
 {
     const int64_t dims[] = {rows, columns};
-    cpu_md_t wide, narrow;
-    err_code_t rc = cpu_md_plain(&wide, &scratch->engine, 2, dims, err);
+    cpu_md_t from, to;
+    err_code_t rc = cpu_md_plain(&from, &scratch->engine,
+                                 (cpu_shape_t){2, dims, false}, err);
 
     if (rc == ERR_OK)
-        rc = cpu_md_plain_bf16(&narrow, &scratch->engine, 2, dims, err);
+        rc = cpu_md_plain(&to, &scratch->engine, (cpu_shape_t){2, dims, true},
+                          err);
     if (rc == ERR_OK)
-        rc = cpu_reorder_open_in(reorder, scratch, &wide, &narrow, err);
+        rc = cpu_reorder_open_in(reorder, scratch, &from, &to, err);
     return rc;
 }
 

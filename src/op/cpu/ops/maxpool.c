@@ -45,7 +45,7 @@ static err_code_t cpu_maxpool_open(op_t *op, err_t *err)
     if (rc == ERR_OK)
         rc = cpu_md_of(&x, engine, in, err);
     if (rc == ERR_OK)
-        rc = cpu_md_lanes(&x, engine, in->ndim, in->dims, &lanes, err);
+        rc = cpu_md_lanes(&x, engine, in, &lanes, err);
     pool->ported =
         lanes < 0 || (op_stored_bf16(in) && !reads_halves(op, lanes));
     if (rc == ERR_OK && pool->ported) {
@@ -53,8 +53,10 @@ static err_code_t cpu_maxpool_open(op_t *op, err_t *err)
         rc = cpu_plain_open(&pool->plain, &pool->scratch, op, err);
     }
     if (rc == ERR_OK)
-        rc = cpu_md_in_lanes(&pool->y, engine, &op->out, lanes,
-                             op_stored_bf16(in) && !pool->ported, err);
+        rc = cpu_md_in_lanes(
+            &pool->y, engine,
+            cpu_shape_of(&op->out, op_stored_bf16(in) && !pool->ported), lanes,
+            err);
     if (rc == ERR_OK)
         rc = cpu_md_publish(&pool->y, engine, &op->out, err);
     if (rc != ERR_OK)

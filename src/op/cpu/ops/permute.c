@@ -32,8 +32,8 @@ static err_code_t cpu_permute_open(op_t *op, err_t *err)
         rc = cpu_md_permute(&in, &permute->scratch.engine, op->out.ndim, order,
                             &x, err);
     if (rc == ERR_OK)
-        rc = cpu_md_plain(&y, &permute->scratch.engine, op->out.ndim,
-                          op->out.dims, err);
+        rc = cpu_md_plain(&y, &permute->scratch.engine,
+                          cpu_shape_of(&op->out, false), err);
     if (rc == ERR_OK)
         rc = cpu_prim_reorder(&permute->forward, &permute->scratch.engine, &x,
                               &y, err);

@@ -14,14 +14,15 @@ typedef struct cpu_pool {
 
 static err_code_t cpu_pool_open_backward(op_t *op, cpu_pool_t *pool, err_t *err)
 {
+    const cpu_pool_spec_t spec = {&op->config, pool->x, pool->y};
     cpu_scratch_t *scratch = &pool->scratch;
     cpu_md_t dy, dx;
     err_code_t rc;
 
     if (!op->config.need_dx)
         return ERR_OK;
-    rc = cpu_prim_pool_backward(&pool->backward, &scratch->engine, &op->config,
-                                &pool->x, &pool->y, &pool->forward, err);
+    rc = cpu_prim_pool_backward(&pool->backward, &scratch->engine, &spec,
+                                &pool->forward, err);
     if (rc != ERR_OK)
         return rc;
     dy = cpu_prim_md(&pool->backward, DNNL_ARG_DIFF_DST);
@@ -34,8 +35,8 @@ static err_code_t cpu_pool_open_backward(op_t *op, cpu_pool_t *pool, err_t *err)
 
 static err_code_t cpu_pool_open(op_t *op, err_t *err)
 {
+    cpu_pool_spec_t spec = {.config = &op->config};
     cpu_pool_t *pool;
-    cpu_md_t any;
     err_code_t rc = mem_alloc(sizeof *pool, "a pool op", &op->state, err);
 
     if (rc != ERR_OK)
@@ -46,11 +47,13 @@ static err_code_t cpu_pool_open(op_t *op, err_t *err)
     if (rc == ERR_OK)
         rc = cpu_md_of(&pool->x, &pool->scratch.engine, &op->config.in, err);
     if (rc == ERR_OK)
-        rc = cpu_md_any(&any, &pool->scratch.engine, op->out.ndim, op->out.dims,
-                        op_stored_bf16(&op->config.in), err);
+        rc = cpu_md_any(&spec.y, &pool->scratch.engine,
+                        cpu_shape_of(&op->out, op_stored_bf16(&op->config.in)),
+                        err);
+    spec.x = pool->x;
     if (rc == ERR_OK)
-        rc = cpu_prim_pool_forward(&pool->forward, &pool->scratch.engine,
-                                   &op->config, &pool->x, &any, err);
+        rc = cpu_prim_pool_forward(&pool->forward, &pool->scratch.engine, &spec,
+                                   err);
     if (rc != ERR_OK)
         return rc;
     pool->y = cpu_prim_md(&pool->forward, DNNL_ARG_DST);
