@@ -48,28 +48,45 @@ err_code_t cpu_scratch_run(const cpu_scratch_t *scratch, cpu_prim_t *prim,
                         memory == NULL ? NULL : memory + scratch->most, err);
 }
 
+err_code_t cpu_scratch_matmul(const cpu_scratch_t *scratch, cpu_prim_t *prim,
+                              const op_args_t *args, cpu_factors_t with,
+                              err_t *err)
+{
+    cpu_prim_bind(prim, DNNL_ARG_SRC, with.a);
+    cpu_prim_bind(prim, DNNL_ARG_WEIGHTS, with.b);
+    cpu_prim_bind(prim, DNNL_ARG_BIAS, with.bias);
+    cpu_prim_bind(prim, DNNL_ARG_DST, with.c);
+    return cpu_scratch_run(scratch, prim, args, err);
+}
+
+/* Set the fields of [reorder] except the primitive. */
+static void cpu_reorder_take(cpu_reorder_t *reorder, cpu_scratch_t *scratch,
+                             const cpu_md_t *outside, const cpu_md_t *inside)
+{
+    reorder->scratch = scratch;
+    reorder->direct = cpu_md_equal(outside, inside);
+    if (!reorder->direct)
+        reorder->at = cpu_scratch_take(scratch, cpu_md_bytes(inside));
+}
+
 err_code_t cpu_reorder_open_in(cpu_reorder_t *reorder, cpu_scratch_t *scratch,
                                const cpu_md_t *outside, const cpu_md_t *inside,
                                err_t *err)
 {
-    reorder->direct = cpu_md_equal(outside, inside);
-    if (reorder->direct)
-        return ERR_OK;
-    reorder->at = cpu_scratch_take(scratch, cpu_md_bytes(inside));
-    return cpu_prim_reorder(&reorder->prim, &scratch->engine, outside, inside,
-                            err);
+    cpu_reorder_take(reorder, scratch, outside, inside);
+    return reorder->direct ? ERR_OK
+                           : cpu_prim_reorder(&reorder->prim, &scratch->engine,
+                                              outside, inside, err);
 }
 
 err_code_t cpu_reorder_open_out(cpu_reorder_t *reorder, cpu_scratch_t *scratch,
                                 const cpu_md_t *inside, const cpu_md_t *outside,
                                 err_t *err)
 {
-    reorder->direct = cpu_md_equal(outside, inside);
-    if (reorder->direct)
-        return ERR_OK;
-    reorder->at = cpu_scratch_take(scratch, cpu_md_bytes(inside));
-    return cpu_prim_reorder(&reorder->prim, &scratch->engine, inside, outside,
-                            err);
+    cpu_reorder_take(reorder, scratch, outside, inside);
+    return reorder->direct ? ERR_OK
+                           : cpu_prim_reorder(&reorder->prim, &scratch->engine,
+                                              inside, outside, err);
 }
 
 void cpu_reorder_close(cpu_reorder_t *reorder)
@@ -77,20 +94,24 @@ void cpu_reorder_close(cpu_reorder_t *reorder)
     cpu_prim_close(&reorder->prim);
 }
 
-err_code_t cpu_reorder_read_to(cpu_reorder_t *reorder,
-                               const cpu_scratch_t *scratch,
-                               const op_args_t *args, const void *data,
-                               void *inside, err_t *err)
+/* Run the reorder from [from] to [to]. */
+static err_code_t cpu_reorder_run(cpu_reorder_t *reorder, const op_args_t *args,
+                                  const void *from, void *to, err_t *err)
+{
+    cpu_prim_bind(&reorder->prim, DNNL_ARG_FROM, from);
+    cpu_prim_bind(&reorder->prim, DNNL_ARG_TO, to);
+    return cpu_scratch_run(reorder->scratch, &reorder->prim, args, err);
+}
+
+err_code_t cpu_reorder_read_to(cpu_reorder_t *reorder, const op_args_t *args,
+                               const void *data, void *inside, err_t *err)
 {
     check(!reorder->direct, "the layouts agree: there is nothing to reorder");
     check(inside != NULL && inside != data, "a reorder in place");
-    cpu_prim_bind(&reorder->prim, DNNL_ARG_FROM, data);
-    cpu_prim_bind(&reorder->prim, DNNL_ARG_TO, inside);
-    return cpu_scratch_run(scratch, &reorder->prim, args, err);
+    return cpu_reorder_run(reorder, args, data, inside, err);
 }
 
-err_code_t cpu_reorder_read(cpu_reorder_t *reorder,
-                            const cpu_scratch_t *scratch, const op_args_t *args,
+err_code_t cpu_reorder_read(cpu_reorder_t *reorder, const op_args_t *args,
                             const void *data, const void **inside, err_t *err)
 {
     err_code_t rc;
@@ -101,7 +122,7 @@ err_code_t cpu_reorder_read(cpu_reorder_t *reorder,
         return ERR_OK;
     }
     buffer = (char *)args->scratch + reorder->at;
-    rc = cpu_reorder_read_to(reorder, scratch, args, data, buffer, err);
+    rc = cpu_reorder_read_to(reorder, args, data, buffer, err);
     if (rc == ERR_OK)
         *inside = buffer;
     return rc;
@@ -113,18 +134,16 @@ void *cpu_reorder_place(const cpu_reorder_t *reorder, const op_args_t *args,
     return reorder->direct ? data : (char *)args->scratch + reorder->at;
 }
 
-err_code_t cpu_reorder_flush(cpu_reorder_t *reorder,
-                             const cpu_scratch_t *scratch,
-                             const op_args_t *args, void *data, err_t *err)
+err_code_t cpu_reorder_flush(cpu_reorder_t *reorder, const op_args_t *args,
+                             void *data, err_t *err)
 {
     if (reorder->direct)
         return ERR_OK;
-    check(reorder->at < scratch->most, "buffer at %zu of %zu bytes of scratch",
-          reorder->at, scratch->most);
-    cpu_prim_bind(&reorder->prim, DNNL_ARG_FROM,
-                  (char *)args->scratch + reorder->at);
-    cpu_prim_bind(&reorder->prim, DNNL_ARG_TO, data);
-    return cpu_scratch_run(scratch, &reorder->prim, args, err);
+    check(reorder->at < reorder->scratch->most,
+          "buffer at %zu of %zu bytes of scratch", reorder->at,
+          reorder->scratch->most);
+    return cpu_reorder_run(reorder, args, (char *)args->scratch + reorder->at,
+                           data, err);
 }
 
 err_code_t cpu_plain_open(cpu_plain_t *plain, cpu_scratch_t *scratch,

@@ -34,7 +34,21 @@ void cpu_scratch_finish(const cpu_scratch_t *scratch, op_t *op);
 err_code_t cpu_scratch_run(const cpu_scratch_t *scratch, cpu_prim_t *prim,
                            const op_args_t *args, err_t *err);
 
+/* C = A B + bias; bias is unused without cpu_matmul_spec_t.bias. */
+typedef struct cpu_factors {
+    const void *a, *b, *bias;
+    void *c;
+} cpu_factors_t;
+
+/* Run [prim], made by cpu_prim_matmul. */
+err_code_t cpu_scratch_matmul(const cpu_scratch_t *scratch, cpu_prim_t *prim,
+                              const op_args_t *args, cpu_factors_t with,
+                              err_t *err);
+
+/* [scratch] is that of the op. It must stay where it was when the reorder was
+ * opened. */
 typedef struct cpu_reorder {
+    const cpu_scratch_t *scratch;
     bool direct; /* the layouts are equal */
     cpu_prim_t prim;
     size_t at; /* offset of the buffer in scratch, in bytes */
@@ -53,22 +67,18 @@ void cpu_reorder_close(cpu_reorder_t *reorder); /* [reorder] may be zeroed */
 
 /* Convert the tensor at [data]. Sets *inside to the result, which is [data]
  * itself if the layouts are equal. */
-err_code_t cpu_reorder_read(cpu_reorder_t *reorder,
-                            const cpu_scratch_t *scratch, const op_args_t *args,
+err_code_t cpu_reorder_read(cpu_reorder_t *reorder, const op_args_t *args,
                             const void *data, const void **inside, err_t *err);
 /* Convert the tensor at [data] into the caller's buffer [inside]. The layouts
  * must differ. */
-err_code_t cpu_reorder_read_to(cpu_reorder_t *reorder,
-                               const cpu_scratch_t *scratch,
-                               const op_args_t *args, const void *data,
-                               void *inside, err_t *err);
+err_code_t cpu_reorder_read_to(cpu_reorder_t *reorder, const op_args_t *args,
+                               const void *data, void *inside, err_t *err);
 /* cpu_reorder_place: the buffer in which to write a tensor for [data].
  * cpu_reorder_flush: convert the written tensor to [data]. */
 void *cpu_reorder_place(const cpu_reorder_t *reorder, const op_args_t *args,
                         void *data);
-err_code_t cpu_reorder_flush(cpu_reorder_t *reorder,
-                             const cpu_scratch_t *scratch,
-                             const op_args_t *args, void *data, err_t *err);
+err_code_t cpu_reorder_flush(cpu_reorder_t *reorder, const op_args_t *args,
+                             void *data, err_t *err);
 
 /*
  * For ops that need plain tensors: the reorders of x and dx if the input has a

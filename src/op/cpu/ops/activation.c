@@ -101,7 +101,7 @@ static err_code_t activation_op_backward(op_t *op, const op_args_t *args,
     work.x = x[0];
     work.to = cpu_reorder_place(reorder, args, args->dx);
     cpu_activation_run(op, &work);
-    return cpu_reorder_flush(reorder, &combine->scratch, args, args->dx, err);
+    return cpu_reorder_flush(reorder, args, args->dx, err);
 }
 
 const op_kernel_t cpu_activation_kernel = {

@@ -188,7 +188,7 @@ static err_code_t cpu_adaptive_backward(op_t *op, const op_args_t *args,
         return ERR_OK;
     adaptive_run(op, args->dy, cpu_reorder_place(reorder, args, args->dx),
                  args->workspace, true);
-    return cpu_reorder_flush(reorder, &combine->scratch, args, args->dx, err);
+    return cpu_reorder_flush(reorder, args, args->dx, err);
 }
 
 const op_kernel_t cpu_adaptive_kernel = {

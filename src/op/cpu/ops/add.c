@@ -114,7 +114,7 @@ static err_code_t cpu_add_backward(op_t *op, const op_args_t *args, err_t *err)
             cpu_relu_let(op, args, place);
         else
             memcpy(place, args->dy, op->out.bytes);
-        rc = cpu_reorder_flush(reorder, &combine->scratch, args, to, err);
+        rc = cpu_reorder_flush(reorder, args, to, err);
     }
     return rc;
 }

@@ -412,8 +412,7 @@ static err_code_t cpu_attention_backward(op_t *op, const op_args_t *args,
                    (size_t)op_desc_elems(&op->config.other[k - 1]) *
                        sizeof(float));
         if (to != NULL)
-            rc = cpu_reorder_flush(&combine->grad[k], &combine->scratch, args,
-                                   to, err);
+            rc = cpu_reorder_flush(&combine->grad[k], args, to, err);
     }
     return rc;
 }

@@ -173,7 +173,7 @@ static err_code_t cpu_avgpool_ceil_backward(op_t *op, const op_args_t *args,
     work.from = args->dy;
     work.to = cpu_reorder_place(reorder, args, args->dx);
     planes_run(op, &work, backward_body);
-    return cpu_reorder_flush(reorder, &combine->scratch, args, args->dx, err);
+    return cpu_reorder_flush(reorder, args, args->dx, err);
 }
 
 const op_kernel_t cpu_avgpool_ceil_kernel = {

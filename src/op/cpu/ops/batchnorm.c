@@ -531,8 +531,8 @@ static err_code_t cpu_bn_backward(op_t *op, const op_args_t *args, err_t *err)
                           .partials = (double *)(scratch + bn->partials)};
     double *sums = (double *)(scratch + bn->sums);
     const void *x = NULL;
-    err_code_t rc = cpu_reorder_read(&bn->combine.in[0], &bn->combine.scratch,
-                                     args, args->x, &x, err);
+    err_code_t rc =
+        cpu_reorder_read(&bn->combine.in[0], args, args->x, &x, err);
 
     if (rc != ERR_OK)
         return rc;
@@ -550,8 +550,7 @@ static err_code_t cpu_bn_backward(op_t *op, const op_args_t *args, err_t *err)
         void *to = cpu_combine_gradient(op, args, k);
 
         if (to != NULL)
-            rc = cpu_reorder_flush(&bn->combine.grad[k], &bn->combine.scratch,
-                                   args, to, err);
+            rc = cpu_reorder_flush(&bn->combine.grad[k], args, to, err);
     }
     return rc;
 }

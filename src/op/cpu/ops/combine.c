@@ -124,8 +124,8 @@ err_code_t cpu_combine_bring(op_t *op, const op_args_t *args,
     for (int k = 0; k <= op->config.others && rc == ERR_OK; k++) {
         const void *data = NULL;
 
-        rc = cpu_reorder_read(&combine->in[k], &combine->scratch, args,
-                              cpu_combine_input(args, k), &data, err);
+        rc = cpu_reorder_read(&combine->in[k], args, cpu_combine_input(args, k),
+                              &data, err);
         inside[k] = data;
     }
     return rc;

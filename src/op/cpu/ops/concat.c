@@ -116,8 +116,7 @@ static err_code_t cpu_concat_backward(op_t *op, const op_args_t *args,
         if (to == NULL)
             continue;
         cpu_runs_copy(op, &runs, rows_of(&op->out, axis));
-        rc = cpu_reorder_flush(&combine->grad[k], &combine->scratch, args, to,
-                               err);
+        rc = cpu_reorder_flush(&combine->grad[k], args, to, err);
     }
     return rc;
 }
@@ -176,8 +175,7 @@ static err_code_t cpu_slice_backward(op_t *op, const op_args_t *args,
                                 .from_step = run,
                                 .to_step = row_of(&op->config.in, axis)},
                   rows_of(&op->out, axis));
-    return cpu_reorder_flush(&combine->grad[0], &combine->scratch, args,
-                             args->dx, err);
+    return cpu_reorder_flush(&combine->grad[0], args, args->dx, err);
 }
 
 const op_kernel_t cpu_slice_kernel = {

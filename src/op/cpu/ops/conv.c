@@ -335,14 +335,13 @@ static err_code_t cpu_conv_forward(op_t *op, const op_args_t *args, err_t *err)
     cpu_conv_t *conv = op->state;
     const void *x = args->workspace, *w;
     err_code_t rc =
-        conv->keeps_x ? cpu_reorder_read_to(&conv->forward_x, &conv->scratch,
-                                            args, args->x, args->workspace, err)
-                      : cpu_reorder_read(&conv->forward_x, &conv->scratch, args,
-                                         args->x, &x, err);
+        conv->keeps_x
+            ? cpu_reorder_read_to(&conv->forward_x, args, args->x,
+                                  args->workspace, err)
+            : cpu_reorder_read(&conv->forward_x, args, args->x, &x, err);
 
     if (rc == ERR_OK)
-        rc = cpu_reorder_read(&conv->forward_w, &conv->scratch, args,
-                              args->params[0], &w, err);
+        rc = cpu_reorder_read(&conv->forward_w, args, args->params[0], &w, err);
     if (rc != ERR_OK)
         return rc;
     cpu_prim_bind(&conv->forward, DNNL_ARG_SRC, x);
@@ -365,16 +364,17 @@ static err_code_t cpu_conv_run_weights(op_t *op, const op_args_t *args,
     err_code_t rc = ERR_OK;
 
     if (!conv->keeps_x)
-        rc = cpu_reorder_read(&conv->weights_x, &conv->scratch, args, args->x,
-                              &x, err);
+        rc = cpu_reorder_read(&conv->weights_x, args, args->x, &x, err);
     if (rc == ERR_OK)
-        rc = cpu_reorder_read(&conv->weights_dy, &conv->scratch, args, args->dy,
-                              &dy, err);
+        rc = cpu_reorder_read(&conv->weights_dy, args, args->dy, &dy, err);
     if (rc != ERR_OK)
         return rc;
     if (conv->columns.used) {
-        rc = cpu_im2col_run(&conv->columns, op, &conv->scratch, args, x, dy, dw,
-                            op->config.bias ? args->dparams[1] : NULL, err);
+        rc = cpu_im2col_run(
+            &conv->columns, op, args,
+            (cpu_im2col_tensors_t){x, dy, dw,
+                                   op->config.bias ? args->dparams[1] : NULL},
+            err);
     } else {
         cpu_prim_bind(&conv->weights, DNNL_ARG_SRC, x);
         cpu_prim_bind(&conv->weights, DNNL_ARG_DIFF_DST, dy);
@@ -383,8 +383,7 @@ static err_code_t cpu_conv_run_weights(op_t *op, const op_args_t *args,
         rc = cpu_scratch_run(&conv->scratch, &conv->weights, args, err);
     }
     if (rc == ERR_OK)
-        rc = cpu_reorder_flush(&conv->weights_dw, &conv->scratch, args,
-                               args->dparams[0], err);
+        rc = cpu_reorder_flush(&conv->weights_dw, args, args->dparams[0], err);
     return rc;
 }
 
@@ -392,12 +391,10 @@ static err_code_t cpu_conv_run_data(op_t *op, const op_args_t *args, err_t *err)
 {
     cpu_conv_t *conv = op->state;
     const void *dy, *w;
-    err_code_t rc = cpu_reorder_read(&conv->data_dy, &conv->scratch, args,
-                                     args->dy, &dy, err);
+    err_code_t rc = cpu_reorder_read(&conv->data_dy, args, args->dy, &dy, err);
 
     if (rc == ERR_OK)
-        rc = cpu_reorder_read(&conv->data_w, &conv->scratch, args,
-                              args->params[0], &w, err);
+        rc = cpu_reorder_read(&conv->data_w, args, args->params[0], &w, err);
     if (rc != ERR_OK)
         return rc;
     cpu_prim_bind(&conv->data, DNNL_ARG_DIFF_DST, dy);
@@ -406,8 +403,7 @@ static err_code_t cpu_conv_run_data(op_t *op, const op_args_t *args, err_t *err)
                   cpu_reorder_place(&conv->data_dx, args, args->dx));
     rc = cpu_scratch_run(&conv->scratch, &conv->data, args, err);
     if (rc == ERR_OK)
-        rc = cpu_reorder_flush(&conv->data_dx, &conv->scratch, args, args->dx,
-                               err);
+        rc = cpu_reorder_flush(&conv->data_dx, args, args->dx, err);
     return rc;
 }
 

@@ -94,6 +94,7 @@ err_code_t cpu_im2col_open(cpu_im2col_t *columns, const op_t *op,
                                   .bf16 = true};
 
     columns->used = true;
+    columns->scratch = scratch;
     columns->at = cpu_scratch_take(scratch, (size_t)rows * (size_t)row *
                                                 sizeof(uint16_t));
     return cpu_prim_matmul(&columns->product, &scratch->engine, &dw, err);
@@ -223,14 +224,14 @@ static void sum_body(void *context, int64_t first, int64_t last)
 }
 
 err_code_t cpu_im2col_run(cpu_im2col_t *columns, const op_t *op,
-                          const cpu_scratch_t *scratch, const op_args_t *args,
-                          const void *x, const void *dy, float *dw, float *db,
+                          const op_args_t *args, cpu_im2col_tensors_t with,
                           err_t *err)
 {
+    const cpu_scratch_t *scratch = columns->scratch;
     columns_work_t work = columns_shape(op);
     const int64_t rows = columns_rows(op);
 
-    work.x = x;
+    work.x = with.x;
     work.to = (uint16_t *)((char *)args->scratch + columns->at);
     check(rows % work.out[2] == 0, "%d rows in lines of %d", (int)rows,
           (int)work.out[2]);
@@ -239,14 +240,13 @@ err_code_t cpu_im2col_run(cpu_im2col_t *columns, const op_t *op,
           "columns do not fit into scratch");
     simd_team_run(op->config.threads, rows / work.out[2],
                   1 + COLUMNS_GRAIN / work.out[2], columns_body, &work);
-    if (db != NULL) {
-        sum_work_t sum = {dy, db, rows, op->config.conv.out};
+    if (with.db != NULL) {
+        sum_work_t sum = {with.dy, with.db, rows, op->config.conv.out};
 
         simd_team_run(op->config.threads, (sum.O + SUM_LANES - 1) / SUM_LANES,
                       1, sum_body, &sum);
     }
-    cpu_prim_bind(&columns->product, DNNL_ARG_SRC, dy);
-    cpu_prim_bind(&columns->product, DNNL_ARG_WEIGHTS, work.to);
-    cpu_prim_bind(&columns->product, DNNL_ARG_DST, dw);
-    return cpu_scratch_run(scratch, &columns->product, args, err);
+    return cpu_scratch_matmul(
+        scratch, &columns->product, args,
+        (cpu_factors_t){.a = with.dy, .b = work.to, .c = with.dw}, err);
 }

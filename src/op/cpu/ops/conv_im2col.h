@@ -13,6 +13,7 @@
 
 typedef struct cpu_im2col {
     bool used;
+    const cpu_scratch_t *scratch; /* of the op */
     cpu_prim_t product;
     size_t at; /* offset in scratch of the columns, bfloat16 [rows, taps C] */
 } cpu_im2col_t;
@@ -27,10 +28,15 @@ err_code_t cpu_im2col_open(cpu_im2col_t *columns, const op_t *op,
                            cpu_scratch_t *scratch, err_t *err);
 void cpu_im2col_close(cpu_im2col_t *columns); /* [columns] may be zeroed */
 
-/* Compute dw, float32 [O, taps, C], and db [O] unless it is NULL. */
+typedef struct cpu_im2col_tensors {
+    const void *x, *dy;
+    float *dw; /* float32 [O, taps, C] */
+    float *db; /* float32 [O]; NULL: not computed */
+} cpu_im2col_tensors_t;
+
+/* Compute dw and db. */
 err_code_t cpu_im2col_run(cpu_im2col_t *columns, const op_t *op,
-                          const cpu_scratch_t *scratch, const op_args_t *args,
-                          const void *x, const void *dy, float *dw, float *db,
+                          const op_args_t *args, cpu_im2col_tensors_t with,
                           err_t *err);
 
 #endif

@@ -163,8 +163,7 @@ static err_code_t cpu_softmax_begin(op_t *op, const op_args_t *args,
 {
     cpu_loss_t *loss = op->state;
     const void *x;
-    err_code_t rc = cpu_reorder_read(&loss->plain.x, &loss->scratch, args,
-                                     args->x, &x, err);
+    err_code_t rc = cpu_reorder_read(&loss->plain.x, args, args->x, &x, err);
 
     *work = (cpu_softmax_work_t){.x = x,
                                  .at = op_classes_of(&op->config),

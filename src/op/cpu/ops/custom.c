@@ -57,7 +57,7 @@ static err_code_t cpu_custom_backward(op_t *op, const op_args_t *args,
         rc = op_custom_backward(op, &custom->shapes, x, dx, args, err);
     for (int k = 0; k <= op->config.others && rc == ERR_OK; k++)
         if (dx[k] != NULL)
-            rc = cpu_reorder_flush(&combine->grad[k], &combine->scratch, args,
+            rc = cpu_reorder_flush(&combine->grad[k], args,
                                    cpu_combine_gradient(op, args, k), err);
     return rc;
 }

@@ -149,8 +149,7 @@ static err_code_t cpu_dropout_forward(op_t *op, const op_args_t *args,
 {
     cpu_dropout_t *dropout = op->state;
     const void *x;
-    err_code_t rc = cpu_reorder_read(&dropout->plain.x, &dropout->scratch, args,
-                                     args->x, &x, err);
+    err_code_t rc = cpu_reorder_read(&dropout->plain.x, args, args->x, &x, err);
 
     if (rc != ERR_OK)
         return rc;
@@ -170,8 +169,7 @@ static err_code_t cpu_dropout_backward(op_t *op, const op_args_t *args,
         return ERR_OK;
     cpu_dropout_apply(op, args, args->dy,
                       cpu_reorder_place(&dropout->plain.dx, args, args->dx));
-    return cpu_reorder_flush(&dropout->plain.dx, &dropout->scratch, args,
-                             args->dx, err);
+    return cpu_reorder_flush(&dropout->plain.dx, args, args->dx, err);
 }
 
 const op_kernel_t cpu_dropout_kernel = {

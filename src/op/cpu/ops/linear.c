@@ -92,13 +92,12 @@ static err_code_t cpu_linear_forward(op_t *op, const op_args_t *args,
     const bool activated = op->config.activation != OP_NONE;
     float *h = activated && op->config.training ? args->workspace : args->y;
     const void *x;
-    err_code_t rc = cpu_reorder_read(&linear->plain.x, &linear->scratch, args,
-                                     args->x, &x, err);
+    err_code_t rc = cpu_reorder_read(&linear->plain.x, args, args->x, &x, err);
 
     if (rc != ERR_OK)
         return rc;
     rc = cpu_product_run(
-        &linear->forward, &linear->scratch, op, args,
+        &linear->forward, op, args,
         (cpu_factors_t){x, args->params[0], args->params[1], h}, err);
     if (rc == ERR_OK && activated)
         cpu_linear_activate(op, args, h);
@@ -112,12 +111,11 @@ static err_code_t cpu_linear_run_weights(op_t *op, const op_args_t *args,
 {
     cpu_linear_t *linear = op->state;
     const void *x;
-    err_code_t rc = cpu_reorder_read(&linear->plain.x, &linear->scratch, args,
-                                     args->x, &x, err);
+    err_code_t rc = cpu_reorder_read(&linear->plain.x, args, args->x, &x, err);
 
     if (rc != ERR_OK)
         return rc;
-    return cpu_product_run(&linear->weights, &linear->scratch, op, args,
+    return cpu_product_run(&linear->weights, op, args,
                            (cpu_factors_t){dy, x, NULL, args->dparams[0]}, err);
 }
 
@@ -137,13 +135,12 @@ static err_code_t cpu_linear_backward(op_t *op, const op_args_t *args,
     if (rc != ERR_OK || !op->config.need_dx)
         return rc;
     rc = cpu_product_run(
-        &linear->data, &linear->scratch, op, args,
+        &linear->data, op, args,
         (cpu_factors_t){dy, args->params[0], NULL,
                         cpu_reorder_place(&linear->plain.dx, args, args->dx)},
         err);
     if (rc == ERR_OK)
-        rc = cpu_reorder_flush(&linear->plain.dx, &linear->scratch, args,
-                               args->dx, err);
+        rc = cpu_reorder_flush(&linear->plain.dx, args, args->dx, err);
     return rc;
 }
 

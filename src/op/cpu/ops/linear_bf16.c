@@ -136,11 +136,9 @@ static err_code_t linear_bf16_read(op_t *op, const op_args_t *args,
     kept = op->config.training ? args->workspace
                                : cpu_reorder_place(&linear->x, args, NULL);
     *out = kept;
-    rc = cpu_reorder_read(&linear->plain.x, &linear->scratch, args, args->x, &x,
-                          err);
+    rc = cpu_reorder_read(&linear->plain.x, args, args->x, &x, err);
     if (rc == ERR_OK)
-        rc = cpu_reorder_read_to(&linear->x, &linear->scratch, args, x, kept,
-                                 err);
+        rc = cpu_reorder_read_to(&linear->x, args, x, kept, err);
     return rc;
 }
 
@@ -169,15 +167,11 @@ static err_code_t linear_bf16_forward(op_t *op, const op_args_t *args,
     err_code_t rc = linear_bf16_read(op, args, &x, err);
 
     if (rc == ERR_OK)
-        rc = cpu_reorder_read_to(&linear->w, &linear->scratch, args,
-                                 args->params[0], w, err);
+        rc = cpu_reorder_read_to(&linear->w, args, args->params[0], w, err);
     if (rc != ERR_OK)
         return rc;
-    cpu_prim_bind(&linear->forward, DNNL_ARG_SRC, x);
-    cpu_prim_bind(&linear->forward, DNNL_ARG_WEIGHTS, w);
-    cpu_prim_bind(&linear->forward, DNNL_ARG_BIAS, args->params[1]);
-    cpu_prim_bind(&linear->forward, DNNL_ARG_DST, h);
-    rc = cpu_scratch_run(&linear->scratch, &linear->forward, args, err);
+    rc = cpu_scratch_matmul(&linear->scratch, &linear->forward, args,
+                            (cpu_factors_t){x, w, args->params[1], h}, err);
     if (rc == ERR_OK && op->config.activation != OP_NONE)
         cpu_linear_activate(op, args, h);
     return rc;
@@ -188,17 +182,15 @@ static err_code_t linear_bf16_run_data(op_t *op, const op_args_t *args,
                                        const void *dy, err_t *err)
 {
     cpu_linear_bf16_t *linear = op->state;
-    err_code_t rc;
+    const cpu_factors_t dx = {
+        .a = dy,
+        .b = (const char *)args->workspace + linear->w_at,
+        .c = cpu_reorder_place(&linear->plain.dx, args, args->dx)};
+    err_code_t rc =
+        cpu_scratch_matmul(&linear->scratch, &linear->data, args, dx, err);
 
-    cpu_prim_bind(&linear->data, DNNL_ARG_SRC, dy);
-    cpu_prim_bind(&linear->data, DNNL_ARG_WEIGHTS,
-                  (const char *)args->workspace + linear->w_at);
-    cpu_prim_bind(&linear->data, DNNL_ARG_DST,
-                  cpu_reorder_place(&linear->plain.dx, args, args->dx));
-    rc = cpu_scratch_run(&linear->scratch, &linear->data, args, err);
     if (rc == ERR_OK)
-        rc = cpu_reorder_flush(&linear->plain.dx, &linear->scratch, args,
-                               args->dx, err);
+        rc = cpu_reorder_flush(&linear->plain.dx, args, args->dx, err);
     return rc;
 }
 
@@ -216,14 +208,12 @@ static err_code_t linear_bf16_backward(op_t *op, const op_args_t *args,
                            activated ? linear_bf16_product(op, args) : NULL,
                            NULL, (uint16_t *)(uintptr_t)dy);
     else
-        rc = cpu_reorder_read(&linear->dy, &linear->scratch, args, args->dy,
-                              &dy, err);
+        rc = cpu_reorder_read(&linear->dy, args, args->dy, &dy, err);
     if (rc != ERR_OK)
         return rc;
-    cpu_prim_bind(&linear->weights, DNNL_ARG_SRC, dy);
-    cpu_prim_bind(&linear->weights, DNNL_ARG_WEIGHTS, x);
-    cpu_prim_bind(&linear->weights, DNNL_ARG_DST, args->dparams[0]);
-    rc = cpu_scratch_run(&linear->scratch, &linear->weights, args, err);
+    rc = cpu_scratch_matmul(
+        &linear->scratch, &linear->weights, args,
+        (cpu_factors_t){.a = dy, .b = x, .c = args->dparams[0]}, err);
     if (rc == ERR_OK && op->config.need_dx)
         rc = linear_bf16_run_data(op, args, dy, err);
     return rc;

@@ -103,6 +103,5 @@ err_code_t cpu_loss_flush(op_t *op, const op_args_t *args, float *dx,
     if (work.weights != NULL)
         simd_team_run(op->config.threads, op->config.in.dims[0],
                       1 + LOSS_GRAIN / work.elems, loss_weigh_body, &work);
-    return cpu_reorder_flush(&loss->plain.dx, &loss->scratch, args, args->dx,
-                             err);
+    return cpu_reorder_flush(&loss->plain.dx, args, args->dx, err);
 }

@@ -216,8 +216,7 @@ static err_code_t cpu_matmul_backward(op_t *op, const op_args_t *args,
                    : product_b(op, args->dy, in[0]);
         p.c = cpu_reorder_place(reorder, args, to);
         product_run(op, args, &p);
-        rc =
-            cpu_reorder_flush(reorder, &matmul->combine.scratch, args, to, err);
+        rc = cpu_reorder_flush(reorder, args, to, err);
     }
     return rc;
 }

@@ -88,8 +88,7 @@ static err_code_t cpu_maxpool_forward(op_t *op, const op_args_t *args,
     err_code_t rc = ERR_OK;
 
     if (pool->ported)
-        rc = cpu_reorder_read(&pool->plain.x, &pool->scratch, args, args->x,
-                              &inside.x, err);
+        rc = cpu_reorder_read(&pool->plain.x, args, args->x, &inside.x, err);
     if (rc != ERR_OK)
         return rc;
     if (pool->windows.aside)
@@ -113,9 +112,9 @@ static err_code_t cpu_maxpool_backward(op_t *op, const op_args_t *args,
         cpu_tiles_backward(&pool->windows, op, &inside);
     else
         cpu_windows_backward(&pool->windows, op, &inside);
-    return pool->ported ? cpu_reorder_flush(&pool->plain.dx, &pool->scratch,
-                                            args, args->dx, err)
-                        : ERR_OK;
+    return pool->ported
+               ? cpu_reorder_flush(&pool->plain.dx, args, args->dx, err)
+               : ERR_OK;
 }
 
 const op_kernel_t cpu_maxpool_kernel = {

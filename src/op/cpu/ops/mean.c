@@ -125,7 +125,7 @@ static err_code_t cpu_mean_backward(op_t *op, const op_args_t *args, err_t *err)
         return ERR_OK;
     cpu_mean_run(op, cpu_mean_body_backward, args->dy,
                  cpu_reorder_place(reorder, args, args->dx));
-    return cpu_reorder_flush(reorder, &combine->scratch, args, args->dx, err);
+    return cpu_reorder_flush(reorder, args, args->dx, err);
 }
 
 const op_kernel_t cpu_mean_kernel = {

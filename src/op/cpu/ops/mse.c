@@ -70,8 +70,7 @@ static err_code_t cpu_mse_forward(op_t *op, const op_args_t *args, err_t *err)
         .losses = cpu_loss_items(op, args),
     };
     const void *x;
-    err_code_t rc = cpu_reorder_read(&loss->plain.x, &loss->scratch, args,
-                                     args->x, &x, err);
+    err_code_t rc = cpu_reorder_read(&loss->plain.x, args, args->x, &x, err);
 
     if (rc != ERR_OK)
         return rc;
@@ -96,8 +95,7 @@ static err_code_t cpu_mse_backward(op_t *op, const op_args_t *args, err_t *err)
 
     if (!op->config.need_dx)
         return ERR_OK;
-    rc = cpu_reorder_read(&loss->plain.x, &loss->scratch, args, args->x, &x,
-                          err);
+    rc = cpu_reorder_read(&loss->plain.x, args, args->x, &x, err);
     if (rc != ERR_OK)
         return rc;
     work.x = x;

@@ -69,7 +69,7 @@ static err_code_t cpu_mul_gradient(op_t *op, const op_args_t *args, int k,
         if (i != k)
             work.factor[work.factors++] = inputs[i];
     cpu_mul_run(op, &work);
-    return cpu_reorder_flush(reorder, &combine->scratch, args, to, err);
+    return cpu_reorder_flush(reorder, args, to, err);
 }
 
 static err_code_t cpu_mul_backward(op_t *op, const op_args_t *args, err_t *err)

@@ -153,10 +153,8 @@ static err_code_t cpu_norm_backward(op_t *op, const op_args_t *args, err_t *err)
     } else {
         norm_run_apart(op, &work);
     }
-    return op->config.need_dx
-               ? cpu_reorder_flush(reorder, &norm->combine.scratch, args,
-                                   args->dx, err)
-               : ERR_OK;
+    return op->config.need_dx ? cpu_reorder_flush(reorder, args, args->dx, err)
+                              : ERR_OK;
 }
 
 const op_kernel_t cpu_norm_kernel = {

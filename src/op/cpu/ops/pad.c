@@ -162,7 +162,7 @@ static err_code_t cpu_pad_backward(op_t *op, const op_args_t *args, err_t *err)
         return ERR_OK;
     pad_run(op, pad_backward_body, args->dy,
             cpu_reorder_place(reorder, args, args->dx));
-    return cpu_reorder_flush(reorder, &combine->scratch, args, args->dx, err);
+    return cpu_reorder_flush(reorder, args, args->dx, err);
 }
 
 const op_kernel_t cpu_pad_kernel = {

@@ -201,8 +201,7 @@ static err_code_t pointwise_run(op_t *op, const op_args_t *args,
 {
     cpu_loss_t *loss = op->state;
     const void *x;
-    err_code_t rc = cpu_reorder_read(&loss->plain.x, &loss->scratch, args,
-                                     args->x, &x, err);
+    err_code_t rc = cpu_reorder_read(&loss->plain.x, args, args->x, &x, err);
 
     if (rc != ERR_OK)
         return rc;

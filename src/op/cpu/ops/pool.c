@@ -96,7 +96,7 @@ static err_code_t cpu_pool_backward(op_t *op, const op_args_t *args, err_t *err)
 
     if (!op->config.need_dx)
         return ERR_OK;
-    rc = cpu_reorder_read(&pool->dy, &pool->scratch, args, args->dy, &dy, err);
+    rc = cpu_reorder_read(&pool->dy, args, args->dy, &dy, err);
     if (rc != ERR_OK)
         return rc;
     cpu_prim_bind(&pool->backward, DNNL_ARG_DIFF_DST, dy);
@@ -104,7 +104,7 @@ static err_code_t cpu_pool_backward(op_t *op, const op_args_t *args, err_t *err)
                   cpu_reorder_place(&pool->dx, args, args->dx));
     rc = cpu_scratch_run(&pool->scratch, &pool->backward, args, err);
     if (rc == ERR_OK)
-        rc = cpu_reorder_flush(&pool->dx, &pool->scratch, args, args->dx, err);
+        rc = cpu_reorder_flush(&pool->dx, args, args->dx, err);
     return rc;
 }
 

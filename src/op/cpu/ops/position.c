@@ -81,7 +81,7 @@ static err_code_t cpu_position_backward(op_t *op, const op_args_t *args,
     if (!op->config.need_dx || args->dx == args->dy)
         return ERR_OK;
     memcpy(cpu_reorder_place(reorder, args, args->dx), args->dy, op->out.bytes);
-    return cpu_reorder_flush(reorder, &combine->scratch, args, args->dx, err);
+    return cpu_reorder_flush(reorder, args, args->dx, err);
 }
 
 const op_kernel_t cpu_position_kernel = {

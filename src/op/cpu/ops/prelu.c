@@ -223,8 +223,7 @@ static err_code_t cpu_prelu_backward(op_t *op, const op_args_t *args,
     simd_team_run(op->config.threads, work.slopes,
                   1 + CPU_COMBINE_GRAIN / work.outer, finish_body, &work);
     return work.to == NULL ? ERR_OK
-                           : cpu_reorder_flush(reorder, &prelu->combine.scratch,
-                                               args, args->dx, err);
+                           : cpu_reorder_flush(reorder, args, args->dx, err);
 }
 
 const op_kernel_t cpu_prelu_kernel = {

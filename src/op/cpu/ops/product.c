@@ -8,6 +8,7 @@ err_code_t cpu_product_open(cpu_product_t *product, cpu_scratch_t *scratch,
                             const op_t *op, const cpu_matmul_spec_t *spec,
                             err_t *err)
 {
+    product->scratch = scratch;
     product->spec = *spec;
     product->own = cpu_gemm_here() && cpu_gemm_pays(spec->M, spec->N, spec->K);
     if (!product->own)
@@ -21,9 +22,9 @@ void cpu_product_close(cpu_product_t *product)
     cpu_prim_close(&product->prim);
 }
 
-err_code_t cpu_product_run(cpu_product_t *product, const cpu_scratch_t *scratch,
-                           const op_t *op, const op_args_t *args,
-                           cpu_factors_t with, err_t *err)
+err_code_t cpu_product_run(cpu_product_t *product, const op_t *op,
+                           const op_args_t *args, cpu_factors_t with,
+                           err_t *err)
 {
     const cpu_matmul_spec_t *s = &product->spec;
     const cpu_gemm_t gemm = {
@@ -41,10 +42,6 @@ err_code_t cpu_product_run(cpu_product_t *product, const cpu_scratch_t *scratch,
                      (char *)args->scratch + product->at);
         return ERR_OK;
     }
-    cpu_prim_bind(&product->prim, DNNL_ARG_SRC, with.a);
-    cpu_prim_bind(&product->prim, DNNL_ARG_WEIGHTS, with.b);
-    if (s->bias)
-        cpu_prim_bind(&product->prim, DNNL_ARG_BIAS, with.bias);
-    cpu_prim_bind(&product->prim, DNNL_ARG_DST, with.c);
-    return cpu_scratch_run(scratch, &product->prim, args, err);
+    return cpu_scratch_matmul(product->scratch, &product->prim, args, with,
+                              err);
 }

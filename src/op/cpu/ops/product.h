@@ -12,6 +12,7 @@
 #include "op/cpu/onednn/reorder.h"
 
 typedef struct cpu_product {
+    const cpu_scratch_t *scratch; /* of the op */
     cpu_matmul_spec_t spec;
     bool own;
     cpu_prim_t prim; /* unless own */
@@ -24,13 +25,8 @@ err_code_t cpu_product_open(cpu_product_t *product, cpu_scratch_t *scratch,
                             err_t *err);
 void cpu_product_close(cpu_product_t *product); /* [product] may be zeroed */
 
-typedef struct cpu_factors {
-    const void *a, *b, *bias; /* bias: unused without spec.bias */
-    void *c;
-} cpu_factors_t;
-
-err_code_t cpu_product_run(cpu_product_t *product, const cpu_scratch_t *scratch,
-                           const op_t *op, const op_args_t *args,
-                           cpu_factors_t with, err_t *err);
+err_code_t cpu_product_run(cpu_product_t *product, const op_t *op,
+                           const op_args_t *args, cpu_factors_t with,
+                           err_t *err);
 
 #endif

@@ -383,8 +383,7 @@ static err_code_t cpu_recurrent_forward(op_t *op, const op_args_t *args,
     recurrent_work_t w = recurrent_make(op, args);
     const size_t row = (size_t)(w.N * w.H) * sizeof(float);
     const void *x, *wh;
-    err_code_t rc = cpu_reorder_read(&state->plain.x, &state->scratch, args,
-                                     args->x, &x, err);
+    err_code_t rc = cpu_reorder_read(&state->plain.x, args, args->x, &x, err);
 
     if (rc != ERR_OK)
         return rc;
@@ -546,7 +545,7 @@ static err_code_t recurrent_data(op_t *op, recurrent_work_t *w,
         return rc;
     w->dx = cpu_reorder_place(reorder, args, args->dx);
     recurrent_order(op, w);
-    return cpu_reorder_flush(reorder, &state->scratch, args, args->dx, err);
+    return cpu_reorder_flush(reorder, args, args->dx, err);
 }
 
 static err_code_t cpu_recurrent_backward(op_t *op, const op_args_t *args,
@@ -557,8 +556,7 @@ static err_code_t cpu_recurrent_backward(op_t *op, const op_args_t *args,
     const size_t row = (size_t)(w.N * w.H) * sizeof(float);
     const int64_t count = w.N * w.G;
     const void *x, *wh, *da, *du = NULL;
-    err_code_t rc = cpu_reorder_read(&state->plain.x, &state->scratch, args,
-                                     args->x, &x, err);
+    err_code_t rc = cpu_reorder_read(&state->plain.x, args, args->x, &x, err);
 
     if (rc != ERR_OK)
         return rc;

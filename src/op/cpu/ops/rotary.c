@@ -163,7 +163,7 @@ static err_code_t cpu_rotary_backward(op_t *op, const op_args_t *args,
     if (!op->config.need_dx)
         return ERR_OK;
     rotary_run(op, args->dy, -1, cpu_reorder_place(reorder, args, args->dx));
-    return cpu_reorder_flush(reorder, &combine->scratch, args, args->dx, err);
+    return cpu_reorder_flush(reorder, args, args->dx, err);
 }
 
 const op_kernel_t cpu_rotary_kernel = {

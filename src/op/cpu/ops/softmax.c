@@ -308,7 +308,7 @@ static err_code_t cpu_softmax_backward(op_t *op, const op_args_t *args,
         return ERR_OK;
     work.to = cpu_reorder_place(reorder, args, args->dx);
     softmax_run(op, &work);
-    return cpu_reorder_flush(reorder, &combine->scratch, args, args->dx, err);
+    return cpu_reorder_flush(reorder, args, args->dx, err);
 }
 
 const op_kernel_t cpu_softmax_kernel = {

@@ -313,8 +313,7 @@ static err_code_t cpu_spread_backward(op_t *op, const op_args_t *args,
         simd_team_run(op->config.threads, kept,
                       1 + CPU_COMBINE_GRAIN / (op_desc_elems(&op->out) / kept),
                       backward_body, &work);
-        rc = cpu_reorder_flush(&combine->grad[k], &combine->scratch, args, to,
-                               err);
+        rc = cpu_reorder_flush(&combine->grad[k], args, to, err);
     }
     return rc;
 }

@@ -274,7 +274,7 @@ static err_code_t cpu_sync_backward(op_t *op, const op_args_t *args, err_t *err)
         return rc;
     work.to = cpu_reorder_place(reorder, args, args->dx);
     cpu_sync_run(op, dx_body, &work);
-    return cpu_reorder_flush(reorder, &combine->scratch, args, args->dx, err);
+    return cpu_reorder_flush(reorder, args, args->dx, err);
 }
 
 const op_kernel_t cpu_syncbatchnorm_kernel = {

@@ -153,7 +153,7 @@ static err_code_t cpu_upsample_backward(op_t *op, const op_args_t *args,
         return ERR_OK;
     cpu_upsample_run(op, cpu_upsample_backward_body, args->dy,
                      cpu_reorder_place(reorder, args, args->dx));
-    return cpu_reorder_flush(reorder, &combine->scratch, args, args->dx, err);
+    return cpu_reorder_flush(reorder, args, args->dx, err);
 }
 
 const op_kernel_t cpu_upsample_kernel = {

@@ -332,7 +332,7 @@ static err_code_t cpu_upsample_linear_backward(op_t *op, const op_args_t *args,
         return ERR_OK;
     linear_run(op, linear_backward_body, args->dy,
                cpu_reorder_place(reorder, args, args->dx));
-    return cpu_reorder_flush(reorder, &combine->scratch, args, args->dx, err);
+    return cpu_reorder_flush(reorder, args, args->dx, err);
 }
 
 const op_kernel_t cpu_upsample_linear_kernel = {
