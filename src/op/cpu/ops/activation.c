@@ -86,8 +86,6 @@ static err_code_t activation_op_forward(op_t *op, const op_args_t *args,
 static err_code_t activation_op_backward(op_t *op, const op_args_t *args,
                                          err_t *err)
 {
-    cpu_combine_t *combine = op->state;
-    cpu_reorder_t *reorder = &combine->grad[0];
     cpu_activation_work_t work = {.dy = args->dy};
     const void *x[OP_INPUTS_MAX] = {args->y};
     err_code_t rc = ERR_OK;
@@ -99,9 +97,9 @@ static err_code_t activation_op_backward(op_t *op, const op_args_t *args,
     if (rc != ERR_OK)
         return rc;
     work.x = x[0];
-    work.to = cpu_reorder_place(reorder, args, args->dx);
+    work.to = cpu_combine_place(op, args, 0);
     cpu_activation_run(op, &work);
-    return cpu_reorder_flush(reorder, args, args->dx, err);
+    return cpu_combine_flush(op, args, 0, err);
 }
 
 const op_kernel_t cpu_activation_kernel = {

@@ -99,22 +99,20 @@ static err_code_t cpu_add_forward(op_t *op, const op_args_t *args, err_t *err)
 
 static err_code_t cpu_add_backward(op_t *op, const op_args_t *args, err_t *err)
 {
-    cpu_combine_t *combine = op->state;
     err_code_t rc = ERR_OK;
 
     /* Input 0 comes last: its gradient may overwrite dy. */
     for (int k = op->config.others; k >= 0 && rc == ERR_OK; k--) {
-        cpu_reorder_t *reorder = &combine->grad[k];
-        void *to = cpu_combine_gradient(op, args, k), *place;
+        void *to = cpu_combine_place(op, args, k);
 
-        if (to == NULL || (to == args->dy && !op->config.relu))
+        if (to == NULL ||
+            (cpu_combine_gradient(op, args, k) == args->dy && !op->config.relu))
             continue;
-        place = cpu_reorder_place(reorder, args, to);
         if (op->config.relu)
-            cpu_relu_let(op, args, place);
+            cpu_relu_gradient(op, args, to);
         else
-            memcpy(place, args->dy, op->out.bytes);
-        rc = cpu_reorder_flush(reorder, args, to, err);
+            memcpy(to, args->dy, op->out.bytes);
+        rc = cpu_combine_flush(op, args, k, err);
     }
     return rc;
 }

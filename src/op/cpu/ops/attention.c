@@ -382,20 +382,13 @@ static err_code_t cpu_attention_forward(op_t *op, const op_args_t *args,
 static err_code_t cpu_attention_backward(op_t *op, const op_args_t *args,
                                          err_t *err)
 {
-    cpu_combine_t *combine = op->state;
     cpu_attention_work_t work;
     err_code_t rc = attention_start(op, args, &work, err);
 
     work.y = args->y;
     work.dy = args->dy;
-    for (int i = 0; i < 3 && rc == ERR_OK; i++) {
-        int input = work.a.input[i];
-        void *to = cpu_combine_gradient(op, args, input);
-
-        if (to != NULL)
-            work.gradient[i] =
-                cpu_reorder_place(&combine->grad[input], args, to);
-    }
+    for (int i = 0; i < 3 && rc == ERR_OK; i++)
+        work.gradient[i] = cpu_combine_place(op, args, work.a.input[i]);
     if (rc == ERR_OK)
         simd_team_run(op->config.threads, work.a.N * work.a.G, 1,
                       op_computes_bf16(&op->config)
@@ -403,16 +396,15 @@ static err_code_t cpu_attention_backward(op_t *op, const op_args_t *args,
                           : attention_body_backward,
                       &work);
     for (int k = 0; k <= op->config.others && rc == ERR_OK; k++) {
-        void *to = cpu_combine_gradient(op, args, k);
+        void *to = cpu_combine_place(op, args, k);
 
         /* The mask input has no gradient. */
         if (to != NULL && k > 0 && k == op->config.others &&
             op->config.heads.masked)
-            memset(cpu_reorder_place(&combine->grad[k], args, to), 0,
+            memset(to, 0,
                    (size_t)op_desc_elems(&op->config.other[k - 1]) *
                        sizeof(float));
-        if (to != NULL)
-            rc = cpu_reorder_flush(&combine->grad[k], args, to, err);
+        rc = cpu_combine_flush(op, args, k, err);
     }
     return rc;
 }

@@ -505,17 +505,6 @@ static void dx_body(void *context, int64_t first, int64_t last)
     }
 }
 
-/* Buffer for the gradient of input [k]; NULL: not needed. */
-static void *gradient_place(op_t *op, const op_args_t *args, int k)
-{
-    cpu_bn_t *bn = op->state;
-    void *to =
-        k <= op->config.others ? cpu_combine_gradient(op, args, k) : NULL;
-
-    return to == NULL ? NULL
-                      : cpu_reorder_place(&bn->combine.grad[k], args, to);
-}
-
 static err_code_t cpu_bn_backward(op_t *op, const op_args_t *args, err_t *err)
 {
     cpu_bn_t *bn = op->state;
@@ -525,8 +514,7 @@ static err_code_t cpu_bn_backward(op_t *op, const op_args_t *args, err_t *err)
                           .args = args,
                           .y = op->config.relu ? args->y : NULL,
                           .dy = args->dy,
-                          .dx = gradient_place(op, args, 0),
-                          .dother = gradient_place(op, args, 1),
+                          .dx = cpu_combine_place(op, args, 0),
                           .kept = args->workspace,
                           .partials = (double *)(scratch + bn->partials)};
     double *sums = (double *)(scratch + bn->sums);
@@ -537,6 +525,8 @@ static err_code_t cpu_bn_backward(op_t *op, const op_args_t *args, err_t *err)
     if (rc != ERR_OK)
         return rc;
     work.x = x;
+    if (op->config.others > 0)
+        work.dother = cpu_combine_place(op, args, 1);
     bn_team(&work, products_body);
     products_finish(&work, sums);
     work.sums = sums;
@@ -546,12 +536,8 @@ static err_code_t cpu_bn_backward(op_t *op, const op_args_t *args, err_t *err)
     }
     if (work.dx != NULL)
         bn_team(&work, dx_body);
-    for (int k = 0; k <= op->config.others && rc == ERR_OK; k++) {
-        void *to = cpu_combine_gradient(op, args, k);
-
-        if (to != NULL)
-            rc = cpu_reorder_flush(&bn->combine.grad[k], args, to, err);
-    }
+    for (int k = 0; k <= op->config.others && rc == ERR_OK; k++)
+        rc = cpu_combine_flush(op, args, k, err);
     return rc;
 }
 

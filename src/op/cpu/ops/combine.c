@@ -115,6 +115,24 @@ void *cpu_combine_gradient(const op_t *op, const op_args_t *args, int k)
     return op->config.need_dx ? args->dx : NULL;
 }
 
+void *cpu_combine_place(const op_t *op, const op_args_t *args, int k)
+{
+    const cpu_combine_t *combine = op->state;
+    void *to = cpu_combine_gradient(op, args, k);
+
+    return to == NULL ? NULL : cpu_reorder_place(&combine->grad[k], args, to);
+}
+
+err_code_t cpu_combine_flush(const op_t *op, const op_args_t *args, int k,
+                             err_t *err)
+{
+    cpu_combine_t *combine = op->state;
+    void *to = cpu_combine_gradient(op, args, k);
+
+    return to == NULL ? ERR_OK
+                      : cpu_reorder_flush(&combine->grad[k], args, to, err);
+}
+
 err_code_t cpu_combine_bring(op_t *op, const op_args_t *args,
                              const void *inside[OP_INPUTS_MAX], err_t *err)
 {

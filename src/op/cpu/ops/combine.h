@@ -31,10 +31,17 @@ err_code_t cpu_combine_open_over(op_t *op, err_t *err);
 void cpu_combine_close(op_t *op);
 
 /* cpu_combine_input: input [k] as the caller passed it; 0 is x.
- * cpu_combine_gradient: buffer for the gradient of input [k]; NULL: not
- * needed. */
+ * cpu_combine_gradient: the caller's buffer for the gradient of input [k];
+ * NULL: not needed. */
 const void *cpu_combine_input(const op_args_t *args, int k);
 void *cpu_combine_gradient(const op_t *op, const op_args_t *args, int k);
+
+/* cpu_combine_place: the buffer in which the op writes the gradient of input
+ * [k]; NULL: not needed. cpu_combine_flush: convert the written gradient to
+ * the caller's buffer; does nothing if it is not needed. */
+void *cpu_combine_place(const op_t *op, const op_args_t *args, int k);
+err_code_t cpu_combine_flush(const op_t *op, const op_args_t *args, int k,
+                             err_t *err);
 
 /* Convert all inputs to the common layout: inside[0 .. others]. Elements are
  * bfloat16 if op_stored_bf16(&op->out). */

@@ -99,24 +99,22 @@ static err_code_t cpu_concat_backward(op_t *op, const op_args_t *args,
                                       err_t *err)
 {
     const int axis = op->config.view.axis;
-    cpu_combine_t *combine = op->state;
     const float *dy = args->dy;
     err_code_t rc = ERR_OK;
 
     for (int k = 0; k <= op->config.others && rc == ERR_OK; k++) {
         size_t run = concat_run(op, k);
-        void *to = cpu_combine_gradient(op, args, k);
         cpu_runs_t runs = {.from = dy,
-                           .to = cpu_reorder_place(&combine->grad[k], args, to),
+                           .to = cpu_combine_place(op, args, k),
                            .run = run,
                            .from_step = row_of(&op->out, axis),
                            .to_step = run};
 
         dy += run;
-        if (to == NULL)
+        if (runs.to == NULL)
             continue;
         cpu_runs_copy(op, &runs, rows_of(&op->out, axis));
-        rc = cpu_reorder_flush(&combine->grad[k], args, to, err);
+        rc = cpu_combine_flush(op, args, k, err);
     }
     return rc;
 }
@@ -160,13 +158,12 @@ static err_code_t cpu_slice_backward(op_t *op, const op_args_t *args,
                                      err_t *err)
 {
     const int axis = op->config.view.axis;
-    cpu_combine_t *combine = op->state;
     const size_t run = row_of(&op->out, axis);
     float *dx;
 
     if (!op->config.need_dx)
         return ERR_OK;
-    dx = cpu_reorder_place(&combine->grad[0], args, args->dx);
+    dx = cpu_combine_place(op, args, 0);
     memset(dx, 0, (size_t)op_desc_elems(&op->config.in) * sizeof *dx);
     cpu_runs_copy(op,
                   &(cpu_runs_t){.from = args->dy,
@@ -175,7 +172,7 @@ static err_code_t cpu_slice_backward(op_t *op, const op_args_t *args,
                                 .from_step = run,
                                 .to_step = row_of(&op->config.in, axis)},
                   rows_of(&op->out, axis));
-    return cpu_reorder_flush(&combine->grad[0], args, args->dx, err);
+    return cpu_combine_flush(op, args, 0, err);
 }
 
 const op_kernel_t cpu_slice_kernel = {

@@ -42,23 +42,16 @@ static err_code_t cpu_custom_backward(op_t *op, const op_args_t *args,
                                       err_t *err)
 {
     cpu_custom_t *custom = op->state;
-    cpu_combine_t *combine = &custom->combine;
     const float *x[OP_INPUTS_MAX];
     float *dx[OP_INPUTS_MAX];
     err_code_t rc = cpu_combine_read(op, args, x, err);
 
-    for (int k = 0; k <= op->config.others; k++) {
-        void *to = cpu_combine_gradient(op, args, k);
-
-        dx[k] =
-            to == NULL ? NULL : cpu_reorder_place(&combine->grad[k], args, to);
-    }
+    for (int k = 0; k <= op->config.others; k++)
+        dx[k] = cpu_combine_place(op, args, k);
     if (rc == ERR_OK)
         rc = op_custom_backward(op, &custom->shapes, x, dx, args, err);
     for (int k = 0; k <= op->config.others && rc == ERR_OK; k++)
-        if (dx[k] != NULL)
-            rc = cpu_reorder_flush(&combine->grad[k], args,
-                                   cpu_combine_gradient(op, args, k), err);
+        rc = cpu_combine_flush(op, args, k, err);
     return rc;
 }
 

@@ -56,20 +56,19 @@ static err_code_t cpu_mul_forward(op_t *op, const op_args_t *args, err_t *err)
 
 /* Compute the gradient of input [k]: dy times all other inputs. */
 static err_code_t cpu_mul_gradient(op_t *op, const op_args_t *args, int k,
-                                   const float *const *inputs, void *to,
-                                   err_t *err)
+                                   const float *const *inputs, err_t *err)
 {
-    cpu_combine_t *combine = op->state;
-    cpu_reorder_t *reorder = &combine->grad[k];
     cpu_mul_work_t work = {.factors = 1,
                            .factor = {args->dy},
-                           .y = cpu_reorder_place(reorder, args, to)};
+                           .y = cpu_combine_place(op, args, k)};
 
+    if (work.y == NULL)
+        return ERR_OK;
     for (int i = 0; i <= op->config.others; i++)
         if (i != k)
             work.factor[work.factors++] = inputs[i];
     cpu_mul_run(op, &work);
-    return cpu_reorder_flush(reorder, args, to, err);
+    return cpu_combine_flush(op, args, k, err);
 }
 
 static err_code_t cpu_mul_backward(op_t *op, const op_args_t *args, err_t *err)
@@ -77,12 +76,8 @@ static err_code_t cpu_mul_backward(op_t *op, const op_args_t *args, err_t *err)
     const float *inputs[OP_INPUTS_MAX];
     err_code_t rc = cpu_combine_read(op, args, inputs, err);
 
-    for (int k = 0; k <= op->config.others && rc == ERR_OK; k++) {
-        void *to = cpu_combine_gradient(op, args, k);
-
-        if (to != NULL)
-            rc = cpu_mul_gradient(op, args, k, inputs, to, err);
-    }
+    for (int k = 0; k <= op->config.others && rc == ERR_OK; k++)
+        rc = cpu_mul_gradient(op, args, k, inputs, err);
     return rc;
 }
 

@@ -127,7 +127,6 @@ static void norm_run_apart(const op_t *op, cpu_norm_work_t *work)
 static err_code_t cpu_norm_backward(op_t *op, const op_args_t *args, err_t *err)
 {
     cpu_norm_t *norm = op->state;
-    cpu_reorder_t *reorder = &norm->combine.grad[0];
     cpu_norm_work_t work = norm_work(op, args);
     const int64_t parts = norm_parts(op);
     const float *x[OP_INPUTS_MAX];
@@ -140,8 +139,7 @@ static err_code_t cpu_norm_backward(op_t *op, const op_args_t *args, err_t *err)
     work.dgamma = args->dparams[0];
     work.dbeta = args->dparams[1];
     work.adds = args->add_dx;
-    if (op->config.need_dx)
-        work.dx = cpu_reorder_place(reorder, args, args->dx);
+    work.dx = cpu_combine_place(op, args, 0);
     if (norm_sums_count(op) > 0)
         work.sums = (double *)((char *)args->scratch + norm->parts_at);
     if (parts > 0) {
@@ -153,8 +151,7 @@ static err_code_t cpu_norm_backward(op_t *op, const op_args_t *args, err_t *err)
     } else {
         norm_run_apart(op, &work);
     }
-    return op->config.need_dx ? cpu_reorder_flush(reorder, args, args->dx, err)
-                              : ERR_OK;
+    return cpu_combine_flush(op, args, 0, err);
 }
 
 const op_kernel_t cpu_norm_kernel = {

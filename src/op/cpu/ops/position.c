@@ -73,15 +73,13 @@ static err_code_t cpu_position_forward(op_t *op, const op_args_t *args,
 static err_code_t cpu_position_backward(op_t *op, const op_args_t *args,
                                         err_t *err)
 {
-    cpu_combine_t *combine = op->state;
-    cpu_reorder_t *reorder = &combine->grad[0];
     cpu_position_t work = {.from = args->dy, .to = args->dparams[0]};
 
     position_run(op, backward_body, &work);
     if (!op->config.need_dx || args->dx == args->dy)
         return ERR_OK;
-    memcpy(cpu_reorder_place(reorder, args, args->dx), args->dy, op->out.bytes);
-    return cpu_reorder_flush(reorder, args, args->dx, err);
+    memcpy(cpu_combine_place(op, args, 0), args->dy, op->out.bytes);
+    return cpu_combine_flush(op, args, 0, err);
 }
 
 const op_kernel_t cpu_position_kernel = {

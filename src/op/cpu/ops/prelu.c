@@ -205,7 +205,6 @@ static err_code_t cpu_prelu_backward(op_t *op, const op_args_t *args,
                                      err_t *err)
 {
     cpu_prelu_t *prelu = op->state;
-    cpu_reorder_t *reorder = &prelu->combine.grad[0];
     prelu_work_t work = prelu_shape(op);
     const float *x[OP_INPUTS_MAX];
     err_code_t rc = cpu_combine_read(op, args, x, err);
@@ -217,13 +216,11 @@ static err_code_t cpu_prelu_backward(op_t *op, const op_args_t *args,
     work.a = args->params[0];
     work.da = args->dparams[0];
     work.sums = (double *)((char *)args->scratch + prelu->sums);
-    if (op->config.need_dx)
-        work.to = cpu_reorder_place(reorder, args, args->dx);
+    work.to = cpu_combine_place(op, args, 0);
     prelu_run(op, &work);
     simd_team_run(op->config.threads, work.slopes,
                   1 + CPU_COMBINE_GRAIN / work.outer, finish_body, &work);
-    return work.to == NULL ? ERR_OK
-                           : cpu_reorder_flush(reorder, args, args->dx, err);
+    return cpu_combine_flush(op, args, 0, err);
 }
 
 const op_kernel_t cpu_prelu_kernel = {

@@ -42,7 +42,7 @@ static void cpu_relu_run(const float *x, float *y, int64_t count)
 }
 
 SIMD_CLONES
-static void cpu_relu_pull(const float *y, const float *dy, float *dx,
+static void cpu_relu_mask(const float *y, const float *dy, float *dx,
                           int64_t count)
 {
     SIMD_INDEPENDENT
@@ -72,7 +72,7 @@ static void cpu_relu_body_backward(void *context, int64_t first, int64_t last)
 
     for (int64_t i = first; i < last; i += n) {
         n = cpu_chunk_count(i, last, work->bf16);
-        cpu_relu_pull(cpu_chunk_read(work->y, i, n, work->bf16, y),
+        cpu_relu_mask(cpu_chunk_read(work->y, i, n, work->bf16, y),
                       cpu_chunk_read(work->dy, i, n, work->bf16, dy),
                       cpu_chunk_place(work->to, i, work->bf16, dy), n);
         cpu_chunk_flush(work->to, i, n, work->bf16, dy);
@@ -96,7 +96,7 @@ static err_code_t cpu_relu_forward(op_t *op, const op_args_t *args, err_t *err)
     return ERR_OK;
 }
 
-void cpu_relu_let(const op_t *op, const op_args_t *args, void *to)
+void cpu_relu_gradient(const op_t *op, const op_args_t *args, void *to)
 {
     cpu_relu_work_t work = {.y = args->y, .dy = args->dy, .to = to};
 
@@ -107,7 +107,7 @@ static err_code_t cpu_relu_backward(op_t *op, const op_args_t *args, err_t *err)
 {
     (void)err;
     if (op->config.need_dx)
-        cpu_relu_let(op, args, args->dx);
+        cpu_relu_gradient(op, args, args->dx);
     return ERR_OK;
 }
 

@@ -8,6 +8,6 @@
 
 /* Write dy to [to] where y is above 0, else 0. y, dy and [to] have the layout
  * of op->out; [to] may be dy. */
-void cpu_relu_let(const op_t *op, const op_args_t *args, void *to);
+void cpu_relu_gradient(const op_t *op, const op_args_t *args, void *to);
 
 #endif

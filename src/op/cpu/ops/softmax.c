@@ -300,15 +300,13 @@ static err_code_t cpu_softmax_forward(op_t *op, const op_args_t *args,
 static err_code_t cpu_softmax_backward(op_t *op, const op_args_t *args,
                                        err_t *err)
 {
-    cpu_combine_t *combine = op->state;
-    cpu_reorder_t *reorder = &combine->grad[0];
     softmax_work_t work = {.x = args->y, .dy = args->dy};
 
     if (!op->config.need_dx)
         return ERR_OK;
-    work.to = cpu_reorder_place(reorder, args, args->dx);
+    work.to = cpu_combine_place(op, args, 0);
     softmax_run(op, &work);
-    return cpu_reorder_flush(reorder, args, args->dx, err);
+    return cpu_combine_flush(op, args, 0, err);
 }
 
 const op_kernel_t cpu_softmax_kernel = {

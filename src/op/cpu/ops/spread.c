@@ -294,7 +294,6 @@ static err_code_t cpu_spread_forward(op_t *op, const op_args_t *args,
 static err_code_t cpu_spread_backward(op_t *op, const op_args_t *args,
                                       err_t *err)
 {
-    cpu_combine_t *combine = op->state;
     spread_work_t work = work_of(op);
     err_code_t rc = ERR_OK;
 
@@ -302,18 +301,17 @@ static err_code_t cpu_spread_backward(op_t *op, const op_args_t *args,
         rc = cpu_combine_read(op, args, work.in, err);
     work.dy = args->dy;
     for (int k = 0; k <= op->config.others && rc == ERR_OK; k++) {
-        void *to = cpu_combine_gradient(op, args, k);
         int64_t kept;
 
-        if (to == NULL)
+        work.to = cpu_combine_place(op, args, k);
+        if (work.to == NULL)
             continue;
         work.input = k;
-        work.to = cpu_reorder_place(&combine->grad[k], args, to);
         kept = rows_of(&work).kept;
         simd_team_run(op->config.threads, kept,
                       1 + CPU_COMBINE_GRAIN / (op_desc_elems(&op->out) / kept),
                       backward_body, &work);
-        rc = cpu_reorder_flush(&combine->grad[k], args, to, err);
+        rc = cpu_combine_flush(op, args, k, err);
     }
     return rc;
 }

@@ -254,8 +254,6 @@ static void own_gradients(const cpu_sync_t *work, const op_args_t *args)
 
 static err_code_t cpu_sync_backward(op_t *op, const op_args_t *args, err_t *err)
 {
-    cpu_combine_t *combine = op->state;
-    cpu_reorder_t *reorder = &combine->grad[0];
     const float *x[OP_INPUTS_MAX];
     err_code_t rc = cpu_combine_read(op, args, x, err);
     cpu_sync_t work = sync_shape(op);
@@ -272,9 +270,9 @@ static err_code_t cpu_sync_backward(op_t *op, const op_args_t *args, err_t *err)
     rc = op_reduce_small(args, work.sums, 2 * (size_t)work.C, err);
     if (rc != ERR_OK || !op->config.need_dx)
         return rc;
-    work.to = cpu_reorder_place(reorder, args, args->dx);
+    work.to = cpu_combine_place(op, args, 0);
     cpu_sync_run(op, dx_body, &work);
-    return cpu_reorder_flush(reorder, args, args->dx, err);
+    return cpu_combine_flush(op, args, 0, err);
 }
 
 const op_kernel_t cpu_syncbatchnorm_kernel = {

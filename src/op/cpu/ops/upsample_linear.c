@@ -325,14 +325,11 @@ static err_code_t cpu_upsample_linear_forward(op_t *op, const op_args_t *args,
 static err_code_t cpu_upsample_linear_backward(op_t *op, const op_args_t *args,
                                                err_t *err)
 {
-    cpu_combine_t *combine = op->state;
-    cpu_reorder_t *reorder = &combine->grad[0];
-
     if (!op->config.need_dx)
         return ERR_OK;
     linear_run(op, linear_backward_body, args->dy,
-               cpu_reorder_place(reorder, args, args->dx));
-    return cpu_reorder_flush(reorder, args, args->dx, err);
+               cpu_combine_place(op, args, 0));
+    return cpu_combine_flush(op, args, 0, err);
 }
 
 const op_kernel_t cpu_upsample_linear_kernel = {
