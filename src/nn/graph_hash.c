@@ -127,8 +127,9 @@ static void describe_added(const op_config_t *config, str_buf_t *text)
 {
     if (config->channels)
         str_buf_add(text, " channels");
-    if (config->turn.a || config->turn.b)
-        str_buf_add(text, " turn %d %d", config->turn.a, config->turn.b);
+    if (config->transpose.a || config->transpose.b)
+        str_buf_add(text, " turn %d %d", config->transpose.a,
+                    config->transpose.b);
     if (config->pool.ceil)
         str_buf_add(text, " ceil");
     if (config->heads.masked)

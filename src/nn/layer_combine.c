@@ -103,7 +103,8 @@ static err_code_t matmul_configure(nn_layer_t *layer, const void *options,
 
     (void)tree;
     (void)err;
-    layer->config.turn = (op_turn_t){matmul->transpose_a, matmul->transpose_b};
+    layer->config.transpose =
+        (op_transpose_t){matmul->transpose_a, matmul->transpose_b};
     return ERR_OK;
 }
 

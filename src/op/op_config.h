@@ -129,9 +129,9 @@ typedef struct op_loss {
 } op_loss_t;
 
 /* matmul: is the input stored transposed, a as [...,K,M], b as [...,P,K]? */
-typedef struct op_turn {
+typedef struct op_transpose {
     bool a, b;
-} op_turn_t;
+} op_transpose_t;
 
 /* Ops that change the shape of a sample. Dimension 0 is the batch. */
 typedef struct op_view {
@@ -183,7 +183,7 @@ typedef struct op_config {
     op_rotary_t rotary;
     op_recurrent_t recurrent;
     op_loss_t loss;
-    op_turn_t turn;
+    op_transpose_t transpose;
     const struct cddp_layer *custom; /* OP_CUSTOM; see cddp/plugin.h */
     double custom_options[OP_CUSTOM_OPTIONS];
     op_desc_t in; /* the first input, as its producer describes it */

@@ -159,11 +159,11 @@ op_matmul_t op_matmul_of(const op_config_t *config)
 {
     const op_desc_t *a = &config->in, *b = &config->other[0];
     const int row = a->ndim - 2, column = a->ndim - 1;
-    const bool turned = config->turn.a;
+    const bool transposed = config->transpose.a;
     op_matmul_t m = {.batch = 1,
-                     .M = a->dims[turned ? column : row],
-                     .K = a->dims[turned ? row : column],
-                     .N = b->dims[config->turn.b ? row : column]};
+                     .M = a->dims[transposed ? column : row],
+                     .K = a->dims[transposed ? row : column],
+                     .N = b->dims[config->transpose.b ? row : column]};
 
     for (int i = 0; i < row; i++)
         m.batch *= a->dims[i];
@@ -191,13 +191,14 @@ err_code_t op_shape_matmul(const op_config_t *config, op_desc_t *out,
         fits =
             b->dims[i] >= 1 && (i >= a->ndim - 2 || a->dims[i] == b->dims[i]);
     m = op_matmul_of(config);
-    if (!fits || b->dims[a->ndim - (config->turn.b ? 1 : 2)] != m.K)
+    if (!fits || b->dims[a->ndim - (config->transpose.b ? 1 : 2)] != m.K)
         return err_set(
             err, ERR_CONFIG,
             "matmul: its inputs %s%s and %s%s do not fit: columns of the first "
             "must be rows of the second, and the other dimensions equal",
-            op_desc_text(a, first), config->turn.a ? " (turned)" : "",
-            op_desc_text(b, second), config->turn.b ? " (turned)" : "");
+            op_desc_text(a, first), config->transpose.a ? " (transposed)" : "",
+            op_desc_text(b, second),
+            config->transpose.b ? " (transposed)" : "");
     shape.dims[a->ndim - 2] = m.M;
     shape.dims[a->ndim - 1] = m.N;
     op_desc_fill(out, a->type, a->ndim, shape.dims);

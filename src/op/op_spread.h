@@ -34,7 +34,7 @@ err_code_t op_shape_spread(const op_config_t *config, op_desc_t *out,
                            err_t *err);
 
 /* matmul: for each of [batch] pairs of matrices, y [M,N] = a' [M,K] b' [K,N].
- * Here a' is a, or a transposed if op_turn_t says so, and b' likewise. */
+ * Here a' is a, or a transposed if op_transpose_t says so, and b' likewise. */
 typedef struct op_matmul {
     int64_t batch, M, N, K;
 } op_matmul_t;

@@ -48,7 +48,7 @@
 #define ANDS(one, two) .others = 2, .other = {one, two}
 #define AND2(...) .others = 2, .other = {DIMS(__VA_ARGS__), DIMS(__VA_ARGS__)}
 /* Arguments: is the first input transposed, is the second? */
-#define MATMUL(x, y) .kind = OP_MATMUL, .turn = {(x), (y)}
+#define MATMUL(x, y) .kind = OP_MATMUL, .transpose = {(x), (y)}
 #define AXIS(k, a) .kind = (k), .view = {.axis = (a)}
 #define SLICE(a, from, n) \
     .kind = OP_SLICE, .view = {.axis = (a), .start = (from), .size = (n)}

@@ -43,7 +43,8 @@ static float *numbers(int64_t count, unsigned seed)
 }
 
 /* A row of C is longer than N; the rest of the row must not change. */
-static trial_t trial_open(shape_t s, bool a_turned, bool b_turned, bool bias)
+static trial_t trial_open(shape_t s, bool a_transposed, bool b_transposed,
+                          bool bias)
 {
     trial_t t = {.s = s, .c_row = s.N + 3};
 
@@ -53,14 +54,15 @@ static trial_t trial_open(shape_t s, bool a_turned, bool b_turned, bool bias)
     t.c = numbers(s.M * t.c_row, 4);
     t.scratch = aligned_alloc(64, cpu_gemm_bytes(3));
     cr_assert_not_null(t.scratch);
-    t.gemm = (cpu_gemm_t){.M = s.M,
-                          .N = s.N,
-                          .K = s.K,
-                          .a = {t.a, a_turned ? 1 : s.K, a_turned ? s.M : 1},
-                          .b = {t.b, b_turned ? 1 : s.N, b_turned ? s.K : 1},
-                          .bias = bias ? t.bias : NULL,
-                          .c = t.c,
-                          .c_row = t.c_row};
+    t.gemm =
+        (cpu_gemm_t){.M = s.M,
+                     .N = s.N,
+                     .K = s.K,
+                     .a = {t.a, a_transposed ? 1 : s.K, a_transposed ? s.M : 1},
+                     .b = {t.b, b_transposed ? 1 : s.N, b_transposed ? s.K : 1},
+                     .bias = bias ? t.bias : NULL,
+                     .c = t.c,
+                     .c_row = t.c_row};
     return t;
 }
 

@@ -117,10 +117,10 @@ Test(op_spread, matrices)
     op_config_t vectors = of(OP_MATMUL, DESC(2, 3), DESC(2, 3));
 
     expect_shape(&plain, "[2, 3, 5]");
-    plain.turn.a = true;
-    expect_error(&plain, "[2, 3, 4] (turned) and [2, 4, 5] do not fit");
+    plain.transpose.a = true;
+    expect_error(&plain, "[2, 3, 4] (transposed) and [2, 4, 5] do not fit");
     expect_error(&heads, "do not fit");
-    heads.turn.b = true;
+    heads.transpose.b = true;
     expect_shape(&heads, "[2, 6, 3, 5]");
     heads.other[0].dims[1] = 1;
     expect_error(&heads, "the other dimensions equal");

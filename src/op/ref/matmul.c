@@ -9,24 +9,28 @@
 #include "op/op_spread.h"
 #include "op/ref/ref.h"
 
-/* Index of element [i,j] of the matrix [rows, columns] of pair [n]. [turned]:
- * the matrix is stored transposed, as [columns, rows]. */
-static int64_t ref_matmul_at(int64_t n, int64_t rows, int64_t columns,
-                             bool turned, int64_t i, int64_t j)
+/* Index of element [i,j] of a matrix [rows, columns]. [transposed]: the matrix
+ * is stored as [columns, rows]. */
+static int64_t ref_matmul_at(int64_t rows, int64_t columns, bool transposed,
+                             int64_t i, int64_t j)
 {
-    return n * rows * columns + (turned ? j * rows + i : i * columns + j);
+    return transposed ? j * rows + i : i * columns + j;
 }
 
+/* Index of element [i,k] of a' of pair [n]. */
 static int64_t ref_matmul_a(const op_t *op, const op_matmul_t *m, int64_t n,
                             int64_t i, int64_t k)
 {
-    return ref_matmul_at(n, m->M, m->K, op->config.turn.a, i, k);
+    return n * m->M * m->K +
+           ref_matmul_at(m->M, m->K, op->config.transpose.a, i, k);
 }
 
+/* Index of element [k,j] of b' of pair [n]. */
 static int64_t ref_matmul_b(const op_t *op, const op_matmul_t *m, int64_t n,
                             int64_t k, int64_t j)
 {
-    return ref_matmul_at(n, m->K, m->N, op->config.turn.b, k, j);
+    return n * m->K * m->N +
+           ref_matmul_at(m->K, m->N, op->config.transpose.b, k, j);
 }
 
 static err_code_t ref_matmul_forward(op_t *op, const op_args_t *args,
@@ -48,7 +52,7 @@ static err_code_t ref_matmul_forward(op_t *op, const op_args_t *args,
     return ERR_OK;
 }
 
-static void ref_matmul_pull_a(const op_t *op, const op_args_t *args)
+static void ref_matmul_gradient_a(const op_t *op, const op_args_t *args)
 {
     op_type_t type = op->config.in.type;
     op_matmul_t m = op_matmul_of(&op->config);
@@ -64,7 +68,7 @@ static void ref_matmul_pull_a(const op_t *op, const op_args_t *args)
     }
 }
 
-static void ref_matmul_pull_b(const op_t *op, const op_args_t *args)
+static void ref_matmul_gradient_b(const op_t *op, const op_args_t *args)
 {
     op_type_t type = op->config.in.type;
     op_matmul_t m = op_matmul_of(&op->config);
@@ -85,9 +89,9 @@ static err_code_t ref_matmul_backward(op_t *op, const op_args_t *args,
 {
     (void)err;
     if (op->config.need_dx)
-        ref_matmul_pull_a(op, args);
+        ref_matmul_gradient_a(op, args);
     if (args->dother[0] != NULL)
-        ref_matmul_pull_b(op, args);
+        ref_matmul_gradient_b(op, args);
     return ERR_OK;
 }
 

@@ -28,37 +28,51 @@
 
 #define BLOCK CPU_ATTENTION_BLOCK
 
-typedef float turned_t[OP_HEAD_MAX][BLOCK]; /* [D, keys or queries] */
-typedef float rows_t[BLOCK][OP_HEAD_MAX];   /* [tokens, D] */
+typedef float columns_t[OP_HEAD_MAX][BLOCK]; /* [D, keys or queries] */
+typedef float rows_t[BLOCK][OP_HEAD_MAX];    /* [tokens, D] */
 
 /* ---- blocks -------------------------------------------------------------- */
 
 /* Transpose rows, which begin at [from] and are [row] elements apart. Columns
  * of [to] from [count] on are 0. */
-static void attention_turn(const float *from, int64_t row, int64_t count,
-                           int64_t D, turned_t to)
+static void attention_transpose(const float *from, int64_t row, int64_t count,
+                                int64_t D, columns_t to)
 {
     for (int64_t d = 0; d < D; d++)
         for (int64_t j = 0; j < BLOCK; j++)
             to[d][j] = j < count ? from[j * row + d] : 0;
 }
 
-/* to[i,j] = sum_d rows[i,d] turned[d,j] */
-static void attention_scores(int64_t rows, int64_t D, const float *data,
-                             int64_t row, turned_t turned, cpu_square_t to)
+/* [count] rows of D features, which are [row] elements apart. */
+typedef struct attention_rows {
+    const float *data;
+    int64_t row, count;
+} attention_rows_t;
+
+/* to[i,j] = sum_d rows[i,d] columns[d,j] */
+static void attention_scores(attention_rows_t rows, columns_t columns,
+                             int64_t D, cpu_square_t to)
 {
     memset(to, 0, sizeof(cpu_square_t));
-    cpu_gemm_small_add(rows, BLOCK, D, (cpu_matrix_t){data, row, 1}, turned[0],
-                       BLOCK, to[0], BLOCK);
+    cpu_gemm_small_add(&(cpu_gemm_small_t){.M = rows.count,
+                                           .N = BLOCK,
+                                           .K = D,
+                                           .a = {rows.data, rows.row, 1},
+                                           .b = columns[0],
+                                           .b_row = BLOCK,
+                                           .c = to[0],
+                                           .c_row = BLOCK});
 }
 
 /* ---- forward ------------------------------------------------------------- */
 
-/* A block of queries, transposed, and its running softmax. */
-typedef struct attention_columns {
-    turned_t q;
+/* A block of queries of head [h] of sample [n], from query [i0] on: the
+ * queries, transposed, and their running softmax. */
+typedef struct attention_queries {
+    int64_t n, h, i0, count;
+    columns_t q;
     cpu_attention_columns_t softmax;
-} attention_columns_t;
+} attention_queries_t;
 
 SIMD_CLONES
 static void attention_scale(float *y, int64_t D, float factor)
@@ -67,31 +81,35 @@ static void attention_scale(float *y, int64_t D, float factor)
         y[d] *= factor;
 }
 
-/* Add to y of the queries from [i0] on what the keys from [k0] on contribute.
- */
-static void attention_forward_keys(const cpu_attention_work_t *work, int64_t n,
-                                   int64_t h, int64_t i0, int64_t k0,
-                                   attention_columns_t *columns)
+/* Add to y of the queries what the keys from [k0] on contribute. */
+static void attention_forward_keys(const cpu_attention_work_t *work,
+                                   attention_queries_t *queries, int64_t k0)
 {
     const op_attention_t *a = &work->a;
-    const int64_t g = h / (a->H / a->G), rows = cpu_attention_count(i0, a->T);
+    const int64_t n = queries->n, h = queries->h, i0 = queries->i0;
+    const int64_t g = h / (a->H / a->G);
     const int64_t keys = cpu_attention_count(k0, a->S), y_row = a->H * a->D;
+    const float *k = work->in[CPU_K] + cpu_attention_at(work, CPU_K, n, k0, g);
+    const float *v = work->in[CPU_V] + cpu_attention_at(work, CPU_V, n, k0, g);
     float *y = work->y + cpu_attention_y(work, n, i0, h);
     cpu_square_t s;
 
-    attention_scores(keys, a->D,
-                     work->in[CPU_K] + cpu_attention_at(work, CPU_K, n, k0, g),
-                     a->stride[CPU_K], columns->q, s);
-    columns->softmax.open = cpu_attention_mask(work, n, k0);
+    attention_scores((attention_rows_t){k, a->stride[CPU_K], keys}, queries->q,
+                     a->D, s);
+    queries->softmax.open = cpu_attention_mask(work, n, k0);
     cpu_attention_softmax(s, keys, work->causal ? i0 - k0 + 1 : keys,
-                          work->scale, &columns->softmax);
-    for (int64_t i = 0; i < rows && k0 > 0; i++)
-        if (!(columns->softmax.factor[i] == 1.0f))
-            attention_scale(y + i * y_row, a->D, columns->softmax.factor[i]);
-    cpu_gemm_small_add(rows, a->D, keys, (cpu_matrix_t){s[0], 1, BLOCK},
-                       work->in[CPU_V] +
-                           cpu_attention_at(work, CPU_V, n, k0, g),
-                       a->stride[CPU_V], y, y_row);
+                          work->scale, &queries->softmax);
+    for (int64_t i = 0; i < queries->count && k0 > 0; i++)
+        if (!(queries->softmax.factor[i] == 1.0f))
+            attention_scale(y + i * y_row, a->D, queries->softmax.factor[i]);
+    cpu_gemm_small_add(&(cpu_gemm_small_t){.M = queries->count,
+                                           .N = a->D,
+                                           .K = keys,
+                                           .a = {s[0], 1, BLOCK},
+                                           .b = v,
+                                           .b_row = a->stride[CPU_V],
+                                           .c = y,
+                                           .c_row = y_row});
 }
 
 /* Compute y of the queries from [i0] on. */
@@ -102,18 +120,23 @@ static void attention_forward_block(const cpu_attention_work_t *work, int64_t n,
     const int64_t rows = cpu_attention_count(i0, a->T), y_row = a->H * a->D;
     const int64_t last = work->causal ? i0 + rows : a->S;
     float *y = work->y + cpu_attention_y(work, n, i0, h);
-    attention_columns_t columns;
+    attention_queries_t queries;
 
-    attention_turn(work->in[CPU_Q] + cpu_attention_at(work, CPU_Q, n, i0, h),
-                   a->stride[CPU_Q], rows, a->D, columns.q);
-    cpu_attention_start(&columns.softmax);
+    queries.n = n;
+    queries.h = h;
+    queries.i0 = i0;
+    queries.count = rows;
+    attention_transpose(work->in[CPU_Q] +
+                            cpu_attention_at(work, CPU_Q, n, i0, h),
+                        a->stride[CPU_Q], rows, a->D, queries.q);
+    cpu_attention_start(&queries.softmax);
     for (int64_t i = 0; i < rows; i++)
         memset(y + i * y_row, 0, (size_t)a->D * sizeof *y);
     for (int64_t k0 = 0; k0 < last; k0 += BLOCK)
-        attention_forward_keys(work, n, h, i0, k0, &columns);
+        attention_forward_keys(work, &queries, k0);
     for (int64_t i = 0; i < rows; i++)
         attention_scale(y + i * y_row, a->D,
-                        cpu_attention_keep(work, &columns.softmax,
+                        cpu_attention_keep(work, &queries.softmax,
                                            (n * a->H + h) * a->T + i0, i));
 }
 
@@ -144,11 +167,11 @@ static int64_t attention_seen(const cpu_attention_work_t *work, int64_t i,
  * queries. */
 typedef struct attention_keys {
     int64_t n, g, k0, count;
-    turned_t k, v;
+    columns_t k, v;
     rows_t dk, dv;
 } attention_keys_t;
 
-/* Turn the scores [s] and [dp] of one query into p and ds. Elements from
+/* Convert the scores [s] and [dp] of one query to p and ds. Elements from
  * [seen] on become 0. */
 SIMD_CLONES
 static void attention_row_back(float *s, float *dp, int64_t seen, float scale,
@@ -172,6 +195,39 @@ static void attention_hide(const float *open, int64_t rows, int64_t keys,
             p[i][j] = ds[i][j] = 0;
 }
 
+/* dq [rows,D] += ds [rows,keys] k */
+static void attention_add_dq(const cpu_attention_work_t *work,
+                             const attention_keys_t *keys, int64_t rows,
+                             cpu_square_t ds, float *dq)
+{
+    const op_attention_t *a = &work->a;
+    const float *k = work->in[CPU_K] +
+                     cpu_attention_at(work, CPU_K, keys->n, keys->k0, keys->g);
+
+    cpu_gemm_small_add(&(cpu_gemm_small_t){.M = rows,
+                                           .N = a->D,
+                                           .K = keys->count,
+                                           .a = {ds[0], BLOCK, 1},
+                                           .b = k,
+                                           .b_row = a->stride[CPU_K],
+                                           .c = dq,
+                                           .c_row = a->stride[CPU_Q]});
+}
+
+/* to [keys,D] += s' rows; s is [rows, keys]. */
+static void attention_add_keys(attention_keys_t *keys, cpu_square_t s,
+                               attention_rows_t rows, int64_t D, rows_t to)
+{
+    cpu_gemm_small_add(&(cpu_gemm_small_t){.M = keys->count,
+                                           .N = D,
+                                           .K = rows.count,
+                                           .a = {s[0], 1, BLOCK},
+                                           .b = rows.data,
+                                           .b_row = rows.row,
+                                           .c = to[0],
+                                           .c_row = OP_HEAD_MAX});
+}
+
 /* Process the queries from [i0] on of head [h] with a block of keys: adds to
  * dq, dk and dv. */
 static void attention_backward_block(const cpu_attention_work_t *work,
@@ -180,30 +236,25 @@ static void attention_backward_block(const cpu_attention_work_t *work,
 {
     const op_attention_t *a = &work->a;
     const int64_t n = keys->n, rows = cpu_attention_count(i0, a->T);
-    const int64_t at = (n * a->H + h) * a->T + i0, y_row = a->H * a->D;
+    const int64_t at = (n * a->H + h) * a->T + i0;
     const int64_t q_at = cpu_attention_at(work, CPU_Q, n, i0, h);
-    const float *q = work->in[CPU_Q] + q_at;
-    const float *dy = work->dy + cpu_attention_y(work, n, i0, h);
+    const attention_rows_t q = {work->in[CPU_Q] + q_at, a->stride[CPU_Q], rows};
+    const attention_rows_t dy = {work->dy + cpu_attention_y(work, n, i0, h),
+                                 a->H * a->D, rows};
     cpu_square_t p, ds;
 
-    attention_scores(rows, a->D, q, a->stride[CPU_Q], keys->k, p);
-    attention_scores(rows, a->D, dy, y_row, keys->v, ds);
+    attention_scores(q, keys->k, a->D, p);
+    attention_scores(dy, keys->v, a->D, ds);
     for (int64_t i = 0; i < rows; i++)
         attention_row_back(p[i], ds[i], attention_seen(work, i0 + i, keys->k0),
                            work->scale, work->top[at + i], work->part[at + i],
                            work->delta[at + i]);
     attention_hide(cpu_attention_mask(work, n, keys->k0), rows, keys->count, p,
                    ds);
-    cpu_gemm_small_add(keys->count, a->D, rows, (cpu_matrix_t){p[0], 1, BLOCK},
-                       dy, y_row, keys->dv[0], OP_HEAD_MAX);
-    cpu_gemm_small_add(keys->count, a->D, rows, (cpu_matrix_t){ds[0], 1, BLOCK},
-                       q, a->stride[CPU_Q], keys->dk[0], OP_HEAD_MAX);
+    attention_add_keys(keys, p, dy, a->D, keys->dv);
+    attention_add_keys(keys, ds, q, a->D, keys->dk);
     if (work->gradient[CPU_Q] != NULL)
-        cpu_gemm_small_add(
-            rows, a->D, keys->count, (cpu_matrix_t){ds[0], BLOCK, 1},
-            work->in[CPU_K] +
-                cpu_attention_at(work, CPU_K, n, keys->k0, keys->g),
-            a->stride[CPU_K], work->gradient[CPU_Q] + q_at, a->stride[CPU_Q]);
+        attention_add_dq(work, keys, rows, ds, work->gradient[CPU_Q] + q_at);
 }
 
 static void attention_store(const cpu_attention_work_t *work, int which,
@@ -232,10 +283,12 @@ static void attention_backward_keys(const cpu_attention_work_t *work, int64_t n,
     keys.count = cpu_attention_count(k0, a->S);
     memset(keys.dk, 0, sizeof keys.dk);
     memset(keys.dv, 0, sizeof keys.dv);
-    attention_turn(work->in[CPU_K] + cpu_attention_at(work, CPU_K, n, k0, g),
-                   a->stride[CPU_K], keys.count, a->D, keys.k);
-    attention_turn(work->in[CPU_V] + cpu_attention_at(work, CPU_V, n, k0, g),
-                   a->stride[CPU_V], keys.count, a->D, keys.v);
+    attention_transpose(work->in[CPU_K] +
+                            cpu_attention_at(work, CPU_K, n, k0, g),
+                        a->stride[CPU_K], keys.count, a->D, keys.k);
+    attention_transpose(work->in[CPU_V] +
+                            cpu_attention_at(work, CPU_V, n, k0, g),
+                        a->stride[CPU_V], keys.count, a->D, keys.v);
     for (int64_t h = g * heads; h < (g + 1) * heads; h++)
         for (int64_t i0 = work->causal ? k0 : 0; i0 < a->T; i0 += BLOCK)
             attention_backward_block(work, &keys, h, i0);

@@ -22,22 +22,16 @@
 #define TILE 256
 #define GRAIN (1 << 16) /* minimum multiplications per thread */
 
-/* Element [i,j] of a factor is at i * row + j * column. */
-typedef struct matmul_factor {
-    const float *data;
-    int64_t row, column;
-} matmul_factor_t;
-
 /* C [M,N] = X [M,K] Y [K,N] for each of [batch] pairs. */
 typedef struct matmul_product {
     int64_t batch, M, N, K;
-    matmul_factor_t x, y;
+    cpu_matrix_t x, y;
     float *c;
 } matmul_product_t;
 
 typedef struct cpu_matmul {
     cpu_combine_t combine;
-    size_t turned; /* offset of the transposed factor in scratch */
+    size_t transposed; /* offset of the transposed factor in scratch */
 } cpu_matmul_t;
 
 static err_code_t cpu_matmul_open(op_t *op, err_t *err)
@@ -51,32 +45,32 @@ static err_code_t cpu_matmul_open(op_t *op, err_t *err)
     if (rc != ERR_OK)
         return rc;
     matmul = op->state;
-    matmul->turned = mem_round(op->scratch_bytes);
+    matmul->transposed = mem_round(op->scratch_bytes);
     op->scratch_bytes =
-        matmul->turned + (size_t)(m.batch * most) * sizeof(float);
+        matmul->transposed + (size_t)(m.batch * most) * sizeof(float);
     return ERR_OK;
 }
 
 /* ---- products ------------------------------------------------------------ */
 
-typedef struct matmul_turn {
+typedef struct matmul_transpose {
     int64_t rows, columns; /* of the result */
     const float *from;     /* [columns, rows] */
     float *to;
-} matmul_turn_t;
+} matmul_transpose_t;
 
 /* Rows [first, last) of the results of all pairs. */
-static void turn_body(void *context, int64_t first, int64_t last)
+static void transpose_body(void *context, int64_t first, int64_t last)
 {
-    const matmul_turn_t *turn = context;
+    const matmul_transpose_t *work = context;
 
     for (int64_t at = first; at < last; at++) {
-        const int64_t n = at / turn->rows, i = at % turn->rows;
-        const float *from = turn->from + n * turn->rows * turn->columns + i;
-        float *to = turn->to + at * turn->columns;
+        const int64_t n = at / work->rows, i = at % work->rows;
+        const float *from = work->from + n * work->rows * work->columns + i;
+        float *to = work->to + at * work->columns;
 
-        for (int64_t j = 0; j < turn->columns; j++)
-            to[j] = from[j * turn->rows];
+        for (int64_t j = 0; j < work->columns; j++)
+            to[j] = from[j * work->rows];
     }
 }
 
@@ -94,14 +88,16 @@ static void product_body(void *context, int64_t first, int64_t last)
 
         memset(c, 0, (size_t)(rows * p->N) * sizeof *c);
         for (int64_t j = 0; j < p->N; j += TILE)
-            for (int64_t k = 0; k < p->K; k += TILE) {
-                const cpu_matrix_t part = {x + k * p->x.column, p->x.row,
-                                           p->x.column};
-
-                cpu_gemm_small_add(rows, p->N - j < TILE ? p->N - j : TILE,
-                                   p->K - k < TILE ? p->K - k : TILE, part,
-                                   y + k * p->N + j, p->N, c + j, p->N);
-            }
+            for (int64_t k = 0; k < p->K; k += TILE)
+                cpu_gemm_small_add(&(cpu_gemm_small_t){
+                    .M = rows,
+                    .N = p->N - j < TILE ? p->N - j : TILE,
+                    .K = p->K - k < TILE ? p->K - k : TILE,
+                    .a = {x + k * p->x.column, p->x.row, p->x.column},
+                    .b = y + k * p->N + j,
+                    .b_row = p->N,
+                    .c = c + j,
+                    .c_row = p->N});
     }
 }
 
@@ -113,25 +109,42 @@ static void product_run(const op_t *op, const op_args_t *args,
     const int64_t each = (p->M < ROWS ? p->M : ROWS) * p->N * p->K;
 
     if (p->y.column != 1) {
-        matmul_turn_t turn = {
+        matmul_transpose_t work = {
             .rows = p->K,
             .columns = p->N,
             .from = p->y.data,
-            .to = (float *)((char *)args->scratch + matmul->turned)};
+            .to = (float *)((char *)args->scratch + matmul->transposed)};
 
         simd_team_run(op->config.threads, p->batch * p->K,
-                      1 + CPU_COMBINE_GRAIN / p->N, turn_body, &turn);
-        p->y.data = turn.to;
+                      1 + CPU_COMBINE_GRAIN / p->N, transpose_body, &work);
+        p->y.data = work.to;
     }
     simd_team_run(op->config.threads, pieces, 1 + GRAIN / each, product_body,
                   p);
 }
 
-/* A factor of [rows, columns]; if [turned], [data] stores its transpose. */
-static matmul_factor_t factor(const float *data, int64_t rows, int64_t columns,
-                              bool turned)
+/* A factor of [rows, columns]; if [transposed], [data] stores its transpose. */
+static cpu_matrix_t factor(const float *data, int64_t rows, int64_t columns,
+                           bool transposed)
 {
-    return (matmul_factor_t){data, turned ? 1 : columns, turned ? rows : 1};
+    return (cpu_matrix_t){data, transposed ? 1 : columns,
+                          transposed ? rows : 1};
+}
+
+static cpu_matrix_t matrix_transpose(cpu_matrix_t m)
+{
+    return (cpu_matrix_t){m.data, m.column, m.row};
+}
+
+/* C' = Y' X' */
+static matmul_product_t product_transpose(matmul_product_t p)
+{
+    return (matmul_product_t){p.batch,
+                              p.N,
+                              p.M,
+                              p.K,
+                              .x = matrix_transpose(p.y),
+                              .y = matrix_transpose(p.x)};
 }
 
 /* ---- calls --------------------------------------------------------------- */
@@ -146,77 +159,63 @@ static err_code_t cpu_matmul_forward(op_t *op, const op_args_t *args,
 
     if (rc != ERR_OK)
         return rc;
-    p.x = factor(in[0], m.M, m.K, op->config.turn.a);
-    p.y = factor(in[1], m.K, m.N, op->config.turn.b);
+    p.x = factor(in[0], m.M, m.K, op->config.transpose.a);
+    p.y = factor(in[1], m.K, m.N, op->config.transpose.b);
     product_run(op, args, &p);
     return ERR_OK;
 }
 
-/* The gradient of a: dy b'^T or, if a is transposed, b' dy^T. b' is b, or its
- * transpose if [turn.b]. */
+/* The gradient of a: dy b'^T, transposed if a is stored transposed. b' is b, or
+ * its transpose if [transpose.b]. */
 static matmul_product_t product_a(const op_t *op, const float *dy,
                                   const float *b)
 {
     const op_matmul_t m = op_matmul_of(&op->config);
-    const bool turned = op->config.turn.b;
+    const cpu_matrix_t y = factor(b, m.K, m.N, op->config.transpose.b);
+    const matmul_product_t p = {m.batch,
+                                m.M,
+                                m.K,
+                                m.N,
+                                .x = factor(dy, m.M, m.N, false),
+                                .y = matrix_transpose(y)};
 
-    if (op->config.turn.a)
-        return (matmul_product_t){m.batch,
-                                  m.K,
-                                  m.M,
-                                  m.N,
-                                  .x = factor(b, m.K, m.N, turned),
-                                  .y = factor(dy, m.N, m.M, true)};
-    return (matmul_product_t){m.batch,
-                              m.M,
-                              m.K,
-                              m.N,
-                              .x = factor(dy, m.M, m.N, false),
-                              .y = factor(b, m.N, m.K, !turned)};
+    return op->config.transpose.a ? product_transpose(p) : p;
 }
 
-/* The gradient of b: a'^T dy or, if b is transposed, dy^T a'. a' is a, or its
- * transpose if [turn.a]. */
+/* The gradient of b: a'^T dy, transposed if b is stored transposed. a' is a, or
+ * its transpose if [transpose.a]. */
 static matmul_product_t product_b(const op_t *op, const float *dy,
                                   const float *a)
 {
     const op_matmul_t m = op_matmul_of(&op->config);
-    const bool turned = op->config.turn.a;
+    const cpu_matrix_t x = factor(a, m.M, m.K, op->config.transpose.a);
+    const matmul_product_t p = {m.batch,
+                                m.K,
+                                m.N,
+                                m.M,
+                                .x = matrix_transpose(x),
+                                .y = factor(dy, m.M, m.N, false)};
 
-    if (op->config.turn.b)
-        return (matmul_product_t){m.batch,
-                                  m.N,
-                                  m.K,
-                                  m.M,
-                                  .x = factor(dy, m.N, m.M, true),
-                                  .y = factor(a, m.M, m.K, turned)};
-    return (matmul_product_t){m.batch,
-                              m.K,
-                              m.N,
-                              m.M,
-                              .x = factor(a, m.K, m.M, !turned),
-                              .y = factor(dy, m.M, m.N, false)};
+    return op->config.transpose.b ? product_transpose(p) : p;
 }
 
 static err_code_t cpu_matmul_backward(op_t *op, const op_args_t *args,
                                       err_t *err)
 {
-    cpu_matmul_t *matmul = op->state;
     const float *in[OP_INPUTS_MAX];
     err_code_t rc = cpu_combine_read(op, args, in, err);
 
     for (int k = 0; k < 2 && rc == ERR_OK; k++) {
-        void *to = cpu_combine_gradient(op, args, k);
-        cpu_reorder_t *reorder = &matmul->combine.grad[k];
+        float *to = cpu_combine_place(op, args, k);
         matmul_product_t p;
 
         if (to == NULL)
             continue;
         p = k == 0 ? product_a(op, args->dy, in[1])
                    : product_b(op, args->dy, in[0]);
-        p.c = cpu_reorder_place(reorder, args, to);
+        p.c = to;
         product_run(op, args, &p);
-        rc = cpu_reorder_flush(reorder, args, to, err);
+        rc = cpu_combine_flush(op, args, k, err);
     }
     return rc;
 }

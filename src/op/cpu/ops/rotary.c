@@ -108,7 +108,7 @@ static void rotary_body(void *context, int64_t first, int64_t last)
 {
     const rotary_work_t *work = context;
     const int64_t half = work->D / 2;
-    const int64_t turned = work->rotary.heads * work->D;
+    const int64_t rotated = work->rotary.heads * work->D;
 
     for (int64_t row = first; row < last; row++) {
         const float *from = work->from + row * work->features;
@@ -116,12 +116,12 @@ static void rotary_body(void *context, int64_t first, int64_t last)
         const float *sines = work->sines + row % work->tokens * half;
         float *to = work->to + row * work->features;
 
-        for (int64_t at = 0; at < turned; at += work->D)
+        for (int64_t at = 0; at < rotated; at += work->D)
             (work->rotary.halves ? rotary_halves : rotary_neighbours)(
                 from + at, to + at, cosines, sines, work->sign, half);
         if (from != to)
-            memcpy(to + turned, from + turned,
-                   (size_t)(work->features - turned) * sizeof *to);
+            memcpy(to + rotated, from + rotated,
+                   (size_t)(work->features - rotated) * sizeof *to);
     }
 }
 

@@ -157,8 +157,8 @@ SIMD_INLINE void places_put(const places_t *to, int64_t k, const float *wide)
 }
 
 /* Transpose [lines] <= 16 rows of [depth] numbers. Missing rows are 0. */
-SIMD_INLINE void copy_turned(const float *from, int64_t row, int64_t lines,
-                             int64_t depth, const places_t *to)
+SIMD_INLINE void copy_transposed(const float *from, int64_t row, int64_t lines,
+                                 int64_t depth, const places_t *to)
 {
     int64_t k = 0;
 
@@ -237,7 +237,7 @@ GEMM_TARGET static void copy_rows(const cpu_gemm_t *gemm, int64_t first,
         else if (a.row == 1)
             copy_straight(from, a.column, lines, s.depth, &to);
         else
-            copy_turned(from, a.row, lines, s.depth, &to);
+            copy_transposed(from, a.row, lines, s.depth, &to);
     }
 }
 
@@ -269,7 +269,7 @@ GEMM_TARGET static void copy_panel(const cpu_gemm_t *gemm, int64_t first,
         if (b.column == 1)
             copy_straight(from, b.row, lines, s.depth, &to);
         else
-            copy_turned(from, b.column, lines, s.depth, &to);
+            copy_transposed(from, b.column, lines, s.depth, &to);
     }
 }
 
@@ -404,14 +404,14 @@ static fetch_t fetch_make(const cpu_gemm_t *gemm, const panel_t *next,
     const slice_t s = next->s;
     const int64_t bytes = sizeof(float);
     const int64_t lines = (s.depth + WIDE - 1) / WIDE;
-    const bool turned = b.column != 1;
-    const int64_t all = turned ? WIDE * lines : s.depth;
+    const bool transposed = b.column != 1;
+    const int64_t all = transposed ? WIDE * lines : s.depth;
     const int64_t from = all * part / parts, to = all * (part + 1) / parts;
     fetch_t fetch = {.count = to - from};
 
     if (next->columns < COLUMNS)
         return (fetch_t){.count = 0};
-    if (turned) {
+    if (transposed) {
         fetch.at = (const char *)(b.data + s.at + from % lines * WIDE +
                                   (next->first + from / lines) * b.column);
         fetch.side = WIDE * b.column * bytes;

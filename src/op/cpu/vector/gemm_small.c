@@ -18,18 +18,9 @@
 
 typedef float wide_t __attribute__((vector_size(4 * WIDE), aligned(4)));
 
-typedef struct block_work {
-    int64_t M, N, K;
-    cpu_matrix_t a;
-    const float *b;
-    int64_t b_row;
-    float *c;
-    int64_t c_row;
-} block_work_t;
-
 /* Compute a tile of C at [i0,j0]. [rows] and [vectors] are constants, so that
  * loops are unrolled. */
-SIMD_INLINE void block_tile(const block_work_t *work, int rows, int vectors,
+SIMD_INLINE void block_tile(const cpu_gemm_small_t *work, int rows, int vectors,
                             int64_t i0, int64_t j0)
 {
     const float *a = work->a.data + i0 * work->a.row, *b = work->b + j0;
@@ -57,7 +48,8 @@ SIMD_INLINE void block_tile(const block_work_t *work, int rows, int vectors,
             *(wide_t *)(c + i * c_row + v * WIDE) = sum[i][v];
 }
 
-SIMD_INLINE void block_element(const block_work_t *work, int64_t i, int64_t j)
+SIMD_INLINE void block_element(const cpu_gemm_small_t *work, int64_t i,
+                               int64_t j)
 {
     const float *a = work->a.data + i * work->a.row;
     float sum = work->c[i * work->c_row + j];
@@ -68,8 +60,8 @@ SIMD_INLINE void block_element(const block_work_t *work, int64_t i, int64_t j)
 }
 
 /* Compute all columns of [rows] rows. */
-SIMD_INLINE void block_strip(const block_work_t *work, int rows, int vectors,
-                             int64_t i0)
+SIMD_INLINE void block_strip(const cpu_gemm_small_t *work, int rows,
+                             int vectors, int64_t i0)
 {
     int64_t j = 0;
 
@@ -82,7 +74,7 @@ SIMD_INLINE void block_strip(const block_work_t *work, int rows, int vectors,
             block_element(work, i0 + i, j);
 }
 
-SIMD_INLINE void block_all(const block_work_t *work, int rows, int vectors)
+SIMD_INLINE void block_all(const cpu_gemm_small_t *work, int rows, int vectors)
 {
     int64_t i = 0;
 
@@ -95,34 +87,32 @@ SIMD_INLINE void block_all(const block_work_t *work, int rows, int vectors)
 #if defined(__x86_64__)
 
 __attribute__((target("avx512f"))) static void
-block_avx512(const block_work_t *work)
+block_avx512(const cpu_gemm_small_t *work)
 {
     block_all(work, 8, 2);
 }
 
 __attribute__((target("avx2,fma"))) static void
-block_avx2(const block_work_t *work)
+block_avx2(const cpu_gemm_small_t *work)
 {
     block_all(work, 4, 1);
 }
 
 #endif
 
-void cpu_gemm_small_add(int64_t M, int64_t N, int64_t K, cpu_matrix_t a,
-                        const float *b, int64_t b_row, float *c, int64_t c_row)
+void cpu_gemm_small_add(const cpu_gemm_small_t *product)
 {
-    const block_work_t work = {M, N, K, a, b, b_row, c, c_row};
-
-    check(M >= 0 && N >= 0 && K >= 0, "a negative size");
-    check(M <= 1 || c_row >= N, "rows of C overlap: %d < %d", (int)c_row,
-          (int)N);
+    check(product->M >= 0 && product->N >= 0 && product->K >= 0,
+          "a negative size");
+    check(product->M <= 1 || product->c_row >= product->N,
+          "rows of C overlap: %d < %d", (int)product->c_row, (int)product->N);
 
 #if defined(__x86_64__)
     if (__builtin_cpu_supports("avx512f"))
-        block_avx512(&work);
+        block_avx512(product);
     else if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        block_avx2(&work);
+        block_avx2(product);
     else
 #endif
-        block_all(&work, 4, 1);
+        block_all(product, 4, 1);
 }

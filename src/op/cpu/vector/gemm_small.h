@@ -14,8 +14,17 @@ typedef struct cpu_matrix {
 } cpu_matrix_t;
 
 /* C [M,N] += A [M,K] B [K,N]; the rows of B and C are [b_row] and [c_row]
- * elements apart. Each element is summed over k in order. */
-void cpu_gemm_small_add(int64_t M, int64_t N, int64_t K, cpu_matrix_t a,
-                        const float *b, int64_t b_row, float *c, int64_t c_row);
+ * elements apart. */
+typedef struct cpu_gemm_small {
+    int64_t M, N, K;
+    cpu_matrix_t a;
+    const float *b;
+    int64_t b_row;
+    float *c;
+    int64_t c_row;
+} cpu_gemm_small_t;
+
+/* Each element is summed over k in order. */
+void cpu_gemm_small_add(const cpu_gemm_small_t *product);
 
 #endif
