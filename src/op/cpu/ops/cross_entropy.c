@@ -90,7 +90,6 @@ static void cpu_softmax_dx(const cpu_softmax_work_t *work, int64_t n)
 static void cpu_softmax_backward(void *context, int64_t first, int64_t last)
 {
     const cpu_softmax_work_t *work = context;
-    const int64_t K = work->at.classes;
     const float even = work->scale * (float)work->smooth.spread;
 
     for (int64_t n = first; n < last; n += SIMD_LANES) {
@@ -105,8 +104,7 @@ static void cpu_softmax_backward(void *context, int64_t first, int64_t last)
                 work->kept[2 * (n + j) + 1] * (cpu_softmax_target(work, n + j) +
                                                even * (float)work->smooth.sum);
         }
-        cpu_softmax_slopes(work->x + n * K, work->dx + n * K, K, rows, top,
-                           factor);
+        cpu_softmax_slopes(work, n, rows, top, factor);
         for (int64_t j = 0; j < rows; j++)
             cpu_softmax_dx(work, n + j);
     }

@@ -103,7 +103,7 @@ static err_code_t cpu_norm_forward(op_t *op, const op_args_t *args, err_t *err)
         return rc;
     work.x = x[0];
     work.y = args->y;
-    work.narrow = op_stored_bf16(&op->out);
+    work.bf16 = op_stored_bf16(&op->out);
     simd_team_run(op->config.threads, work.rows.rows,
                   norm_grain(work.rows.length), cpu_norm_body_forward, &work);
     return ERR_OK;

@@ -18,6 +18,11 @@
  * these sums are then added in double. */
 #define CPU_NORM_ROWS 128
 
+/* Mean of a row, and 1 / its deviation. */
+typedef struct cpu_norm_row {
+    float mean, factor;
+} cpu_norm_row_t;
+
 typedef struct cpu_norm_work {
     op_rows_t rows;
     bool centred;    /* not rmsnorm */
@@ -26,9 +31,9 @@ typedef struct cpu_norm_work {
     float epsilon;
     const float *x, *dy, *gamma, *beta;
     void *y;
-    bool narrow; /* y is stored as bfloat16 */
+    bool bf16; /* y is stored as bfloat16 */
     float *dx;
-    float *kept; /* [rows,2]: mean, 1/deviation; NULL in evaluation */
+    cpu_norm_row_t *kept; /* [rows]; NULL in evaluation */
     float *dgamma, *dbeta;
     bool adds;    /* add to dx instead of overwriting it */
     double *sums; /* sums of dy * xhat and dy per segment, or NULL */
@@ -52,9 +57,10 @@ typedef struct cpu_norm_sums {
 cpu_norm_sums_t cpu_norm_sums_x(const float *x, int64_t n, float mean);
 
 /* The sums with g = dy * gamma, element by element, or g = dy if [gamma] is
- * NULL. [kept] has mean and 1/deviation of the row. */
+ * NULL. */
 cpu_norm_sums_t cpu_norm_sums(const float *x, const float *dy,
-                              const float *gamma, int64_t n, const float *kept);
+                              const float *gamma, int64_t n,
+                              cpu_norm_row_t row);
 
 /* ---- thread bodies; [context] is a cpu_norm_work_t ----------------------- */
 

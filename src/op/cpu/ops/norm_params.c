@@ -16,14 +16,18 @@
 /* Columns that are summed together. */
 #define CPU_COLUMNS 64
 
-/* Add to dgamma and dbeta of [n] adjacent columns, which begin at [x] and
- * [dy]. Sums over every [stride]th row of [rows]; a row has [F] elements. */
+/* Add to dgamma and dbeta of the parameters [p, p+n), n adjacent columns of one
+ * group. Row r belongs to group r % groups. */
 SIMD_CLONES
-static void norm_columns(const float *x, const float *dy, const float *kept,
-                         int64_t rows, int64_t stride, int64_t F, int64_t n,
+static void norm_columns(const cpu_norm_work_t *work, int64_t p, int64_t n,
                          double dgamma[CPU_COLUMNS], double dbeta[CPU_COLUMNS])
 {
-    for (int64_t from = 0; from < rows; from += CPU_NORM_ROWS * stride) {
+    const int64_t F = work->rows.length, group = p / F;
+    const int64_t rows = work->rows.rows, stride = work->rows.groups;
+    const float *x = work->x + p % F, *dy = work->dy + p % F;
+    const cpu_norm_row_t *kept = work->kept;
+
+    for (int64_t from = group; from < rows; from += CPU_NORM_ROWS * stride) {
         float products[CPU_COLUMNS] = {0}, sums[CPU_COLUMNS] = {0};
 
         for (int64_t r = from; r < rows && r < from + CPU_NORM_ROWS * stride;
@@ -33,7 +37,7 @@ static void norm_columns(const float *x, const float *dy, const float *kept,
 
                 sums[j] += g;
                 products[j] +=
-                    g * (x[r * F + j] - kept[2 * r]) * kept[2 * r + 1];
+                    g * (x[r * F + j] - kept[r].mean) * kept[r].factor;
             }
         for (int64_t j = 0; j < n; j++) {
             dgamma[j] += (double)products[j];
@@ -46,13 +50,9 @@ static void norm_columns(const float *x, const float *dy, const float *kept,
  * row has its own parameter. */
 static void norm_params_each(const cpu_norm_work_t *work, int64_t p, int64_t n)
 {
-    const int64_t F = work->rows.length, group = p / F;
     double dgamma[CPU_COLUMNS] = {0}, dbeta[CPU_COLUMNS] = {0};
-    const int64_t at = group * F + p % F;
 
-    norm_columns(work->x + at, work->dy + at, work->kept + 2 * group,
-                 work->rows.rows - group, work->rows.groups, F, n, dgamma,
-                 dbeta);
+    norm_columns(work, p, n, dgamma, dbeta);
     for (int64_t j = 0; j < n; j++) {
         work->dgamma[p + j] = (float)dgamma[j];
         if (work->dbeta != NULL)
@@ -73,7 +73,7 @@ static void norm_params_same(const cpu_norm_work_t *work, int64_t p)
 
         if (work->sums == NULL) {
             cpu_norm_sums_t sums = cpu_norm_sums(work->x + at, work->dy + at,
-                                                 NULL, S, work->kept + 2 * r);
+                                                 NULL, S, work->kept[r]);
 
             dgamma += sums.product;
             dbeta += sums.plain;
@@ -87,17 +87,20 @@ static void norm_params_same(const cpu_norm_work_t *work, int64_t p)
         work->dbeta[p] = (float)dbeta;
 }
 
-/* Add one row of F elements to the sums for dgamma and dbeta. */
+/* Add row [r] to the sums for dgamma and dbeta. */
 SIMD_CLONES
-static void norm_add_row(const float *x, const float *dy, const float *kept,
-                         int64_t F, float *restrict products,
-                         float *restrict sums)
+static void norm_add_row(const cpu_norm_work_t *work, int64_t r,
+                         float *restrict products, float *restrict sums)
 {
+    const int64_t F = work->rows.length;
+    const float *x = work->x + r * F, *dy = work->dy + r * F;
+    const float mean = work->kept[r].mean, factor = work->kept[r].factor;
+
     for (int64_t j = 0; j < F; j++) {
         float g = dy[j];
 
         sums[j] += g;
-        products[j] += g * (x[j] - kept[0]) * kept[1];
+        products[j] += g * (x[j] - mean) * factor;
     }
 }
 
@@ -116,8 +119,7 @@ void cpu_norm_body_all(void *context, int64_t first, int64_t last)
         memset(products, 0, 2 * (size_t)F * sizeof(float));
         for (int64_t r = from; r < to; r++) {
             cpu_norm_body_backward(context, r, r + 1);
-            norm_add_row(work->x + r * F, work->dy + r * F, work->kept + 2 * r,
-                         F, products, products + F);
+            norm_add_row(work, r, products, products + F);
         }
     }
 }

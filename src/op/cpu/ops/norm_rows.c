@@ -17,15 +17,33 @@ static int64_t norm_param(const cpu_norm_work_t *work, int64_t r, int64_t k)
     return r % rows->groups * (rows->length / rows->space) + k;
 }
 
-SIMD_CLONES
-static void norm_apply(const float *x, float *y, int64_t n, float mean,
-                       float factor, const float *gamma, const float *beta,
-                       int step)
+/* The first gamma of segment [k] of row [r]. */
+static const float *norm_gamma(const cpu_norm_work_t *work, int64_t r,
+                               int64_t k)
 {
-    if (step == 1 && beta != NULL) {
+    static const float one = 1;
+
+    return work->gamma == NULL ? &one : work->gamma + norm_param(work, r, k);
+}
+
+/* Elements [0, n) of a segment: y = (x - mean) * factor * gamma + beta. [beta]
+ * may be NULL. With step 0 all elements share gamma and beta. */
+typedef struct norm_params {
+    const float *gamma, *beta;
+    int step;
+} norm_params_t;
+
+SIMD_CLONES
+static void norm_apply(const float *x, float *y, int64_t n, cpu_norm_row_t row,
+                       norm_params_t params)
+{
+    const float *gamma = params.gamma, *beta = params.beta;
+    const float mean = row.mean, factor = row.factor;
+
+    if (params.step == 1 && beta != NULL) {
         for (int64_t i = 0; i < n; i++)
             y[i] = (x[i] - mean) * factor * gamma[i] + beta[i];
-    } else if (step == 1) {
+    } else if (params.step == 1) {
         for (int64_t i = 0; i < n; i++)
             y[i] = (x[i] - mean) * factor * gamma[i];
     } else {
@@ -37,27 +55,28 @@ static void norm_apply(const float *x, float *y, int64_t n, float mean,
     }
 }
 
-/* Write segment [k] of row [r] of y; it begins [at] elements into the row. */
+/* Write segment [k] of row [r] of y. */
 static void norm_write(const cpu_norm_work_t *work, int64_t r, int64_t k,
-                       int64_t at, float mean, float factor)
+                       cpu_norm_row_t row)
 {
-    static const float one = 1;
-    const int64_t p = norm_param(work, r, k), n = work->segment;
-    const float *gamma = work->gamma == NULL ? &one : work->gamma + p;
-    const float *beta = work->beta == NULL ? NULL : work->beta + p;
-    const int64_t from = r * work->rows.length + at;
+    const int64_t n = work->segment;
+    const float *gamma = norm_gamma(work, r, k);
+    const float *beta =
+        work->beta == NULL ? NULL : work->beta + norm_param(work, r, k);
+    const int64_t from = r * work->rows.length + k * n;
     float buffer[CPU_CHUNK];
     int64_t count;
 
     for (int64_t i = 0; i < n; i += count) {
         const int64_t param = i * work->step;
+        const norm_params_t params = {
+            gamma + param, beta == NULL ? NULL : beta + param, work->step};
 
-        count = cpu_chunk_count(i, n, work->narrow);
+        count = cpu_chunk_count(i, n, work->bf16);
         norm_apply(work->x + from + i,
-                   cpu_chunk_place(work->y, from + i, work->narrow, buffer),
-                   count, mean, factor, gamma + param,
-                   beta == NULL ? NULL : beta + param, work->step);
-        cpu_chunk_flush(work->y, from + i, count, work->narrow, buffer);
+                   cpu_chunk_place(work->y, from + i, work->bf16, buffer),
+                   count, row, params);
+        cpu_chunk_flush(work->y, from + i, count, work->bf16, buffer);
     }
 }
 
@@ -70,36 +89,41 @@ void cpu_norm_body_forward(void *context, int64_t first, int64_t last)
           (int)work->segment);
     for (int64_t r = first; r < last; r++) {
         const float *x = work->x + r * F;
-        float mean = 0, factor;
+        cpu_norm_row_t row = {0, 0};
+        float variance;
 
         if (work->centred)
-            mean = (float)(cpu_norm_sums_x(x, F, 0).plain / (double)F);
-        factor = (float)(cpu_norm_sums_x(x, F, mean).product / (double)F);
-        factor = 1 / sqrtf(factor + work->epsilon);
-        for (int64_t at = 0, k = 0; at < F; at += work->segment, k++)
-            norm_write(work, r, k, at, mean, factor);
-        if (work->kept != NULL) {
-            work->kept[2 * r] = mean;
-            work->kept[2 * r + 1] = factor;
-        }
+            row.mean = (float)(cpu_norm_sums_x(x, F, 0).plain / (double)F);
+        variance = (float)(cpu_norm_sums_x(x, F, row.mean).product / (double)F);
+        row.factor = 1 / sqrtf(variance + work->epsilon);
+        for (int64_t k = 0; k < F / work->segment; k++)
+            norm_write(work, r, k, row);
+        if (work->kept != NULL)
+            work->kept[r] = row;
     }
 }
 
-/* dx = (g - plain - xhat * product) / deviation */
+/* In segment [k] of row [r]: dx = (g - plain - xhat * product) / deviation.
+ * plain and product are the row's sums, divided by its length. */
 SIMD_CLONES
-static void norm_dx(const float *x, const float *dy, float *dx, int64_t n,
-                    const float *kept, const float *gamma, int step,
-                    float plain, float product, bool adds)
+static void norm_dx(const cpu_norm_work_t *work, int64_t r, int64_t k,
+                    cpu_norm_sums_t means)
 {
-    const float mean = kept[0], factor = kept[1], same = gamma[0];
+    const float *gamma = norm_gamma(work, r, k);
+    const int64_t n = work->segment, at = r * work->rows.length + k * n;
+    const float *x = work->x + at, *dy = work->dy + at;
+    const float mean = work->kept[r].mean, factor = work->kept[r].factor;
+    const float plain = (float)means.plain, product = (float)means.product;
+    const float same = gamma[0];
+    float *dx = work->dx + at;
 
-    if (step == 1 && adds) {
+    if (work->step == 1 && work->adds) {
         SIMD_INDEPENDENT
         for (int64_t i = 0; i < n; i++)
             dx[i] +=
                 (dy[i] * gamma[i] - plain - (x[i] - mean) * factor * product) *
                 factor;
-    } else if (step == 1) {
+    } else if (work->step == 1) {
         SIMD_INDEPENDENT
         for (int64_t i = 0; i < n; i++)
             dx[i] =
@@ -113,17 +137,17 @@ static void norm_dx(const float *x, const float *dy, float *dx, int64_t n,
     }
 }
 
-/* The sums of segment [k] of row [r], whose first element is number [at] of x.
- * A parameter that the whole segment shares is multiplied in last, after the
- * sums are stored for its own gradient. */
+/* The sums of segment [k] of row [r]. A parameter that the whole segment shares
+ * is multiplied in last, after the sums are stored for its own gradient. */
 static cpu_norm_sums_t norm_sums_segment(const cpu_norm_work_t *work, int64_t r,
-                                         int64_t k, int64_t at,
-                                         const float *gamma)
+                                         int64_t k)
 {
+    const float *gamma = norm_gamma(work, r, k);
     const int64_t segments = work->rows.length / work->segment;
+    const int64_t at = r * work->rows.length + k * work->segment;
     cpu_norm_sums_t sums = cpu_norm_sums(work->x + at, work->dy + at,
                                          work->step == 1 ? gamma : NULL,
-                                         work->segment, work->kept + 2 * r);
+                                         work->segment, work->kept[r]);
 
     if (work->sums != NULL) {
         work->sums[2 * (r * segments + k)] = sums.product;
@@ -138,32 +162,19 @@ static cpu_norm_sums_t norm_sums_segment(const cpu_norm_work_t *work, int64_t r,
 
 void cpu_norm_body_backward(void *context, int64_t first, int64_t last)
 {
-    static const float one = 1;
     const cpu_norm_work_t *work = context;
-    const int64_t F = work->rows.length;
+    const int64_t F = work->rows.length, segments = F / work->segment;
 
     for (int64_t r = first; r < last; r++) {
-        const float *x = work->x + r * F, *dy = work->dy + r * F;
-        const float *kept = work->kept + 2 * r;
-        double plain = 0, product = 0;
+        cpu_norm_sums_t means = {0, 0};
 
-        for (int pass = 0; pass < 2; pass++)
-            for (int64_t at = 0, k = 0; at < F; at += work->segment, k++) {
-                const float *gamma = work->gamma == NULL
-                                         ? &one
-                                         : work->gamma + norm_param(work, r, k);
+        for (int64_t k = 0; k < segments; k++) {
+            const cpu_norm_sums_t sums = norm_sums_segment(work, r, k);
 
-                if (pass == 0) {
-                    cpu_norm_sums_t sums =
-                        norm_sums_segment(work, r, k, r * F + at, gamma);
-
-                    plain += work->centred ? sums.plain / (double)F : 0;
-                    product += sums.product / (double)F;
-                } else {
-                    norm_dx(x + at, dy + at, work->dx + r * F + at,
-                            work->segment, kept, gamma, work->step,
-                            (float)plain, (float)product, work->adds);
-                }
-            }
+            means.plain += work->centred ? sums.plain / (double)F : 0;
+            means.product += sums.product / (double)F;
+        }
+        for (int64_t k = 0; k < segments; k++)
+            norm_dx(work, r, k, means);
     }
 }

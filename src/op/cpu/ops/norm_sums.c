@@ -25,12 +25,21 @@ SIMD_INLINE double norm_sum_lanes(const float *lanes)
  * caller multiplies by a gamma that all elements share. */
 typedef enum norm_of { NORM_X, NORM_EACH, NORM_SAME } norm_of_t;
 
+/* Elements of one row. [dy] and [gamma] are unused where g does not depend on
+ * them. */
+typedef struct norm_segment {
+    const float *x, *dy, *gamma;
+    int64_t n;
+} norm_segment_t;
+
 /* The sums of g and of g * xhat, xhat = (x - mean) * factor. Callers pass a
  * constant [of], for which the compiler specialises the loop. */
-SIMD_INLINE cpu_norm_sums_t norm_sums(norm_of_t of, const float *x,
-                                      const float *dy, const float *gamma,
-                                      int64_t n, float mean, float factor)
+SIMD_INLINE cpu_norm_sums_t norm_sums(norm_of_t of, norm_segment_t segment,
+                                      cpu_norm_row_t row)
 {
+    const float *x = segment.x, *dy = segment.dy, *gamma = segment.gamma;
+    const float mean = row.mean, factor = row.factor;
+    const int64_t n = segment.n;
     float plain[SIMD_LANES] = {0}, product[SIMD_LANES] = {0};
     cpu_norm_sums_t sums;
     int64_t i = 0;
@@ -62,22 +71,22 @@ SIMD_INLINE cpu_norm_sums_t norm_sums(norm_of_t of, const float *x,
 SIMD_CLONES
 static cpu_norm_sums_t norm_sums_x(const float *x, int64_t n, float mean)
 {
-    return norm_sums(NORM_X, x, NULL, NULL, n, mean, 1);
+    return norm_sums(NORM_X, (norm_segment_t){.x = x, .n = n},
+                     (cpu_norm_row_t){mean, 1});
 }
 
 SIMD_CLONES
-static cpu_norm_sums_t norm_sums_each(const float *x, const float *dy,
-                                      const float *gamma, int64_t n, float mean,
-                                      float factor)
+static cpu_norm_sums_t norm_sums_each(const norm_segment_t *segment,
+                                      cpu_norm_row_t row)
 {
-    return norm_sums(NORM_EACH, x, dy, gamma, n, mean, factor);
+    return norm_sums(NORM_EACH, *segment, row);
 }
 
 SIMD_CLONES
-static cpu_norm_sums_t norm_sums_same(const float *x, const float *dy,
-                                      int64_t n, float mean, float factor)
+static cpu_norm_sums_t norm_sums_same(const norm_segment_t *segment,
+                                      cpu_norm_row_t row)
 {
-    return norm_sums(NORM_SAME, x, dy, NULL, n, mean, factor);
+    return norm_sums(NORM_SAME, *segment, row);
 }
 
 cpu_norm_sums_t cpu_norm_sums_x(const float *x, int64_t n, float mean)
@@ -95,17 +104,17 @@ cpu_norm_sums_t cpu_norm_sums_x(const float *x, int64_t n, float mean)
 }
 
 cpu_norm_sums_t cpu_norm_sums(const float *x, const float *dy,
-                              const float *gamma, int64_t n, const float *kept)
+                              const float *gamma, int64_t n, cpu_norm_row_t row)
 {
     cpu_norm_sums_t all = {0, 0};
 
     for (int64_t i = 0; i < n; i += CPU_NORM_STRETCH) {
-        int64_t count = cpu_norm_stretch(n - i);
-        cpu_norm_sums_t part =
-            gamma != NULL
-                ? norm_sums_each(x + i, dy + i, gamma + i, count, kept[0],
-                                 kept[1])
-                : norm_sums_same(x + i, dy + i, count, kept[0], kept[1]);
+        const norm_segment_t segment = {x + i, dy + i,
+                                        gamma == NULL ? NULL : gamma + i,
+                                        cpu_norm_stretch(n - i)};
+        const cpu_norm_sums_t part = gamma != NULL
+                                         ? norm_sums_each(&segment, row)
+                                         : norm_sums_same(&segment, row);
 
         all.plain += part.plain;
         all.product += part.product;

@@ -72,11 +72,16 @@ static void cpu_rotary_close(op_t *op)
     cpu_combine_close(op);
 }
 
-/* Rotate a head; element i and element i + half are a pair. */
+/* Rotate a head of token [token]; element i and element i + D/2 are a pair. */
 SIMD_CLONES
-static void rotary_halves(const float *from, float *to, const float *cosines,
-                          const float *sines, float sign, int64_t half)
+static void rotary_halves(const rotary_work_t *work, int64_t token,
+                          const float *from, float *to)
 {
+    const int64_t half = work->D / 2;
+    const float *cosines = work->cosines + token * half;
+    const float *sines = work->sines + token * half;
+    const float sign = work->sign;
+
     SIMD_INDEPENDENT
     for (int64_t i = 0; i < half; i++) {
         float c = cosines[i], s = sign * sines[i];
@@ -87,12 +92,16 @@ static void rotary_halves(const float *from, float *to, const float *cosines,
     }
 }
 
-/* Rotate a head; adjacent elements are a pair. */
+/* Rotate a head of token [token]; adjacent elements are a pair. */
 SIMD_CLONES
-static void rotary_neighbours(const float *from, float *to,
-                              const float *cosines, const float *sines,
-                              float sign, int64_t half)
+static void rotary_neighbours(const rotary_work_t *work, int64_t token,
+                              const float *from, float *to)
 {
+    const int64_t half = work->D / 2;
+    const float *cosines = work->cosines + token * half;
+    const float *sines = work->sines + token * half;
+    const float sign = work->sign;
+
     SIMD_INDEPENDENT
     for (int64_t i = 0; i < half; i++) {
         float c = cosines[i], s = sign * sines[i];
@@ -107,18 +116,15 @@ static void rotary_neighbours(const float *from, float *to,
 static void rotary_body(void *context, int64_t first, int64_t last)
 {
     const rotary_work_t *work = context;
-    const int64_t half = work->D / 2;
     const int64_t rotated = work->rotary.heads * work->D;
 
     for (int64_t row = first; row < last; row++) {
         const float *from = work->from + row * work->features;
-        const float *cosines = work->cosines + row % work->tokens * half;
-        const float *sines = work->sines + row % work->tokens * half;
         float *to = work->to + row * work->features;
 
         for (int64_t at = 0; at < rotated; at += work->D)
             (work->rotary.halves ? rotary_halves : rotary_neighbours)(
-                from + at, to + at, cosines, sines, work->sign, half);
+                work, row % work->tokens, from + at, to + at);
         if (from != to)
             memcpy(to + rotated, from + rotated,
                    (size_t)(work->features - rotated) * sizeof *to);

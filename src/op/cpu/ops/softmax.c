@@ -6,6 +6,7 @@
  * adjacent columns are computed together. The sum of a row has a fixed order,
  * with any number of threads.
  */
+#include "op/cpu/ops/softmax.h"
 #include "op/cpu/cpu.h"
 #include "op/cpu/ops/combine.h"
 #include "op/op_geometry.h"
@@ -51,24 +52,6 @@ SIMD_INLINE float lanes_sum(const float *lanes)
     for (int j = 0; j < SIMD_LANES; j++)
         sum += lanes[j];
     return sum;
-}
-
-SIMD_CLONES
-static float row_top(const float *x, int64_t count)
-{
-    float lanes[SIMD_LANES], top = x[0];
-    int64_t k = 0;
-
-    for (int j = 0; j < SIMD_LANES; j++)
-        lanes[j] = top;
-    for (; k + SIMD_LANES <= count; k += SIMD_LANES)
-        for (int j = 0; j < SIMD_LANES; j++)
-            lanes[j] = x[k + j] > lanes[j] ? x[k + j] : lanes[j];
-    for (; k < count; k++)
-        top = x[k] > top ? x[k] : top;
-    for (int j = 0; j < SIMD_LANES; j++)
-        top = lanes[j] > top ? lanes[j] : top;
-    return top;
 }
 
 /* y = exp(x - top), unless y is NULL. Returns the sum of the exponentials. */
@@ -124,8 +107,8 @@ static float row_product(const float *y, const float *dy, int64_t count)
 }
 
 SIMD_CLONES
-static void row_pull(const float *y, const float *dy, float *dx, int64_t count,
-                     float sum)
+static void row_gradient(const float *y, const float *dy, float *dx,
+                         int64_t count, float sum)
 {
     SIMD_INDEPENDENT
     for (int64_t k = 0; k < count; k++)
@@ -133,8 +116,8 @@ static void row_pull(const float *y, const float *dy, float *dx, int64_t count,
 }
 
 SIMD_CLONES
-static void row_pull_logs(const float *y, const float *dy, float *dx,
-                          int64_t count, float sum)
+static void row_gradient_logs(const float *y, const float *dy, float *dx,
+                              int64_t count, float sum)
 {
     SIMD_INDEPENDENT
     for (int64_t k = 0; k < count; k++)
@@ -146,7 +129,7 @@ static void row_forward(const softmax_work_t *work, int64_t at)
     const int64_t count = work->r.count;
     const float *x = work->x + at;
     float *y = work->to + at;
-    const float top = row_top(x, count);
+    const float top = cpu_softmax_top(x, count);
     const float sum = row_powers(x, work->logs ? NULL : y, count, top);
 
     if (!work->logs) {
@@ -165,16 +148,21 @@ static void row_backward(const softmax_work_t *work, int64_t at)
     const float *y = work->x + at, *dy = work->dy + at;
     const float sum = row_product(work->logs ? NULL : y, dy, count);
 
-    (work->logs ? row_pull_logs : row_pull)(y, dy, work->to + at, count, sum);
+    (work->logs ? row_gradient_logs : row_gradient)(y, dy, work->to + at, count,
+                                                    sum);
 }
 
 /* ---- adjacent columns ---------------------------------------------------- */
 
+/* For [n] columns from offset [at] on: maximum, sum of exp(x - top), and y =
+ * exp(x - top), or x - top if log_softmax is computed. */
 SIMD_CLONES
-static void block_powers(const softmax_work_t *work, const float *x, float *y,
-                         int64_t n, float *top, float *sum)
+static void block_powers(const softmax_work_t *work, int64_t at, int64_t n,
+                         float *top, float *sum)
 {
     const int64_t inner = work->r.inner;
+    const float *x = work->x + at;
+    float *y = work->to + at;
 
     for (int64_t i = 0; i < n; i++) {
         top[i] = x[i];
@@ -215,7 +203,7 @@ static void block_forward(const softmax_work_t *work, int64_t at, int64_t n)
 {
     float top[BLOCK] = {0}, sum[BLOCK], shift[BLOCK] = {0}, factor[BLOCK] = {0};
 
-    block_powers(work, work->x + at, work->to + at, n, top, sum);
+    block_powers(work, at, n, top, sum);
     for (int64_t i = 0; i < n; i++) {
         shift[i] = work->logs ? logf(sum[i]) : 0;
         factor[i] = work->logs ? 1 : 1 / sum[i];

@@ -58,14 +58,13 @@ SIMD_INLINE double cpu_softmax_loss(const cpu_softmax_work_t *work,
                : loss;
 }
 
-/* cpu_softmax_sums: maximum, and sum of exp(x - top), of each of [n] rows x
- * [n,K]. cpu_softmax_slopes: dx = exp(x - top) factor. [n] is at most
- * SIMD_LANES. top, sum and factor have SIMD_LANES elements; all of them must
- * be initialised where the function reads them. */
-void cpu_softmax_sums(const float *x, int64_t K, int64_t n, float *top,
-                      float *sum);
-void cpu_softmax_slopes(const float *x, float *dx, int64_t K, int64_t n,
-                        const float *top, const float *factor);
+/* The largest of x [count]. */
+float cpu_softmax_top(const float *x, int64_t count);
+
+/* dx = exp(x - top) factor in rows [row, row + count), at most SIMD_LANES. top
+ * and factor have SIMD_LANES elements, which must all be initialised. */
+void cpu_softmax_slopes(const cpu_softmax_work_t *work, int64_t row,
+                        int64_t count, const float *top, const float *factor);
 
 /* Called for row [n] with its maximum and its sum of exponentials. */
 typedef void cpu_softmax_finish_t(const cpu_softmax_work_t *work, int64_t n,

@@ -116,19 +116,21 @@ void cpu_softmax_blocks_forward(void *context, int64_t first, int64_t last)
 
 /* dx[k] = exp(x[k] - top) factor - even w[k] */
 SIMD_CLONES
-static void block_slope(const cpu_softmax_work_t *work, const float *x,
-                        float *dx, int64_t count, const float *top,
+static void block_slope(const cpu_softmax_work_t *work,
+                        const cpu_softmax_span_t *span, const float *top,
                         const float *factor, const float *even)
 {
+    const int64_t count = span->count;
+
     for (int64_t k = 0; k < work->at.classes; k++) {
-        const float *from = x + k * work->at.inner;
-        float *to = dx + k * work->at.inner;
+        const int64_t at = span->offset + k * work->at.inner;
+        const float *x = work->x + at;
+        float *dx = work->dx + at;
         float weight = cpu_softmax_weight(work, k);
 
         SIMD_INDEPENDENT
         for (int64_t i = 0; i < count; i++)
-            to[i] =
-                simd_math_exp(from[i] - top[i]) * factor[i] - even[i] * weight;
+            dx[i] = simd_math_exp(x[i] - top[i]) * factor[i] - even[i] * weight;
     }
 }
 
@@ -153,7 +155,7 @@ static void block_backward(const cpu_softmax_work_t *work, int64_t block)
         factor[i] =
             work->kept[2 * row + 1] * (hit[i] + even[i] * (float)smooth->sum);
     }
-    block_slope(work, work->x + span.offset, dx, span.count, top, factor, even);
+    block_slope(work, &span, top, factor, even);
     for (int64_t i = 0; i < span.count; i++)
         if (hit[i] != 0)
             dx[work->target[span.row + i] * work->at.inner + i] -= hit[i];

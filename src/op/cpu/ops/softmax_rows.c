@@ -11,17 +11,17 @@
 #include "simd/vector.h"
 
 SIMD_CLONES
-static float cpu_softmax_top(const float *x, int64_t K)
+float cpu_softmax_top(const float *x, int64_t count)
 {
     float lanes[SIMD_LANES], top = x[0];
     int64_t k = 0;
 
     for (int j = 0; j < SIMD_LANES; j++)
         lanes[j] = top;
-    for (; k + SIMD_LANES <= K; k += SIMD_LANES)
+    for (; k + SIMD_LANES <= count; k += SIMD_LANES)
         for (int j = 0; j < SIMD_LANES; j++)
             lanes[j] = x[k + j] > lanes[j] ? x[k + j] : lanes[j];
-    for (; k < K; k++)
+    for (; k < count; k++)
         top = x[k] > top ? x[k] : top;
     for (int j = 0; j < SIMD_LANES; j++)
         top = lanes[j] > top ? lanes[j] : top;
@@ -54,8 +54,8 @@ static float cpu_softmax_sum(const float *x, int64_t K, float top)
 
 /* Transpose x [n, K]: row j becomes column j. n and K are at most SIMD_LANES.
  */
-SIMD_INLINE void few_turn(const float *x, int64_t K, int64_t n,
-                          float columns[][SIMD_LANES])
+SIMD_INLINE void few_transpose(const float *x, int64_t K, int64_t n,
+                               float columns[][SIMD_LANES])
 {
     for (int64_t j = 0; j < n; j++)
         for (int64_t k = 0; k < K; k++)
@@ -70,7 +70,7 @@ static void few_sums(const float *x, int64_t K, int64_t n, float *top,
     float columns[SIMD_LANES][SIMD_LANES] = {0};
     float most[SIMD_LANES], total[SIMD_LANES] = {0};
 
-    few_turn(x, K, n, columns);
+    few_transpose(x, K, n, columns);
     for (int j = 0; j < SIMD_LANES; j++)
         most[j] = columns[0][j];
     for (int64_t k = 1; k < K; k++)
@@ -83,25 +83,29 @@ static void few_sums(const float *x, int64_t K, int64_t n, float *top,
     memcpy(sum, total, sizeof total);
 }
 
-/* dx = exp(x - top) factor, for each of [n] rows. */
+/* cpu_softmax_slopes for fewer than SIMD_LANES classes. */
 SIMD_CLONES
-static void few_slopes(const float *x, float *dx, int64_t K, int64_t n,
-                       const float *top, const float *factor)
+static void few_slopes(const cpu_softmax_work_t *work, int64_t row,
+                       int64_t count, const float *top, const float *factor)
 {
+    const int64_t K = work->at.classes;
     float columns[SIMD_LANES][SIMD_LANES] = {0};
+    float *dx = work->dx + row * K;
 
-    few_turn(x, K, n, columns);
+    few_transpose(work->x + row * K, K, count, columns);
     for (int64_t k = 0; k < K; k++)
         for (int j = 0; j < SIMD_LANES; j++)
             columns[k][j] = simd_math_exp(columns[k][j] - top[j]) * factor[j];
-    for (int64_t j = 0; j < n; j++)
+    for (int64_t j = 0; j < count; j++)
         for (int64_t k = 0; k < K; k++)
             dx[j * K + k] = columns[k][j];
 }
 
 /* ---- rows ---------------------------------------------------------------- */
 
-void cpu_softmax_sums(const float *x, int64_t K, int64_t n, float *top,
+/* Maximum, and sum of exp(x - top), of each of [n] rows x [n,K], at most
+ * SIMD_LANES. top and sum have SIMD_LANES elements. */
+static void rows_sums(const float *x, int64_t K, int64_t n, float *top,
                       float *sum)
 {
     if (K < SIMD_LANES) {
@@ -123,7 +127,7 @@ void cpu_softmax_rows_forward(const cpu_softmax_work_t *work, int64_t first,
     for (int64_t n = first; n < last; n += SIMD_LANES) {
         const int64_t rows = last - n < SIMD_LANES ? last - n : SIMD_LANES;
 
-        cpu_softmax_sums(work->x + n * K, K, rows, top, sum);
+        rows_sums(work->x + n * K, K, rows, top, sum);
         for (int64_t j = 0; j < rows; j++)
             finish(work, n + j, top[j], sum[j]);
     }
@@ -138,15 +142,18 @@ static void cpu_softmax_slope(const float *x, float *dx, int64_t K, float top,
         dx[k] = simd_math_exp(x[k] - top) * factor;
 }
 
-void cpu_softmax_slopes(const float *x, float *dx, int64_t K, int64_t n,
-                        const float *top, const float *factor)
+void cpu_softmax_slopes(const cpu_softmax_work_t *work, int64_t row,
+                        int64_t count, const float *top, const float *factor)
 {
+    const int64_t K = work->at.classes;
+
     if (K < SIMD_LANES) {
-        few_slopes(x, dx, K, n, top, factor);
+        few_slopes(work, row, count, top, factor);
         return;
     }
-    for (int64_t j = 0; j < n; j++)
-        cpu_softmax_slope(x + j * K, dx + j * K, K, top[j], factor[j]);
+    for (int64_t j = 0; j < count; j++)
+        cpu_softmax_slope(work->x + (row + j) * K, work->dx + (row + j) * K, K,
+                          top[j], factor[j]);
 }
 
 bool cpu_softmax_hit(const float *x, int64_t target, float top)

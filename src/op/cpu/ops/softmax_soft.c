@@ -109,8 +109,7 @@ void cpu_softmax_soft_backward(void *context, int64_t first, int64_t last)
             top[j] = work->kept[2 * (n + j)];
             factor[j] = work->scale * work->kept[2 * (n + j) + 1];
         }
-        cpu_softmax_slopes(work->x + n * K, work->dx + n * K, K, rows, top,
-                           factor);
+        cpu_softmax_slopes(work, n, rows, top, factor);
         for (int64_t j = 0; j < rows; j++)
             row_subtract(mix_of(work), work->soft + (n + j) * K,
                          work->dx + (n + j) * K, K, work->scale);

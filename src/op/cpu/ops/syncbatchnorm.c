@@ -64,14 +64,25 @@ static void cpu_sync_run(const op_t *op, simd_team_body_t *body,
                   1 + CPU_COMBINE_GRAIN / (work->runs * work->n), body, work);
 }
 
+/* Offset of run [r] of channel [c]. */
+static int64_t sync_run_at(const cpu_sync_t *work, int64_t c, int64_t r)
+{
+    return c * work->channel + r * work->apart;
+}
+
 /* ---- sums ---------------------------------------------------------------- */
 
-/* Add to [plain] the sum of a, and to [product] the sum of a * (b - mean),
- * over one run. */
+typedef struct sync_sums {
+    double plain, product;
+} sync_sums_t;
+
+/* Add to sums->plain the sum of a, and to sums->product the sum of
+ * a * (b - mean), over one run. */
 SIMD_CLONES
-static void sums_run(const float *a, const float *b, int64_t n, int64_t step,
-                     double mean, double *plain, double *product)
+static void sums_run(const cpu_sync_t *work, const float *a, const float *b,
+                     double mean, sync_sums_t *sums)
 {
+    const int64_t n = work->n, step = work->step;
     double p[LANES] = {0}, q[LANES] = {0};
     int64_t i = 0;
 
@@ -85,23 +96,23 @@ static void sums_run(const float *a, const float *b, int64_t n, int64_t step,
         q[0] += (double)a[i * step] * ((double)b[i * step] - mean);
     }
     for (int k = 0; k < LANES; k++) {
-        *plain += p[k];
-        *product += q[k];
+        sums->plain += p[k];
+        sums->product += q[k];
     }
 }
 
 static void sums_channel(const cpu_sync_t *work, const float *a, const float *b,
                          int64_t c, double mean)
 {
-    double plain = 0, product = 0;
+    sync_sums_t sums = {0, 0};
 
     for (int64_t r = 0; r < work->runs; r++) {
-        const int64_t at = c * work->channel + r * work->apart;
+        const int64_t at = sync_run_at(work, c, r);
 
-        sums_run(a + at, b + at, work->n, work->step, mean, &plain, &product);
+        sums_run(work, a + at, b + at, mean, &sums);
     }
-    work->sums[c] = plain;
-    work->sums[work->C + c] = product;
+    work->sums[c] = sums.plain;
+    work->sums[work->C + c] = sums.product;
 }
 
 static void sums_forward(void *context, int64_t first, int64_t last)
@@ -124,13 +135,29 @@ static void sums_backward(void *context, int64_t first, int64_t last)
 
 /* ---- elements ------------------------------------------------------------ */
 
+/* y = (x - mean) * factor + shift, in channel [c] */
 SIMD_CLONES
-static void apply_run(const float *x, float *y, int64_t n, int64_t step,
-                      float mean, float factor, float shift)
+static void apply_channel(const cpu_sync_t *work, int64_t c, float mean,
+                          float factor, float shift)
 {
-    SIMD_INDEPENDENT
-    for (int64_t i = 0; i < n; i++)
-        y[i * step] = (x[i * step] - mean) * factor + shift;
+    const int64_t n = work->n, step = work->step;
+
+    for (int64_t r = 0; r < work->runs; r++) {
+        const float *x = work->x + sync_run_at(work, c, r);
+        float *y = work->to + sync_run_at(work, c, r);
+
+        SIMD_INDEPENDENT
+        for (int64_t i = 0; i < n; i++)
+            y[i * step] = (x[i * step] - mean) * factor + shift;
+    }
+}
+
+/* Normalise channel [c] by [mean] and [inverse], 1 / deviation. */
+static void normalise_channel(const cpu_sync_t *work, int64_t c, float mean,
+                              float inverse)
+{
+    apply_channel(work, c, mean, inverse * sync_affine(work->gamma, c, 1),
+                  sync_affine(work->beta, c, 0));
 }
 
 static void apply_body(void *context, int64_t first, int64_t last)
@@ -138,47 +165,38 @@ static void apply_body(void *context, int64_t first, int64_t last)
     const cpu_sync_t *work = context;
 
     for (int64_t c = first; c < last; c++)
-        for (int64_t r = 0; r < work->runs; r++) {
-            const int64_t at = c * work->channel + r * work->apart;
-
-            apply_run(work->x + at, work->to + at, work->n, work->step,
-                      (float)work->kept[c],
-                      (float)work->kept[work->C + c] *
-                          sync_affine(work->gamma, c, 1),
-                      sync_affine(work->beta, c, 0));
-        }
+        normalise_channel(work, c, (float)work->kept[c],
+                          (float)work->kept[work->C + c]);
 }
 
-/* dx = factor * (dy - plain - (x - mean) * product) */
+/* dx = factor * (dy - plain - (x - mean) * product), in channel [c] */
 SIMD_CLONES
-static void pull_run(const float *x, const float *dy, float *dx, int64_t n,
-                     int64_t step, float mean, float factor, float plain,
-                     float product)
+static void dx_channel(const cpu_sync_t *work, int64_t c)
 {
-    SIMD_INDEPENDENT
-    for (int64_t i = 0; i < n; i++)
-        dx[i * step] =
-            factor * (dy[i * step] - plain - (x[i * step] - mean) * product);
+    const double M = work->kept[2 * work->C];
+    const double inverse = work->kept[work->C + c];
+    const float mean = (float)work->kept[c];
+    const float factor = (float)inverse * sync_affine(work->gamma, c, 1);
+    const float plain = (float)(work->sums[c] / M);
+    const float product = (float)(work->sums[work->C + c] * inverse / M);
+    const int64_t n = work->n, step = work->step;
+
+    for (int64_t r = 0; r < work->runs; r++) {
+        const int64_t at = sync_run_at(work, c, r);
+        const float *x = work->x + at, *dy = work->dy + at;
+        float *dx = work->to + at;
+
+        SIMD_INDEPENDENT
+        for (int64_t i = 0; i < n; i++)
+            dx[i * step] = factor * (dy[i * step] - plain -
+                                     (x[i * step] - mean) * product);
+    }
 }
 
 static void dx_body(void *context, int64_t first, int64_t last)
 {
-    const cpu_sync_t *work = context;
-    const double M = work->kept[2 * work->C];
-
-    for (int64_t c = first; c < last; c++) {
-        const double inverse = work->kept[work->C + c];
-
-        for (int64_t r = 0; r < work->runs; r++) {
-            const int64_t at = c * work->channel + r * work->apart;
-
-            pull_run(work->x + at, work->dy + at, work->to + at, work->n,
-                     work->step, (float)work->kept[c],
-                     (float)inverse * sync_affine(work->gamma, c, 1),
-                     (float)(work->sums[c] / M),
-                     (float)(work->sums[work->C + c] * inverse / M));
-        }
-    }
+    for (int64_t c = first; c < last; c++)
+        dx_channel(context, c);
 }
 
 /* ---- calls --------------------------------------------------------------- */
@@ -208,14 +226,7 @@ static void apply_running(const op_t *op, const op_args_t *args,
         const double inverse =
             1 / sqrt((double)args->running_var[c] + op->config.epsilon);
 
-        for (int64_t r = 0; r < work->runs; r++) {
-            const int64_t at = c * work->channel + r * work->apart;
-
-            apply_run(work->x + at, work->to + at, work->n, work->step,
-                      args->running_mean[c],
-                      (float)inverse * sync_affine(work->gamma, c, 1),
-                      sync_affine(work->beta, c, 0));
-        }
+        normalise_channel(work, c, args->running_mean[c], (float)inverse);
     }
 }
 

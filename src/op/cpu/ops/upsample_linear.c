@@ -88,67 +88,34 @@ static void cpu_upsample_linear_close(op_t *op)
     cpu_combine_close(op);
 }
 
-/* Set the lines of x that neighbour line [at] of y, and their weights. Returns
- * their number. */
-static int linear_lines(const linear_work_t *work, int64_t at,
-                        int64_t lines[LINES_MAX], float weights[LINES_MAX])
-{
-    int64_t step = 1;
-    int count = 1;
+/* The lines of x that contribute to one line of y, and their weights. */
+typedef struct linear_lines {
+    int count;
+    int64_t line[LINES_MAX];
+    float weight[LINES_MAX];
+} linear_lines_t;
 
-    lines[0] = 0;
-    weights[0] = 1;
+/* The lines of x that neighbour line [at] of y. */
+static linear_lines_t linear_lines(const linear_work_t *work, int64_t at)
+{
+    linear_lines_t lines = {.count = 1, .weight = {1}};
+    int64_t step = 1;
     for (int d = work->space - 2; d >= 0; d--) {
         /* The outermost dimension needs no division. */
         const linear_tap_t *tap =
             &work->taps[d][d == 0 ? at : at % work->out[d]];
 
-        for (int i = 0; i < count; i++) {
-            lines[count + i] = lines[i] + tap->second * step;
-            weights[count + i] = weights[i] * tap->weight;
-            lines[i] += tap->first * step;
-            weights[i] *= 1 - tap->weight;
+        for (int i = 0, second = lines.count; i < lines.count; i++, second++) {
+            lines.line[second] = lines.line[i] + tap->second * step;
+            lines.weight[second] = lines.weight[i] * tap->weight;
+            lines.line[i] += tap->first * step;
+            lines.weight[i] *= 1 - tap->weight;
         }
-        count *= 2;
+        lines.count *= 2;
         at = d == 0 ? 0 : at / work->out[d];
         step *= work->in[d];
     }
-    return count;
-}
-
-/* Mix columns [a, a + count) of [number] lines with their weights into [to]. */
-SIMD_CLONES
-static void linear_mix(const float *image, int64_t width, const int64_t *lines,
-                       const float *weights, int number, int64_t a,
-                       int64_t count, float *restrict to)
-{
-    const float *above = image + lines[0] * width + a;
-    const float *below = image + lines[number == 1 ? 0 : 1] * width + a;
-
-    if (number == 1)
-        memcpy(to, above, (size_t)count * sizeof *to);
-    for (int64_t i = 0; i < count && number > 1; i++)
-        to[i] = weights[0] * above[i] + weights[1] * below[i];
-    for (int k = 2; k < number; k++) {
-        const float *x = image + lines[k] * width + a;
-
-        for (int64_t i = 0; i < count; i++)
-            to[i] += weights[k] * x[i];
-    }
-}
-
-/* Backward of linear_mix: add [from], times the weights, to the lines. */
-SIMD_CLONES
-static void linear_spread(float *image, int64_t width, const int64_t *lines,
-                          const float *weights, int number, int64_t a,
-                          int64_t count, const float *from)
-{
-    for (int k = 0; k < number; k++) {
-        float *restrict x = image + lines[k] * width + a;
-
-        for (int64_t i = 0; i < count; i++)
-            x[i] += weights[k] * from[i];
-    }
+    return lines;
 }
 
 /* Number of columns of x that the piece which begins at column [a] reads: up
@@ -156,6 +123,49 @@ static void linear_spread(float *image, int64_t width, const int64_t *lines,
 static int64_t linear_piece(const linear_work_t *work, int64_t a)
 {
     return work->width - a < PIECE + 1 ? work->width - a : PIECE + 1;
+}
+
+/* to = sum of the lines of [image], times their weights, for the piece that
+ * begins at column [a]. */
+SIMD_CLONES
+static void linear_mix(const linear_work_t *work, const linear_lines_t *lines,
+                       const float *image, int64_t a, float *restrict to)
+{
+    const int64_t width = work->width, count = linear_piece(work, a);
+    const float *above = image + lines->line[0] * width + a;
+
+    if (lines->count == 1) {
+        memcpy(to, above, (size_t)count * sizeof *to);
+    } else {
+        const float *below = image + lines->line[1] * width + a;
+        const float first = lines->weight[0], second = lines->weight[1];
+
+        for (int64_t i = 0; i < count; i++)
+            to[i] = first * above[i] + second * below[i];
+    }
+    for (int k = 2; k < lines->count; k++) {
+        const float *x = image + lines->line[k] * width + a;
+        const float weight = lines->weight[k];
+
+        for (int64_t i = 0; i < count; i++)
+            to[i] += weight * x[i];
+    }
+}
+
+/* Backward of linear_mix: add [from], times the weights, to the lines. */
+SIMD_CLONES
+static void linear_unmix(const linear_work_t *work, const linear_lines_t *lines,
+                         const float *from, int64_t a, float *image)
+{
+    const int64_t width = work->width, count = linear_piece(work, a);
+
+    for (int k = 0; k < lines->count; k++) {
+        float *restrict x = image + lines->line[k] * width + a;
+        const float weight = lines->weight[k];
+
+        for (int64_t i = 0; i < count; i++)
+            x[i] += weight * from[i];
+    }
 }
 
 /* ---- lines twice as long ------------------------------------------------- */
@@ -226,13 +236,12 @@ static void linear_line_forward(const linear_work_t *work, const float *image,
 {
     const linear_tap_t *taps = work->taps[work->space - 1];
     const bool doubles = linear_doubles(work);
-    int64_t lines[LINES_MAX], j = 0;
-    float weights[LINES_MAX], mixed[PIECE + 1];
-    int number = linear_lines(work, line, lines, weights);
+    const linear_lines_t lines = linear_lines(work, line);
+    float mixed[PIECE + 1];
+    int64_t j = 0;
 
     for (int64_t a = 0; a < work->width; a += PIECE) {
-        linear_mix(image, work->width, lines, weights, number, a,
-                   linear_piece(work, a), mixed);
+        linear_mix(work, &lines, image, a, mixed);
         if (doubles)
             linear_double(mixed, work->width, taps, y);
         for (; !doubles && j < work->wide && taps[j].first < a + PIECE; j++)
@@ -246,23 +255,20 @@ static void linear_line_backward(const linear_work_t *work, const float *dy,
 {
     const linear_tap_t *taps = work->taps[work->space - 1];
     const bool doubles = linear_doubles(work);
-    int64_t lines[LINES_MAX], j = 0;
-    float weights[LINES_MAX], mixed[PIECE + 1];
-    int number = linear_lines(work, line, lines, weights);
+    const linear_lines_t lines = linear_lines(work, line);
+    float mixed[PIECE + 1];
+    int64_t j = 0;
 
     for (int64_t a = 0; a < work->width; a += PIECE) {
-        const int64_t piece = linear_piece(work, a);
-
         if (doubles)
             linear_halve(dy, work->width, taps, mixed);
         else
-            memset(mixed, 0, (size_t)piece * sizeof *mixed);
+            memset(mixed, 0, (size_t)linear_piece(work, a) * sizeof *mixed);
         for (; !doubles && j < work->wide && taps[j].first < a + PIECE; j++) {
             mixed[taps[j].first - a] += dy[j] * (1 - taps[j].weight);
             mixed[taps[j].second - a] += dy[j] * taps[j].weight;
         }
-        linear_spread(image, work->width, lines, weights, number, a, piece,
-                      mixed);
+        linear_unmix(work, &lines, mixed, a, image);
     }
 }
 
