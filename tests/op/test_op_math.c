@@ -150,6 +150,9 @@ static void channels_run(const cpu_channels_t *loops, cpu_run_t run,
                          channels_results_t *to)
 {
     uint16_t x[LANES], other[LANES], dy[LANES];
+    cpu_tensors_t forward = {.x = x, .other = other, .to = to->y};
+    cpu_tensors_t backward = {
+        .x = other, .y = to->y, .dy = dy, .to = to->dx, .dother = to->dother};
     cpu_lanes_t lanes = {.mean = {0}};
 
     memset(to, 0, sizeof *to);
@@ -171,10 +174,9 @@ static void channels_run(const cpu_channels_t *loops, cpu_run_t run,
     loops->sum(x, run, to->sums[4]);
     loops->moments(x, run, lanes.mean, to->sums[0], to->sums[1]);
     x[0] = 0x7fc1; /* NaN */
-    loops->apply(x, other, true, run, &lanes, to->y);
-    loops->products(other, to->y, dy, run, lanes.mean, to->sums[2], to->sums[3],
-                    to->dother);
-    loops->backward(other, to->y, dy, run, &lanes, to->dx);
+    loops->apply(&forward, run, &lanes, true);
+    loops->products(&backward, run, lanes.mean, to->sums[2], to->sums[3]);
+    loops->backward(&backward, run, &lanes);
 }
 
 /* The loops for this CPU give the bits of the generic ones. */

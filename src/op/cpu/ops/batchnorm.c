@@ -51,18 +51,13 @@ typedef struct cpu_bn_work {
     const op_config_t *config;
     const op_args_t *args;
     const void *x, *other, *y, *dy; /* bfloat16 if bn->run.bf16 */
-    void *to, *dx, *dother;
+    void *to;                       /* y or dx */
+    void *dother;
     const float *kept;
     double *partials, *sums;
 } cpu_bn_work_t;
 
 /* ---- opening ------------------------------------------------------------- */
-
-/* Pointer to element [i] of [data]; NULL if [data] is NULL. */
-static void *bn_at(const cpu_bn_t *bn, const void *data, int64_t i)
-{
-    return cpu_chunk_at(data, i, bn->run.bf16);
-}
 
 /* Set the sizes and distances of [bn] for a layout with [lanes] channels per
  * block. 0 means channels last, 1 means plain. */
@@ -260,7 +255,7 @@ static void statistics_chunk(const cpu_bn_work_t *work,
                              cpu_bn_moments_t *moments)
 {
     const cpu_bn_t *bn = work->bn;
-    const void *x = bn_at(bn, work->x, chunk->at);
+    const void *x = cpu_chunk_at(work->x, chunk->at, bn->run.bf16);
     const double count = bn_count(bn, chunk->run);
     float centre[CPU_WIDE], first[CPU_WIDE], second[CPU_WIDE];
     double sums[CPU_WIDE], squares[CPU_WIDE];
@@ -379,19 +374,30 @@ static void bn_lanes(const cpu_bn_work_t *work, int64_t block,
         bn_channel(work, block * each + l % each, l, lanes);
 }
 
+/* The tensors of the call from element [i] on. */
+static cpu_tensors_t bn_tensors(const cpu_bn_work_t *work, int64_t i)
+{
+    const bool bf16 = work->bn->run.bf16;
+
+    return (cpu_tensors_t){.x = cpu_chunk_at(work->x, i, bf16),
+                           .y = cpu_chunk_at(work->y, i, bf16),
+                           .dy = cpu_chunk_at(work->dy, i, bf16),
+                           .other = cpu_chunk_at(work->other, i, bf16),
+                           .to = cpu_chunk_at(work->to, i, bf16),
+                           .dother = cpu_chunk_at(work->dother, i, bf16)};
+}
+
 static void apply_body(void *context, int64_t first, int64_t last)
 {
     const cpu_bn_work_t *work = context;
 
     for (int64_t i = first; i < last; i++) {
         const cpu_bn_item_t item = bn_item(work->bn, i);
+        const cpu_tensors_t tensors = bn_tensors(work, item.at);
         cpu_lanes_t lanes;
 
         bn_lanes(work, item.block, &lanes);
-        cpu_channels_apply(bn_at(work->bn, work->x, item.at),
-                           bn_at(work->bn, work->other, item.at),
-                           work->config->relu, item.run, &lanes,
-                           bn_at(work->bn, work->to, item.at));
+        cpu_channels_apply(&tensors, item.run, &lanes, work->config->relu);
     }
 }
 
@@ -436,14 +442,12 @@ static void products_body(void *context, int64_t first, int64_t last)
         for (int64_t c = 0; c < 2 * each; c++)
             partial[c] = 0;
         while (bn_chunk(&item, &chunk)) {
+            const cpu_tensors_t tensors = bn_tensors(work, chunk.at);
             float plain[CPU_WIDE], product[CPU_WIDE];
             double folded[2][CPU_WIDE];
 
-            cpu_channels_products(bn_at(work->bn, work->x, chunk.at),
-                                  bn_at(work->bn, work->y, chunk.at),
-                                  bn_at(work->bn, work->dy, chunk.at),
-                                  chunk.run, lanes.mean, plain, product,
-                                  bn_at(work->bn, work->dother, chunk.at));
+            cpu_channels_products(&tensors, chunk.run, lanes.mean, plain,
+                                  product);
             bn_fold(work->bn, plain, folded[0]);
             bn_fold(work->bn, product, folded[1]);
             for (int64_t c = 0; c < each; c++) {
@@ -494,14 +498,11 @@ static void dx_body(void *context, int64_t first, int64_t last)
 
     for (int64_t i = first; i < last; i++) {
         const cpu_bn_item_t item = bn_item(work->bn, i);
-        const int64_t at = item.at;
+        const cpu_tensors_t tensors = bn_tensors(work, item.at);
         cpu_lanes_t lanes;
 
         bn_lanes(work, item.block, &lanes);
-        cpu_channels_backward(bn_at(work->bn, work->x, at),
-                              bn_at(work->bn, work->y, at),
-                              bn_at(work->bn, work->dy, at), item.run, &lanes,
-                              bn_at(work->bn, work->dx, at));
+        cpu_channels_backward(&tensors, item.run, &lanes);
     }
 }
 
@@ -514,7 +515,7 @@ static err_code_t cpu_bn_backward(op_t *op, const op_args_t *args, err_t *err)
                           .args = args,
                           .y = op->config.relu ? args->y : NULL,
                           .dy = args->dy,
-                          .dx = cpu_combine_place(op, args, 0),
+                          .to = cpu_combine_place(op, args, 0),
                           .kept = args->workspace,
                           .partials = (double *)(scratch + bn->partials)};
     double *sums = (double *)(scratch + bn->sums);
@@ -534,7 +535,7 @@ static err_code_t cpu_bn_backward(op_t *op, const op_args_t *args, err_t *err)
         work.dy = work.dother;
         work.y = NULL;
     }
-    if (work.dx != NULL)
+    if (work.to != NULL)
         bn_team(&work, dx_body);
     for (int k = 0; k <= op->config.others && rc == ERR_OK; k++)
         rc = cpu_combine_flush(op, args, k, err);

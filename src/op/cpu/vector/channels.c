@@ -38,21 +38,20 @@ void cpu_channels_moments(const void *x, cpu_run_t run, const float *centre,
     channels_for(&run)->moments(x, run, centre, first, second);
 }
 
-void cpu_channels_apply(const void *x, const void *other, bool relu,
-                        cpu_run_t run, const cpu_lanes_t *lanes, void *y)
+void cpu_channels_apply(const cpu_tensors_t *tensors, cpu_run_t run,
+                        const cpu_lanes_t *lanes, bool relu)
 {
-    channels_for(&run)->apply(x, other, relu, run, lanes, y);
+    channels_for(&run)->apply(tensors, run, lanes, relu);
 }
 
-void cpu_channels_products(const void *x, const void *y, const void *dy,
-                           cpu_run_t run, const float *mean, float *plain,
-                           float *product, void *dother)
+void cpu_channels_products(const cpu_tensors_t *tensors, cpu_run_t run,
+                           const float *mean, float *plain, float *product)
 {
-    channels_for(&run)->products(x, y, dy, run, mean, plain, product, dother);
+    channels_for(&run)->products(tensors, run, mean, plain, product);
 }
 
-void cpu_channels_backward(const void *x, const void *y, const void *dy,
-                           cpu_run_t run, const cpu_lanes_t *lanes, void *dx)
+void cpu_channels_backward(const cpu_tensors_t *tensors, cpu_run_t run,
+                           const cpu_lanes_t *lanes)
 {
-    channels_for(&run)->backward(x, y, dy, run, lanes, dx);
+    channels_for(&run)->backward(tensors, run, lanes);
 }

@@ -28,6 +28,14 @@ typedef struct cpu_run {
     bool bf16; /* tensors are stored as bfloat16 */
 } cpu_run_t;
 
+/* Tensors, or parts of them, in the layout of a run. NULL: not used. */
+typedef struct cpu_tensors {
+    const void *x, *y, *dy;
+    const void *other; /* added in forward */
+    void *to;          /* y or dx */
+    void *dother;
+} cpu_tensors_t;
+
 typedef struct cpu_lanes {
     float mean[CPU_WIDE], factor[CPU_WIDE];
     float shift[CPU_WIDE];                    /* used in forward */
@@ -40,20 +48,19 @@ void cpu_channels_sum(const void *x, cpu_run_t run, float *sum);
 void cpu_channels_moments(const void *x, cpu_run_t run, const float *centre,
                           float *first, float *second);
 
-/* y = (x - mean) factor + shift, plus [other] unless it is NULL. [relu]: then
+/* to = (x - mean) factor + shift, plus other unless it is NULL. [relu]: then
  * relu. */
-void cpu_channels_apply(const void *x, const void *other, bool relu,
-                        cpu_run_t run, const cpu_lanes_t *lanes, void *y);
+void cpu_channels_apply(const cpu_tensors_t *tensors, cpu_run_t run,
+                        const cpu_lanes_t *lanes, bool relu);
 
-/* Sums of g and g (x - mean). g is dy; if [y] is not NULL, g is dy where y is
- * above 0, else 0. g is written to [dother], unless that is NULL. */
-void cpu_channels_products(const void *x, const void *y, const void *dy,
-                           cpu_run_t run, const float *mean, float *plain,
-                           float *product, void *dother);
+/* Sums of g and g (x - mean). g is dy; if y is not NULL, g is dy where y is
+ * above 0, else 0. g is written to dother, unless that is NULL. */
+void cpu_channels_products(const cpu_tensors_t *tensors, cpu_run_t run,
+                           const float *mean, float *plain, float *product);
 
-/* dx = factor (g - plain - (x - mean) product), with g as in
+/* to = factor (g - plain - (x - mean) product), with g as in
  * cpu_channels_products. */
-void cpu_channels_backward(const void *x, const void *y, const void *dy,
-                           cpu_run_t run, const cpu_lanes_t *lanes, void *dx);
+void cpu_channels_backward(const cpu_tensors_t *tensors, cpu_run_t run,
+                           const cpu_lanes_t *lanes);
 
 #endif

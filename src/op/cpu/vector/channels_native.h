@@ -10,13 +10,12 @@ typedef struct cpu_channels {
     void (*sum)(const void *x, cpu_run_t run, float *sum);
     void (*moments)(const void *x, cpu_run_t run, const float *centre,
                     float *first, float *second);
-    void (*apply)(const void *x, const void *other, bool relu, cpu_run_t run,
-                  const cpu_lanes_t *lanes, void *y);
-    void (*products)(const void *x, const void *y, const void *dy,
-                     cpu_run_t run, const float *mean, float *plain,
-                     float *product, void *dother);
-    void (*backward)(const void *x, const void *y, const void *dy,
-                     cpu_run_t run, const cpu_lanes_t *lanes, void *dx);
+    void (*apply)(const cpu_tensors_t *tensors, cpu_run_t run,
+                  const cpu_lanes_t *lanes, bool relu);
+    void (*products)(const cpu_tensors_t *tensors, cpu_run_t run,
+                     const float *mean, float *plain, float *product);
+    void (*backward)(const cpu_tensors_t *tensors, cpu_run_t run,
+                     const cpu_lanes_t *lanes);
 } cpu_channels_t;
 
 /* The version for any CPU. */
