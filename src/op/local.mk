@@ -150,7 +150,9 @@ libop_la_SOURCES = \
 	src/op/cpu/vector/channels_native.h \
 	src/op/cpu/vector/chunk.h \
 	src/op/cpu/vector/gemm_bf16.c \
-	src/op/cpu/vector/gemm_bf16.h
+	src/op/cpu/vector/gemm_bf16.h \
+	src/op/cpu/vector/rows.c \
+	src/op/cpu/vector/rows.h
 libop_la_CFLAGS = $(AM_CFLAGS) $(VECTOR_CFLAGS) $(ONEDNN_CFLAGS)
 libop_la_LIBADD = libopfma.la $(ONEDNN_LIBS)
 

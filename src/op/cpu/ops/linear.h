@@ -13,11 +13,11 @@ cpu_matmul_spec_t cpu_linear_product(const op_config_t *config);
 void cpu_linear_activate(const op_t *op, const op_args_t *args, const float *h);
 
 /* One pass over dy [N,O]. With an activation, dy is first multiplied by the
- * activation's derivative at [h]. Writes the result to [wide] and, rounded to
- * bfloat16, to [narrow], and its column sums to db [O]. [wide] and [narrow]
- * may be NULL. */
+ * activation's derivative at [h]. Writes the result to [floats] and, rounded
+ * to bfloat16, to [halves], and its column sums to db [O]. [floats] and
+ * [halves] may be NULL. */
 void cpu_linear_pass_dy(const op_t *op, const op_args_t *args, const float *h,
-                        float *wide, uint16_t *narrow);
+                        float *floats, uint16_t *halves);
 
 /* linear with factors rounded to bfloat16 and sums in float32. */
 extern const op_kernel_t cpu_linear_bf16_kernel;

@@ -9,9 +9,9 @@
 #include "op/cpu/ops/linear.h"
 #include "op/cpu/vector/activations.h"
 #include "op/cpu/vector/chunk.h"
+#include "op/cpu/vector/rows.h"
 #include "op/op_geometry.h"
 #include "simd/team.h"
-#include "simd/vector.h"
 
 /* Minimum columns of dy per thread, and minimum elements of an activation per
  * thread. */
@@ -34,7 +34,7 @@ typedef struct cpu_activate_work {
     float alpha;
     const float *h;
     void *y;
-    bool narrow; /* y is stored as bfloat16 */
+    bool bf16; /* y is stored as bfloat16 */
 } cpu_activate_work_t;
 
 static void cpu_activate_body(void *context, int64_t first, int64_t last)
@@ -44,11 +44,11 @@ static void cpu_activate_body(void *context, int64_t first, int64_t last)
     int64_t n;
 
     for (int64_t i = first; i < last; i += n) {
-        n = cpu_chunk_count(i, last, work->narrow);
-        cpu_activation_forward(
-            work->activation, work->h + i, work->alpha,
-            cpu_chunk_place(work->y, i, work->narrow, buffer), n);
-        cpu_chunk_flush(work->y, i, n, work->narrow, buffer);
+        n = cpu_chunk_count(i, last, work->bf16);
+        cpu_activation_forward(work->activation, work->h + i, work->alpha,
+                               cpu_chunk_place(work->y, i, work->bf16, buffer),
+                               n);
+        cpu_chunk_flush(work->y, i, n, work->bf16, buffer);
     }
 }
 
@@ -59,7 +59,7 @@ void cpu_linear_activate(const op_t *op, const op_args_t *args, const float *h)
         .alpha = (float)op->config.alpha,
         .h = h,
         .y = args->y,
-        .narrow = op_stored_bf16(&op->out),
+        .bf16 = op_stored_bf16(&op->out),
     };
 
     simd_team_run(op->config.threads,
@@ -71,19 +71,10 @@ typedef struct cpu_dy_work {
     const cpu_activation_t *activation; /* NULL: none */
     float alpha;
     const float *dy, *h;
-    float *wide, *db;
-    uint16_t *narrow;
+    float *floats, *db;
+    uint16_t *halves;
     int64_t N, O;
 } cpu_dy_work_t;
-
-/* to += from */
-SIMD_CLONES
-static void cpu_bias_row(float *restrict to, const float *restrict from,
-                         int64_t count)
-{
-    for (int64_t i = 0; i < count; i++)
-        to[i] += from[i];
-}
 
 /* Process the columns [first, first + count), row after row. */
 static void cpu_dy_panel(const cpu_dy_work_t *work, int64_t first,
@@ -98,16 +89,16 @@ static void cpu_dy_panel(const cpu_dy_work_t *work, int64_t first,
         const float *dy = work->dy + at;
 
         if (work->activation != NULL) {
-            float *to = work->wide == NULL ? &piece[0] : work->wide + at;
+            float *to = work->floats == NULL ? &piece[0] : work->floats + at;
 
             cpu_activation_backward(work->activation, work->h + at, dy,
                                     work->alpha, to, count);
             dy = to;
         }
         if (work->db != NULL)
-            cpu_bias_row(work->db + first, dy, count);
-        if (work->narrow != NULL)
-            half_round_bf16(work->narrow + at, dy, (size_t)count);
+            cpu_row_add(work->db + first, dy, count);
+        if (work->halves != NULL)
+            half_round_bf16(work->halves + at, dy, (size_t)count);
     }
 }
 
@@ -118,20 +109,20 @@ static void cpu_dy_body(void *context, int64_t first, int64_t last)
 }
 
 void cpu_linear_pass_dy(const op_t *op, const op_args_t *args, const float *h,
-                        float *wide, uint16_t *narrow)
+                        float *floats, uint16_t *halves)
 {
     cpu_dy_work_t work = {.alpha = (float)op->config.alpha,
                           .dy = args->dy,
                           .h = h,
-                          .wide = wide,
-                          .narrow = narrow,
+                          .floats = floats,
+                          .halves = halves,
                           .N = op_linear_rows(&op->config),
                           .O = op->config.out};
 
     if (op->config.activation != OP_NONE)
         work.activation = cpu_activation_of(op->config.activation);
     check(work.activation == NULL || h != NULL, "the product was not kept");
-    check(wide != NULL || narrow != NULL || op->config.bias,
+    check(floats != NULL || halves != NULL || op->config.bias,
           "a pass that writes nothing");
     if (op->config.bias)
         work.db = args->dparams[1];

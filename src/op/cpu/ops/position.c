@@ -5,6 +5,7 @@
 
 #include "op/cpu/cpu.h"
 #include "op/cpu/ops/combine.h"
+#include "op/cpu/vector/rows.h"
 #include "op/op_desc.h"
 #include "simd/team.h"
 #include "simd/vector.h"
@@ -30,37 +31,21 @@ static void forward_body(void *context, int64_t first, int64_t last)
     }
 }
 
-/* Compute dw by adding the samples one after the other. */
-SIMD_CLONES
-static void backward_body(void *context, int64_t first, int64_t last)
+/* Divide the elements of a sample among threads. */
+static void position_run(const op_t *op, simd_team_body_t *body, void *work)
 {
-    const cpu_position_t *work = context;
-    float *restrict dw = work->to;
-
-    for (int64_t i = first; i < last; i++)
-        dw[i] = 0;
-    for (int64_t n = 0; n < work->samples; n++) {
-        const float *dy = work->from + n * work->elems;
-
-        for (int64_t i = first; i < last; i++)
-            dw[i] += dy[i];
-    }
-}
-
-static void position_run(const op_t *op, simd_team_body_t *body,
-                         cpu_position_t *work)
-{
-    work->samples = op->config.in.dims[0];
-    work->elems = op_desc_sample(&op->config.in);
-    simd_team_run(op->config.threads, work->elems,
-                  1 + CPU_COMBINE_GRAIN / work->samples, body, work);
+    simd_team_run(op->config.threads, op_desc_sample(&op->config.in),
+                  1 + CPU_COMBINE_GRAIN / op->config.in.dims[0], body, work);
 }
 
 static err_code_t cpu_position_forward(op_t *op, const op_args_t *args,
                                        err_t *err)
 {
     const float *x[OP_INPUTS_MAX];
-    cpu_position_t work = {.w = args->params[0], .to = args->y};
+    cpu_position_t work = {.samples = op->config.in.dims[0],
+                           .elems = op_desc_sample(&op->config.in),
+                           .w = args->params[0],
+                           .to = args->y};
     err_code_t rc = cpu_combine_read(op, args, x, err);
 
     if (rc != ERR_OK)
@@ -73,9 +58,12 @@ static err_code_t cpu_position_forward(op_t *op, const op_args_t *args,
 static err_code_t cpu_position_backward(op_t *op, const op_args_t *args,
                                         err_t *err)
 {
-    cpu_position_t work = {.from = args->dy, .to = args->dparams[0]};
+    cpu_column_sums_t dw = {.from = args->dy,
+                            .to = args->dparams[0],
+                            .rows = op->config.in.dims[0],
+                            .columns = op_desc_sample(&op->config.in)};
 
-    position_run(op, backward_body, &work);
+    position_run(op, cpu_column_sums_body, &dw);
     if (!op->config.need_dx || args->dx == args->dy)
         return ERR_OK;
     memcpy(cpu_combine_place(op, args, 0), args->dy, op->out.bytes);

@@ -26,6 +26,7 @@
 #include "base/mem.h"
 #include "op/cpu/cpu.h"
 #include "op/cpu/onednn/reorder.h"
+#include "op/cpu/vector/rows.h"
 #include "op/op_geometry.h"
 #include "simd/math.h"
 #include "simd/team.h"
@@ -48,10 +49,13 @@ typedef struct cpu_recurrent {
         dc;      /* backward: offsets in scratch; xt is used, too */
     size_t back; /* offset of the gradient of h through the next step's gates */
     /* bf16: offsets in scratch of the rounded factors. */
-    size_t narrow_x, narrow_h, narrow_wx, narrow_wh, narrow_da, narrow_du;
+    size_t bf16_x, bf16_h, bf16_wx, bf16_wh, bf16_da, bf16_du;
 } cpu_recurrent_t;
 
+/* One call. [op] and [args] are NULL while the op is opened. */
 typedef struct recurrent_work {
+    const op_t *op;
+    const op_args_t *args;
     bool lstm, reverse, last;
     int64_t N, T, F, H, G, step;
     float *gates, *h, *c;
@@ -118,7 +122,7 @@ static recurrent_work_t recurrent_sizes(const op_t *op)
 
 /* Take scratch for [count] bfloat16 numbers; none if the op computes in
  * float32. */
-static size_t recurrent_narrow(op_t *op, int64_t count)
+static size_t recurrent_take_bf16(op_t *op, int64_t count)
 {
     cpu_recurrent_t *state = op->state;
 
@@ -137,10 +141,10 @@ static void recurrent_take(op_t *op, const recurrent_work_t *w)
 
     op->workspace_bytes = gates_bytes + 2 * (size_t)(w->T + 1) * state_bytes;
     state->xt = cpu_scratch_take(scratch, x_bytes);
-    state->narrow_x = recurrent_narrow(op, w->T * w->N * w->F);
-    state->narrow_h = recurrent_narrow(op, w->T * w->N * w->H);
-    state->narrow_wx = recurrent_narrow(op, w->G * w->F);
-    state->narrow_wh = recurrent_narrow(op, w->G * w->H);
+    state->bf16_x = recurrent_take_bf16(op, w->T * w->N * w->F);
+    state->bf16_h = recurrent_take_bf16(op, w->T * w->N * w->H);
+    state->bf16_wx = recurrent_take_bf16(op, w->G * w->F);
+    state->bf16_wh = recurrent_take_bf16(op, w->G * w->H);
     cpu_scratch_keep(scratch);
     state->u = cpu_scratch_take(scratch, gates_bytes / (size_t)w->T);
     if (op->config.training) {
@@ -148,9 +152,9 @@ static void recurrent_take(op_t *op, const recurrent_work_t *w)
         state->da = cpu_scratch_take(scratch, gates_bytes);
         state->du =
             w->lstm ? state->da : cpu_scratch_take(scratch, gates_bytes);
-        state->narrow_da = recurrent_narrow(op, w->T * w->N * w->G);
-        state->narrow_du = w->lstm ? state->narrow_da
-                                   : recurrent_narrow(op, w->T * w->N * w->G);
+        state->bf16_da = recurrent_take_bf16(op, w->T * w->N * w->G);
+        state->bf16_du = w->lstm ? state->bf16_da
+                                 : recurrent_take_bf16(op, w->T * w->N * w->G);
         state->dh = cpu_scratch_take(scratch, state_bytes);
         state->dc = cpu_scratch_take(scratch, state_bytes);
         state->back = cpu_scratch_take(scratch, state_bytes);
@@ -203,6 +207,8 @@ static recurrent_work_t recurrent_make(const op_t *op, const op_args_t *args)
     recurrent_work_t work = recurrent_sizes(op);
     char *scratch = args->scratch;
 
+    work.op = op;
+    work.args = args;
     work.gates = args->workspace;
     work.h = work.gates + work.T * work.N * work.G;
     work.c = work.h + (work.T + 1) * work.N * work.H;
@@ -245,18 +251,17 @@ static void recurrent_order_body(void *context, int64_t first, int64_t last)
         }
 }
 
-static void recurrent_order(const op_t *op, recurrent_work_t *work)
+static void recurrent_order(recurrent_work_t *work)
 {
-    simd_team_run(op->config.threads, work->N,
+    simd_team_run(work->op->config.threads, work->N,
                   1 + STEP_GRAIN * 8 / (work->T * work->F),
                   recurrent_order_body, work);
 }
 
-static void recurrent_team(const op_t *op, recurrent_work_t *work,
-                           simd_team_body_t *body)
+static void recurrent_team(recurrent_work_t *work, simd_team_body_t *body)
 {
-    simd_team_run(op->config.threads, work->N, 1 + STEP_GRAIN / work->H, body,
-                  work);
+    simd_team_run(work->op->config.threads, work->N, 1 + STEP_GRAIN / work->H,
+                  body, work);
 }
 
 typedef struct recurrent_round {
@@ -273,45 +278,61 @@ static void recurrent_round_body(void *context, int64_t first, int64_t last)
 }
 
 /* Return elements [at, at + count) of [from] as a factor of a product. With
- * bf16 they are rounded into the buffer at offset [narrow] of scratch, from
+ * bf16 they are rounded into the buffer at offset [buffer] of scratch, from
  * its element [at] on. */
-static const void *recurrent_factor(const op_t *op, const op_args_t *args,
-                                    size_t narrow, const float *from,
-                                    int64_t at, int64_t count)
+static const void *recurrent_factor(const recurrent_work_t *w, size_t buffer,
+                                    const float *from, int64_t at,
+                                    int64_t count)
 {
-    uint16_t *to = (uint16_t *)(void *)((char *)args->scratch + narrow);
+    uint16_t *to = (uint16_t *)(void *)((char *)w->args->scratch + buffer);
     recurrent_round_t work = {from + at, to + at};
 
-    if (!op_computes_bf16(&op->config))
+    if (!op_computes_bf16(&w->op->config))
         return from + at;
-    simd_team_run(op->config.threads, count, ROUND_GRAIN, recurrent_round_body,
-                  &work);
+    simd_team_run(w->op->config.threads, count, ROUND_GRAIN,
+                  recurrent_round_body, &work);
     return work.to;
 }
 
-static const void *recurrent_weight(const op_t *op, const recurrent_work_t *w,
-                                    const op_args_t *args, int which)
+/* The weights of x, and those of h, as factors. */
+static const void *recurrent_wx(const recurrent_work_t *w)
 {
-    const cpu_recurrent_t *state = op->state;
+    const cpu_recurrent_t *state = w->op->state;
 
-    if (which == 0)
-        return recurrent_factor(op, args, state->narrow_wx, args->params[0], 0,
-                                w->G * w->F);
-    return recurrent_factor(op, args, state->narrow_wh, args->params[1], 0,
+    return recurrent_factor(w, state->bf16_wx, w->args->params[0], 0,
+                            w->G * w->F);
+}
+
+static const void *recurrent_wh(const recurrent_work_t *w)
+{
+    const cpu_recurrent_t *state = w->op->state;
+
+    return recurrent_factor(w, state->bf16_wh, w->args->params[1], 0,
                             w->G * w->H);
 }
 
-/* Compute the product of [a] and [b] into [to]. */
-static err_code_t recurrent_product(cpu_recurrent_t *state, cpu_prim_t *prim,
-                                    const op_args_t *args, const void *a,
-                                    const void *b, const void *bias, void *to,
-                                    err_t *err)
+static err_code_t recurrent_product(const recurrent_work_t *w, cpu_prim_t *prim,
+                                    cpu_factors_t with, err_t *err)
 {
-    cpu_prim_bind(prim, DNNL_ARG_SRC, a);
-    cpu_prim_bind(prim, DNNL_ARG_WEIGHTS, b);
-    cpu_prim_bind(prim, DNNL_ARG_BIAS, bias);
-    cpu_prim_bind(prim, DNNL_ARG_DST, to);
-    return cpu_scratch_run(&state->scratch, prim, args, err);
+    const cpu_recurrent_t *state = w->op->state;
+
+    return cpu_scratch_matmul(&state->scratch, prim, w->args, with, err);
+}
+
+/* Begin a call: bring x into the order of steps. */
+static err_code_t recurrent_begin(op_t *op, const op_args_t *args,
+                                  recurrent_work_t *work, err_t *err)
+{
+    cpu_recurrent_t *state = op->state;
+    const void *x;
+    err_code_t rc = cpu_reorder_read(&state->plain.x, args, args->x, &x, err);
+
+    if (rc != ERR_OK)
+        return rc;
+    *work = recurrent_make(op, args);
+    work->x = x;
+    recurrent_order(work);
+    return ERR_OK;
 }
 
 /* ---- forward ------------------------------------------------------------- */
@@ -380,30 +401,28 @@ static err_code_t cpu_recurrent_forward(op_t *op, const op_args_t *args,
                                         err_t *err)
 {
     cpu_recurrent_t *state = op->state;
-    recurrent_work_t w = recurrent_make(op, args);
-    const size_t row = (size_t)(w.N * w.H) * sizeof(float);
+    recurrent_work_t w;
     const void *x, *wh;
-    err_code_t rc = cpu_reorder_read(&state->plain.x, args, args->x, &x, err);
+    err_code_t rc = recurrent_begin(op, args, &w, err);
 
     if (rc != ERR_OK)
         return rc;
-    w.x = x;
-    recurrent_order(op, &w);
-    memset(w.h, 0, row);
-    memset(w.c, 0, row);
+    memset(w.h, 0, (size_t)(w.N * w.H) * sizeof(float));
+    memset(w.c, 0, (size_t)(w.N * w.H) * sizeof(float));
+    x = recurrent_factor(&w, state->bf16_x, w.xt, 0, w.T * w.N * w.F);
     rc = recurrent_product(
-        state, &state->forward_x, args,
-        recurrent_factor(op, args, state->narrow_x, w.xt, 0, w.T * w.N * w.F),
-        recurrent_weight(op, &w, args, 0), args->params[2], w.gates, err);
-    wh = recurrent_weight(op, &w, args, 1);
+        &w, &state->forward_x,
+        (cpu_factors_t){x, recurrent_wx(&w), args->params[2], w.gates}, err);
+    wh = recurrent_wh(&w);
     for (w.step = 0; w.step < w.T && rc == ERR_OK; w.step++) {
-        const void *h = recurrent_factor(op, args, state->narrow_h, w.h,
+        const void *h = recurrent_factor(&w, state->bf16_h, w.h,
                                          w.step * w.N * w.H, w.N * w.H);
 
-        rc = recurrent_product(state, &state->forward_h, args, h, wh,
-                               args->params[3], w.u, err);
+        rc = recurrent_product(&w, &state->forward_h,
+                               (cpu_factors_t){h, wh, args->params[3], w.u},
+                               err);
         if (rc == ERR_OK)
-            recurrent_team(op, &w, recurrent_forward_body);
+            recurrent_team(&w, recurrent_forward_body);
     }
     return rc;
 }
@@ -448,14 +467,6 @@ static void gru_row_back(const float *restrict gate, const float *restrict part,
     }
 }
 
-/* to += from */
-SIMD_CLONES
-static void row_add(float *restrict to, const float *restrict from, int64_t H)
-{
-    for (int64_t k = 0; k < H; k++)
-        to[k] += from[k];
-}
-
 static void recurrent_backward_body(void *context, int64_t first, int64_t last)
 {
     const recurrent_work_t *w = context;
@@ -466,11 +477,11 @@ static void recurrent_backward_body(void *context, int64_t first, int64_t last)
         float *dh = w->dh + n * H, *dc = w->dc + n * H;
 
         if (s < w->T - 1)
-            row_add(dh, w->back + n * H, H);
+            cpu_row_add(dh, w->back + n * H, H);
         if (!w->last)
-            row_add(dh, w->dy + (n * w->T + recurrent_token(w, s)) * H, H);
+            cpu_row_add(dh, w->dy + (n * w->T + recurrent_token(w, s)) * H, H);
         else if (s == w->T - 1)
-            row_add(dh, w->dy + n * H, H);
+            cpu_row_add(dh, w->dy + n * H, H);
         if (w->lstm)
             lstm_row_back(w->gates + at * w->G, w->c + now, w->c + next, dh, dc,
                           w->da + at * w->G, H);
@@ -480,71 +491,49 @@ static void recurrent_backward_body(void *context, int64_t first, int64_t last)
     }
 }
 
-typedef struct recurrent_sum {
-    const float *from;
-    float *to;
-    int64_t rows, columns;
-} recurrent_sum_t;
-
-/* Sum columns [first, last) over all rows, one row after the other. */
-SIMD_CLONES
-static void recurrent_sum_body(void *context, int64_t first, int64_t last)
-{
-    const recurrent_sum_t *sum = context;
-    float *restrict to = sum->to;
-
-    for (int64_t i = first; i < last; i++)
-        to[i] = 0;
-    for (int64_t row = 0; row < sum->rows; row++) {
-        const float *from = sum->from + row * sum->columns;
-
-        for (int64_t i = first; i < last; i++)
-            to[i] += from[i];
-    }
-}
-
 /* Compute the gradients of the parameters; [da] and [du] are factors for all
  * steps. */
-static err_code_t recurrent_weights(op_t *op, const recurrent_work_t *w,
-                                    const op_args_t *args, const void *da,
+static err_code_t recurrent_weights(const recurrent_work_t *w, const void *da,
                                     const void *du, err_t *err)
 {
-    cpu_recurrent_t *state = op->state;
+    cpu_recurrent_t *state = w->op->state;
     const int64_t rows = w->T * w->N;
+    const void *x = recurrent_factor(w, state->bf16_x, w->xt, 0, rows * w->F);
+    const void *h;
     err_code_t rc = recurrent_product(
-        state, &state->weights_x, args, da,
-        recurrent_factor(op, args, state->narrow_x, w->xt, 0, rows * w->F),
-        NULL, args->dparams[0], err);
+        w, &state->weights_x,
+        (cpu_factors_t){.a = da, .b = x, .c = w->args->dparams[0]}, err);
 
-    if (rc == ERR_OK)
-        rc = recurrent_product(
-            state, &state->weights_h, args, du,
-            recurrent_factor(op, args, state->narrow_h, w->h, 0, rows * w->H),
-            NULL, args->dparams[1], err);
-    for (int i = 0; i < 2 && op->config.bias && rc == ERR_OK; i++) {
-        recurrent_sum_t sum = {i == 0 ? w->da : w->du, args->dparams[2 + i],
-                               w->T * w->N, w->G};
+    if (rc != ERR_OK)
+        return rc;
+    h = recurrent_factor(w, state->bf16_h, w->h, 0, rows * w->H);
+    rc = recurrent_product(
+        w, &state->weights_h,
+        (cpu_factors_t){.a = du, .b = h, .c = w->args->dparams[1]}, err);
+    for (int i = 0; i < 2 && w->op->config.bias && rc == ERR_OK; i++) {
+        cpu_column_sums_t sums = {i == 0 ? w->da : w->du,
+                                  w->args->dparams[2 + i], rows, w->G};
 
-        simd_team_run(op->config.threads, w->G, SUM_GRAIN, recurrent_sum_body,
-                      &sum);
+        simd_team_run(w->op->config.threads, w->G, SUM_GRAIN,
+                      cpu_column_sums_body, &sums);
     }
     return rc;
 }
 
-static err_code_t recurrent_data(op_t *op, recurrent_work_t *w,
-                                 const op_args_t *args, const void *da,
+static err_code_t recurrent_data(recurrent_work_t *w, const void *da,
                                  err_t *err)
 {
-    cpu_recurrent_t *state = op->state;
+    const op_args_t *args = w->args;
+    cpu_recurrent_t *state = w->op->state;
     cpu_reorder_t *reorder = &state->plain.dx;
-    err_code_t rc =
-        recurrent_product(state, &state->data, args, da,
-                          recurrent_weight(op, w, args, 0), NULL, w->dxt, err);
+    err_code_t rc = recurrent_product(
+        w, &state->data,
+        (cpu_factors_t){.a = da, .b = recurrent_wx(w), .c = w->dxt}, err);
 
     if (rc != ERR_OK)
         return rc;
     w->dx = cpu_reorder_place(reorder, args, args->dx);
-    recurrent_order(op, w);
+    recurrent_order(w);
     return cpu_reorder_flush(reorder, args, args->dx, err);
 }
 
@@ -552,36 +541,33 @@ static err_code_t cpu_recurrent_backward(op_t *op, const op_args_t *args,
                                          err_t *err)
 {
     cpu_recurrent_t *state = op->state;
-    recurrent_work_t w = recurrent_make(op, args);
-    const size_t row = (size_t)(w.N * w.H) * sizeof(float);
-    const int64_t count = w.N * w.G;
-    const void *x, *wh, *da, *du = NULL;
-    err_code_t rc = cpu_reorder_read(&state->plain.x, args, args->x, &x, err);
+    recurrent_work_t w;
+    const void *wh, *da, *du = NULL;
+    int64_t count;
+    err_code_t rc = recurrent_begin(op, args, &w, err);
 
     if (rc != ERR_OK)
         return rc;
-    w.x = x;
-    recurrent_order(op, &w);
-    memset(w.dh, 0, row);
-    memset(w.dc, 0, row);
-    wh = recurrent_weight(op, &w, args, 1);
+    count = w.N * w.G;
+    memset(w.dh, 0, (size_t)(w.N * w.H) * sizeof(float));
+    memset(w.dc, 0, (size_t)(w.N * w.H) * sizeof(float));
+    wh = recurrent_wh(&w);
     for (w.step = w.T - 1; w.step >= 0 && rc == ERR_OK; w.step--) {
-        recurrent_team(op, &w, recurrent_backward_body);
-        du = recurrent_factor(op, args, state->narrow_du, w.du, w.step * count,
-                              count);
+        recurrent_team(&w, recurrent_backward_body);
+        du = recurrent_factor(&w, state->bf16_du, w.du, w.step * count, count);
         if (w.step > 0)
-            rc = recurrent_product(state, &state->back_h, args, du, wh, NULL,
-                                   w.back, err);
+            rc = recurrent_product(
+                &w, &state->back_h,
+                (cpu_factors_t){.a = du, .b = wh, .c = w.back}, err);
     }
     if (rc != ERR_OK)
         return rc;
     /* du points to step 0; the other steps follow it in memory */
     da = w.lstm ? du
-                : recurrent_factor(op, args, state->narrow_da, w.da, 0,
-                                   w.T * count);
-    rc = recurrent_weights(op, &w, args, da, du, err);
+                : recurrent_factor(&w, state->bf16_da, w.da, 0, w.T * count);
+    rc = recurrent_weights(&w, da, du, err);
     if (rc == ERR_OK && op->config.need_dx)
-        rc = recurrent_data(op, &w, args, da, err);
+        rc = recurrent_data(&w, da, err);
     return rc;
 }
 

@@ -113,12 +113,12 @@ SIMD_INLINE void cpu_winner_end(const cpu_winner_t *winner, int n, float *y,
 {
     for (int j = 0; j * CPU_WINNER_WIDE < n; j++) {
         const size_t bytes = cpu_winner_bytes(32 * j, 4 * n);
-        const cpu_byte8_t narrow =
+        const cpu_byte8_t numbers =
             __builtin_convertvector(winner->which[j], cpu_byte8_t);
 
         memcpy(y + j * CPU_WINNER_WIDE, &winner->best[j], bytes);
         if (which != NULL)
-            memcpy(which + j * CPU_WINNER_WIDE, &narrow, bytes / 4);
+            memcpy(which + j * CPU_WINNER_WIDE, &numbers, bytes / 4);
     }
 }
 
@@ -129,12 +129,12 @@ SIMD_INLINE void cpu_winner_half_end(const cpu_winner_half_t *winner, int n,
         const size_t bytes = cpu_winner_bytes(32 * j, 2 * n);
         const cpu_half_int_t key = winner->best[j], sign = key >> 15;
         const cpu_half_int_t half = ((key ^ sign) - sign) | (sign & INT16_MIN);
-        const cpu_byte16_t narrow =
+        const cpu_byte16_t numbers =
             __builtin_convertvector(winner->which[j], cpu_byte16_t);
 
         memcpy(y + j * CPU_WINNER_HALF, &half, bytes);
         if (which != NULL)
-            memcpy(which + j * CPU_WINNER_HALF, &narrow, bytes / 2);
+            memcpy(which + j * CPU_WINNER_HALF, &numbers, bytes / 2);
     }
 }
 
