@@ -117,17 +117,17 @@ Test(op_math, activations_in_pieces_give_the_same_bits)
         dy[i] = (float)(i * 37 % 101 - 50) * 0.03f;
     }
     for (op_kind_t kind = OP_LEAKY_RELU; kind <= OP_SCALE; kind++) {
-        const cpu_activation_t *activation = cpu_activation_of(kind);
+        const cpu_activation_t activation = cpu_activation_of(kind, 0.7);
 
-        cpu_activation_forward(activation, x, 0.7f, whole, COUNT);
+        cpu_activation_forward(activation, x, whole, COUNT);
         for (int i = 0, size = 1; i < COUNT; i += size, size = size % 13 + 1)
-            cpu_activation_forward(activation, x + i, 0.7f, pieces + i,
+            cpu_activation_forward(activation, x + i, pieces + i,
                                    size < COUNT - i ? size : COUNT - i);
         cr_expect_eq(memcmp(whole, pieces, sizeof whole), 0, "forward of %d",
                      (int)kind);
-        cpu_activation_backward(activation, x, dy, 0.7f, whole, COUNT);
+        cpu_activation_backward(activation, x, dy, whole, COUNT);
         for (int i = 0, size = 1; i < COUNT; i += size, size = size % 13 + 1)
-            cpu_activation_backward(activation, x + i, dy + i, 0.7f, pieces + i,
+            cpu_activation_backward(activation, x + i, dy + i, pieces + i,
                                     size < COUNT - i ? size : COUNT - i);
         cr_expect_eq(memcmp(whole, pieces, sizeof whole), 0, "backward of %d",
                      (int)kind);

@@ -17,23 +17,23 @@
 #define CPU_ACTIVATION_GRAIN 4096
 
 typedef struct cpu_activation_work {
-    const cpu_activation_t *activation;
+    cpu_activation_t activation;
     const void *x;  /* forward: x; backward: x or y */
     const void *dy; /* NULL in forward */
     void *to;
-    float alpha;
     bool bf16; /* x, dy and to are stored as bfloat16 */
 } cpu_activation_work_t;
 
 static err_code_t activation_op_open(op_t *op, err_t *err)
 {
-    const cpu_activation_t *activation = cpu_activation_of(op->config.kind);
+    const cpu_activation_loops_t *loops =
+        cpu_activation_of(op->config.kind, op->config.alpha).loops;
 
-    op->reads_y = activation->of_y;
-    op->reads_x = !activation->of_y;
-    op->in_place = activation->of_y &&
-                   (!activation->fills || op->config.in.layout == NULL);
-    return cpu_combine_open(op, activation->fills, err);
+    op->reads_y = loops->of_y;
+    op->reads_x = !loops->of_y;
+    op->in_place =
+        loops->of_y && (!loops->fills || op->config.in.layout == NULL);
+    return cpu_combine_open(op, loops->fills, err);
 }
 
 static void cpu_activation_body(void *context, int64_t first, int64_t last)
@@ -51,19 +51,18 @@ static void cpu_activation_body(void *context, int64_t first, int64_t last)
         of = cpu_chunk_read(work->x, i, n, bf16, x);
         to = cpu_chunk_place(work->to, i, bf16, x);
         if (work->dy == NULL)
-            cpu_activation_forward(work->activation, of, work->alpha, to, n);
+            cpu_activation_forward(work->activation, of, to, n);
         else
             cpu_activation_backward(work->activation, of,
                                     cpu_chunk_read(work->dy, i, n, bf16, dy),
-                                    work->alpha, to, n);
+                                    to, n);
         cpu_chunk_flush(work->to, i, n, bf16, x);
     }
 }
 
 static void cpu_activation_run(const op_t *op, cpu_activation_work_t *work)
 {
-    work->activation = cpu_activation_of(op->config.kind);
-    work->alpha = (float)op->config.alpha;
+    work->activation = cpu_activation_of(op->config.kind, op->config.alpha);
     work->bf16 = op_stored_bf16(&op->out);
     simd_team_run(op->config.threads, (int64_t)op_desc_stored_elems(&op->out),
                   CPU_ACTIVATION_GRAIN, cpu_activation_body, work);

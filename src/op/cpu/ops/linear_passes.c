@@ -30,8 +30,7 @@ cpu_matmul_spec_t cpu_linear_product(const op_config_t *config)
 }
 
 typedef struct cpu_activate_work {
-    const cpu_activation_t *activation;
-    float alpha;
+    cpu_activation_t activation;
     const float *h;
     void *y;
     bool bf16; /* y is stored as bfloat16 */
@@ -45,7 +44,7 @@ static void cpu_activate_body(void *context, int64_t first, int64_t last)
 
     for (int64_t i = first; i < last; i += n) {
         n = cpu_chunk_count(i, last, work->bf16);
-        cpu_activation_forward(work->activation, work->h + i, work->alpha,
+        cpu_activation_forward(work->activation, work->h + i,
                                cpu_chunk_place(work->y, i, work->bf16, buffer),
                                n);
         cpu_chunk_flush(work->y, i, n, work->bf16, buffer);
@@ -55,8 +54,8 @@ static void cpu_activate_body(void *context, int64_t first, int64_t last)
 void cpu_linear_activate(const op_t *op, const op_args_t *args, const float *h)
 {
     cpu_activate_work_t work = {
-        .activation = cpu_activation_of(op->config.activation),
-        .alpha = (float)op->config.alpha,
+        .activation =
+            cpu_activation_of(op->config.activation, op->config.alpha),
         .h = h,
         .y = args->y,
         .bf16 = op_stored_bf16(&op->out),
@@ -68,8 +67,8 @@ void cpu_linear_activate(const op_t *op, const op_args_t *args, const float *h)
 }
 
 typedef struct cpu_dy_work {
-    const cpu_activation_t *activation; /* NULL: none */
-    float alpha;
+    bool activated;
+    cpu_activation_t activation; /* if activated */
     const float *dy, *h;
     float *floats, *db;
     uint16_t *halves;
@@ -88,11 +87,11 @@ static void cpu_dy_panel(const cpu_dy_work_t *work, int64_t first,
         const int64_t at = n * work->O + first;
         const float *dy = work->dy + at;
 
-        if (work->activation != NULL) {
+        if (work->activated) {
             float *to = work->floats == NULL ? &piece[0] : work->floats + at;
 
-            cpu_activation_backward(work->activation, work->h + at, dy,
-                                    work->alpha, to, count);
+            cpu_activation_backward(work->activation, work->h + at, dy, to,
+                                    count);
             dy = to;
         }
         if (work->db != NULL)
@@ -111,7 +110,7 @@ static void cpu_dy_body(void *context, int64_t first, int64_t last)
 void cpu_linear_pass_dy(const op_t *op, const op_args_t *args, const float *h,
                         float *floats, uint16_t *halves)
 {
-    cpu_dy_work_t work = {.alpha = (float)op->config.alpha,
+    cpu_dy_work_t work = {.activated = op->config.activation != OP_NONE,
                           .dy = args->dy,
                           .h = h,
                           .floats = floats,
@@ -119,9 +118,10 @@ void cpu_linear_pass_dy(const op_t *op, const op_args_t *args, const float *h,
                           .N = op_linear_rows(&op->config),
                           .O = op->config.out};
 
-    if (op->config.activation != OP_NONE)
-        work.activation = cpu_activation_of(op->config.activation);
-    check(work.activation == NULL || h != NULL, "the product was not kept");
+    if (work.activated)
+        work.activation =
+            cpu_activation_of(op->config.activation, op->config.alpha);
+    check(!work.activated || h != NULL, "the product was not kept");
     check(floats != NULL || halves != NULL || op->config.bias,
           "a pass that writes nothing");
     if (op->config.bias)

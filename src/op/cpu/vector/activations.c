@@ -125,7 +125,7 @@ CPU_LOOP_BACK(silu_backward, silu_slope(x))
 CPU_LOOP_BACK(softplus_backward, simd_math_sigmoid(alpha *x))
 CPU_LOOP_BACK(hardswish_backward, hardswish_slope(x))
 
-static const cpu_activation_t activations[OP_KINDS] = {
+static const cpu_activation_loops_t activations[OP_KINDS] = {
     [OP_LEAKY_RELU] = {leaky_forward, leaky_backward, .of_y = true},
     [OP_ELU] = {elu_forward, elu_backward, .of_y = true},
     [OP_SIGMOID] = {sigmoid_forward, sigmoid_backward, true, true},
@@ -138,37 +138,38 @@ static const cpu_activation_t activations[OP_KINDS] = {
     [OP_HARDSWISH] = {hardswish_forward, hardswish_backward, false, false},
 };
 
-const cpu_activation_t *cpu_activation_of(op_kind_t kind)
+cpu_activation_t cpu_activation_of(op_kind_t kind, double alpha)
 {
-    return &activations[kind];
+    return (cpu_activation_t){&activations[kind], (float)alpha};
 }
 
-void cpu_activation_forward(const cpu_activation_t *activation, const float *x,
-                            float alpha, float *to, int64_t count)
+void cpu_activation_forward(cpu_activation_t activation, const float *x,
+                            float *to, int64_t count)
 {
+    const float alpha = activation.alpha;
     const int64_t rest = count % SIMD_LANES, whole = count - rest;
     float last[SIMD_LANES] = {0};
 
-    activation->forward(x, alpha, to, whole);
+    activation.loops->forward(x, alpha, to, whole);
     if (rest == 0)
         return;
     memcpy(last, x + whole, (size_t)rest * sizeof *last);
-    activation->forward(last, alpha, last, SIMD_LANES);
+    activation.loops->forward(last, alpha, last, SIMD_LANES);
     memcpy(to + whole, last, (size_t)rest * sizeof *last);
 }
 
-void cpu_activation_backward(const cpu_activation_t *activation,
-                             const float *of, const float *dy, float alpha,
-                             float *to, int64_t count)
+void cpu_activation_backward(cpu_activation_t activation, const float *of,
+                             const float *dy, float *to, int64_t count)
 {
+    const float alpha = activation.alpha;
     const int64_t rest = count % SIMD_LANES, whole = count - rest;
     float last[SIMD_LANES] = {0}, slope[SIMD_LANES] = {0};
 
-    activation->backward(of, dy, alpha, to, whole);
+    activation.loops->backward(of, dy, alpha, to, whole);
     if (rest == 0)
         return;
     memcpy(last, of + whole, (size_t)rest * sizeof *last);
     memcpy(slope, dy + whole, (size_t)rest * sizeof *slope);
-    activation->backward(last, slope, alpha, last, SIMD_LANES);
+    activation.loops->backward(last, slope, alpha, last, SIMD_LANES);
     memcpy(to + whole, last, (size_t)rest * sizeof *last);
 }

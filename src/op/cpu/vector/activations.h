@@ -10,25 +10,28 @@
 
 #include "op/op_kind.h"
 
-typedef struct cpu_activation {
+typedef struct cpu_activation_loops {
     /* [count] must be a multiple of SIMD_LANES. */
     void (*forward)(const float *x, float alpha, float *to, int64_t count);
     void (*backward)(const float *of, const float *dy, float alpha, float *to,
                      int64_t count);
     bool of_y;  /* backward reads y; false: it reads x */
     bool fills; /* f(0) is not 0 */
+} cpu_activation_loops_t;
+
+typedef struct cpu_activation {
+    const cpu_activation_loops_t *loops;
+    float alpha; /* op_config_t.alpha */
 } cpu_activation_t;
 
-/* The loops of an activation, except relu, which has simpler loops of its own.
- */
-const cpu_activation_t *cpu_activation_of(op_kind_t kind);
+/* Any activation except relu, which has simpler loops of its own. */
+cpu_activation_t cpu_activation_of(op_kind_t kind, double alpha);
 
 /* For any [count]. forward: [to] may be [x]. backward: [of] is x or y, see
  * of_y; [to] may be [of] or [dy]. */
-void cpu_activation_forward(const cpu_activation_t *activation, const float *x,
-                            float alpha, float *to, int64_t count);
-void cpu_activation_backward(const cpu_activation_t *activation,
-                             const float *of, const float *dy, float alpha,
-                             float *to, int64_t count);
+void cpu_activation_forward(cpu_activation_t activation, const float *x,
+                            float *to, int64_t count);
+void cpu_activation_backward(cpu_activation_t activation, const float *of,
+                             const float *dy, float *to, int64_t count);
 
 #endif
