@@ -33,25 +33,17 @@ typedef float rows_t[BLOCK][OP_HEAD_MAX];    /* [tokens, D] */
 
 /* ---- blocks -------------------------------------------------------------- */
 
-/* Transpose rows, which begin at [from] and are [row] elements apart. Columns
- * of [to] from [count] on are 0. */
-static void attention_transpose(const float *from, int64_t row, int64_t count,
-                                int64_t D, columns_t to)
+/* Transpose rows of D elements. Columns of [to] from rows.count on are 0. */
+static void attention_transpose(cpu_rows_t rows, int64_t D, columns_t to)
 {
     for (int64_t d = 0; d < D; d++)
         for (int64_t j = 0; j < BLOCK; j++)
-            to[d][j] = j < count ? from[j * row + d] : 0;
+            to[d][j] = j < rows.count ? rows.data[j * rows.row + d] : 0;
 }
 
-/* [count] rows of D features, which are [row] elements apart. */
-typedef struct attention_rows {
-    const float *data;
-    int64_t row, count;
-} attention_rows_t;
-
 /* to[i,j] = sum_d rows[i,d] columns[d,j] */
-static void attention_scores(attention_rows_t rows, columns_t columns,
-                             int64_t D, cpu_square_t to)
+static void attention_scores(cpu_rows_t rows, columns_t columns, int64_t D,
+                             cpu_square_t to)
 {
     memset(to, 0, sizeof(cpu_square_t));
     cpu_gemm_small_add(&(cpu_gemm_small_t){.M = rows.count,
@@ -89,13 +81,12 @@ static void attention_forward_keys(const cpu_attention_work_t *work,
     const int64_t n = queries->n, h = queries->h, i0 = queries->i0;
     const int64_t g = h / (a->H / a->G);
     const int64_t keys = cpu_attention_count(k0, a->S), y_row = a->H * a->D;
-    const float *k = work->in[CPU_K] + cpu_attention_at(work, CPU_K, n, k0, g);
-    const float *v = work->in[CPU_V] + cpu_attention_at(work, CPU_V, n, k0, g);
+    const cpu_rows_t k = cpu_attention_rows(work, CPU_K, n, k0, g);
+    const cpu_rows_t v = cpu_attention_rows(work, CPU_V, n, k0, g);
     float *y = work->y + cpu_attention_y(work, n, i0, h);
     cpu_square_t s;
 
-    attention_scores((attention_rows_t){k, a->stride[CPU_K], keys}, queries->q,
-                     a->D, s);
+    attention_scores(k, queries->q, a->D, s);
     queries->softmax.open = cpu_attention_mask(work, n, k0);
     cpu_attention_softmax(s, keys, work->causal ? i0 - k0 + 1 : keys,
                           work->scale, &queries->softmax);
@@ -106,8 +97,8 @@ static void attention_forward_keys(const cpu_attention_work_t *work,
                                            .N = a->D,
                                            .K = keys,
                                            .a = {s[0], 1, BLOCK},
-                                           .b = v,
-                                           .b_row = a->stride[CPU_V],
+                                           .b = v.data,
+                                           .b_row = v.row,
                                            .c = y,
                                            .c_row = y_row});
 }
@@ -126,9 +117,8 @@ static void attention_forward_block(const cpu_attention_work_t *work, int64_t n,
     queries.h = h;
     queries.i0 = i0;
     queries.count = rows;
-    attention_transpose(work->in[CPU_Q] +
-                            cpu_attention_at(work, CPU_Q, n, i0, h),
-                        a->stride[CPU_Q], rows, a->D, queries.q);
+    attention_transpose(cpu_attention_rows(work, CPU_Q, n, i0, h), a->D,
+                        queries.q);
     cpu_attention_start(&queries.softmax);
     for (int64_t i = 0; i < rows; i++)
         memset(y + i * y_row, 0, (size_t)a->D * sizeof *y);
@@ -201,22 +191,22 @@ static void attention_add_dq(const cpu_attention_work_t *work,
                              cpu_square_t ds, float *dq)
 {
     const op_attention_t *a = &work->a;
-    const float *k = work->in[CPU_K] +
-                     cpu_attention_at(work, CPU_K, keys->n, keys->k0, keys->g);
+    const cpu_rows_t k =
+        cpu_attention_rows(work, CPU_K, keys->n, keys->k0, keys->g);
 
     cpu_gemm_small_add(&(cpu_gemm_small_t){.M = rows,
                                            .N = a->D,
-                                           .K = keys->count,
+                                           .K = k.count,
                                            .a = {ds[0], BLOCK, 1},
-                                           .b = k,
-                                           .b_row = a->stride[CPU_K],
+                                           .b = k.data,
+                                           .b_row = k.row,
                                            .c = dq,
                                            .c_row = a->stride[CPU_Q]});
 }
 
 /* to [keys,D] += s' rows; s is [rows, keys]. */
 static void attention_add_keys(attention_keys_t *keys, cpu_square_t s,
-                               attention_rows_t rows, int64_t D, rows_t to)
+                               cpu_rows_t rows, int64_t D, rows_t to)
 {
     cpu_gemm_small_add(&(cpu_gemm_small_t){.M = keys->count,
                                            .N = D,
@@ -237,10 +227,8 @@ static void attention_backward_block(const cpu_attention_work_t *work,
     const op_attention_t *a = &work->a;
     const int64_t n = keys->n, rows = cpu_attention_count(i0, a->T);
     const int64_t at = (n * a->H + h) * a->T + i0;
-    const int64_t q_at = cpu_attention_at(work, CPU_Q, n, i0, h);
-    const attention_rows_t q = {work->in[CPU_Q] + q_at, a->stride[CPU_Q], rows};
-    const attention_rows_t dy = {work->dy + cpu_attention_y(work, n, i0, h),
-                                 a->H * a->D, rows};
+    const cpu_rows_t q = cpu_attention_rows(work, CPU_Q, n, i0, h);
+    const cpu_rows_t dy = cpu_attention_dy(work, n, i0, h);
     cpu_square_t p, ds;
 
     attention_scores(q, keys->k, a->D, p);
@@ -254,18 +242,9 @@ static void attention_backward_block(const cpu_attention_work_t *work,
     attention_add_keys(keys, p, dy, a->D, keys->dv);
     attention_add_keys(keys, ds, q, a->D, keys->dk);
     if (work->gradient[CPU_Q] != NULL)
-        attention_add_dq(work, keys, rows, ds, work->gradient[CPU_Q] + q_at);
-}
-
-static void attention_store(const cpu_attention_work_t *work, int which,
-                            const attention_keys_t *keys, rows_t from)
-{
-    float *to = work->gradient[which];
-
-    for (int64_t j = 0; to != NULL && j < keys->count; j++)
-        memcpy(
-            to + cpu_attention_at(work, which, keys->n, keys->k0 + j, keys->g),
-            from[j], (size_t)work->a.D * sizeof *to);
+        attention_add_dq(work, keys, rows, ds,
+                         work->gradient[CPU_Q] +
+                             cpu_attention_at(work, CPU_Q, n, i0, h));
 }
 
 /* Process the block of keys that begins at [k0] with all queries that read it.
@@ -283,17 +262,19 @@ static void attention_backward_keys(const cpu_attention_work_t *work, int64_t n,
     keys.count = cpu_attention_count(k0, a->S);
     memset(keys.dk, 0, sizeof keys.dk);
     memset(keys.dv, 0, sizeof keys.dv);
-    attention_transpose(work->in[CPU_K] +
-                            cpu_attention_at(work, CPU_K, n, k0, g),
-                        a->stride[CPU_K], keys.count, a->D, keys.k);
-    attention_transpose(work->in[CPU_V] +
-                            cpu_attention_at(work, CPU_V, n, k0, g),
-                        a->stride[CPU_V], keys.count, a->D, keys.v);
+    attention_transpose(cpu_attention_rows(work, CPU_K, n, k0, g), a->D,
+                        keys.k);
+    attention_transpose(cpu_attention_rows(work, CPU_V, n, k0, g), a->D,
+                        keys.v);
     for (int64_t h = g * heads; h < (g + 1) * heads; h++)
         for (int64_t i0 = work->causal ? k0 : 0; i0 < a->T; i0 += BLOCK)
             attention_backward_block(work, &keys, h, i0);
-    attention_store(work, CPU_K, &keys, keys.dk);
-    attention_store(work, CPU_V, &keys, keys.dv);
+    cpu_attention_store(work, CPU_K,
+                        (cpu_rows_t){keys.dk[0], OP_HEAD_MAX, keys.count},
+                        cpu_attention_at(work, CPU_K, n, k0, g));
+    cpu_attention_store(work, CPU_V,
+                        (cpu_rows_t){keys.dv[0], OP_HEAD_MAX, keys.count},
+                        cpu_attention_at(work, CPU_V, n, k0, g));
 }
 
 SIMD_CLONES

@@ -4,7 +4,10 @@
 #ifndef CDDP_OP_CPU_OPS_ATTENTION_H
 #define CDDP_OP_CPU_OPS_ATTENTION_H
 
+#include <string.h>
+
 #include "base/check.h"
+#include "op/cpu/vector/gemm_small.h"
 #include "op/op_attention.h"
 #include "op/op_ops.h"
 
@@ -95,6 +98,40 @@ static inline int64_t cpu_attention_count(int64_t first, int64_t all)
 {
     return all - first < CPU_ATTENTION_BLOCK ? all - first
                                              : CPU_ATTENTION_BLOCK;
+}
+
+/* The block of rows of q, k or v that begins at token [t] of head [h] of sample
+ * [n]. */
+static inline cpu_rows_t cpu_attention_rows(const cpu_attention_work_t *work,
+                                            int which, int64_t n, int64_t t,
+                                            int64_t h)
+{
+    const op_attention_t *a = &work->a;
+
+    return (cpu_rows_t){
+        work->in[which] + cpu_attention_at(work, which, n, t, h),
+        a->stride[which], cpu_attention_count(t, which == CPU_Q ? a->T : a->S)};
+}
+
+/* The same block of dy. */
+static inline cpu_rows_t cpu_attention_dy(const cpu_attention_work_t *work,
+                                          int64_t n, int64_t t, int64_t h)
+{
+    const op_attention_t *a = &work->a;
+
+    return (cpu_rows_t){work->dy + cpu_attention_y(work, n, t, h), a->H * a->D,
+                        cpu_attention_count(t, a->T)};
+}
+
+/* Write [rows] to offset [at] of gradient [which], if it is computed. */
+static inline void cpu_attention_store(const cpu_attention_work_t *work,
+                                       int which, cpu_rows_t rows, int64_t at)
+{
+    float *to = work->gradient[which];
+
+    for (int64_t i = 0; to != NULL && i < rows.count; i++)
+        memcpy(to + at + i * work->a.stride[which], rows.data + i * rows.row,
+               (size_t)work->a.D * sizeof *to);
 }
 
 /* Return 1 / sum of query [i] of the block, or 0 if it has no keys. In

@@ -97,9 +97,9 @@ static bf16_memory_t memory_of_thread(const cpu_attention_work_t *work,
 
 /* Compute the scores [keys, queries] of a block of keys and a block of
  * queries. */
-static void bf16_scores(const cpu_attention_work_t *work, int64_t width,
-                        const cpu_bf16_t *rows, const cpu_bf16_t *transposed,
-                        float *to)
+static void bf16_products(const cpu_attention_work_t *work, int64_t width,
+                          const cpu_bf16_t *rows, const cpu_bf16_t *transposed,
+                          float *to)
 {
     const cpu_gemm_bf16_t product = {.tiles = work->tiles,
                                      .fresh = true,
@@ -155,14 +155,10 @@ static void bf16_pack_forward(const cpu_attention_work_t *work,
 
     memory->open = cpu_attention_mask(work, n, 0);
     for (int64_t k0 = 0; k0 < a->S; k0 += BLOCK) {
-        const int64_t count = cpu_attention_count(k0, a->S);
-
-        cpu_gemm_bf16_rows(
-            work->in[CPU_K] + cpu_attention_at(work, CPU_K, n, k0, g),
-            a->stride[CPU_K], count, a->D, memory->k_rows + k0 * memory->width);
-        cpu_gemm_bf16_pack(work->in[CPU_V] +
-                               cpu_attention_at(work, CPU_V, n, k0, g),
-                           a->stride[CPU_V], count, a->D, memory->some);
+        cpu_gemm_bf16_rows(cpu_attention_rows(work, CPU_K, n, k0, g), a->D,
+                           memory->k_rows + k0 * memory->width);
+        cpu_gemm_bf16_pack(cpu_attention_rows(work, CPU_V, n, k0, g), a->D,
+                           memory->some);
         cpu_gemm_bf16_transpose(memory->some, BLOCK / 2, memory->width,
                                 memory->columns + k0 * memory->width);
     }
@@ -176,12 +172,20 @@ static void bf16_rescale(float *sums, int64_t width, const float *factor)
             sums[d * BLOCK + i] *= factor[i];
 }
 
-/* Process the keys from [k0] to [last], at most BLOCKS blocks of them, for the
- * queries from [i0] on. */
+/* A block of queries from [i0] on, which read the keys before [last], and their
+ * running softmax. */
+typedef struct bf16_queries {
+    int64_t i0, last;
+    cpu_attention_columns_t softmax;
+} bf16_queries_t;
+
+/* Process the keys from [k0] on, at most BLOCKS blocks of them, for the
+ * queries. */
 static void bf16_forward_keys(const cpu_attention_work_t *work,
-                              bf16_memory_t *memory, int64_t i0, int64_t k0,
-                              int64_t last, cpu_attention_columns_t *columns)
+                              bf16_memory_t *memory, bf16_queries_t *queries,
+                              int64_t k0)
 {
+    const int64_t last = queries->last;
     const int64_t blocks = bf16_blocks(last - k0), width = memory->width;
     const int64_t keys =
         last - k0 < blocks * BLOCK ? last - k0 : blocks * BLOCK;
@@ -189,16 +193,17 @@ static void bf16_forward_keys(const cpu_attention_work_t *work,
     float s[BLOCKS * BLOCK][BLOCK];
 
     for (int64_t k = 0; k < keys; k += BLOCK)
-        bf16_scores(work, width, memory->k_rows + (k0 + k) * width,
-                    memory->q_transposed, s[k]);
-    columns->open = memory->open == NULL ? NULL : memory->open + k0;
-    cpu_attention_softmax(s, keys, work->causal ? i0 - k0 + 1 : keys,
-                          work->scale, columns);
+        bf16_products(work, width, memory->k_rows + (k0 + k) * width,
+                      memory->q_transposed, s[k]);
+    queries->softmax.open = memory->open == NULL ? NULL : memory->open + k0;
+    cpu_attention_softmax(s, keys, work->causal ? queries->i0 - k0 + 1 : keys,
+                          work->scale, &queries->softmax);
     for (int64_t k = 0; k < keys; k += BLOCK)
-        cpu_gemm_bf16_pack(s[k], BLOCK, cpu_attention_count(k, keys), BLOCK,
-                           p + k * BLOCK);
+        cpu_gemm_bf16_pack(
+            (cpu_rows_t){s[k], BLOCK, cpu_attention_count(k, keys)}, BLOCK,
+            p + k * BLOCK);
     if (k0 > 0)
-        bf16_rescale(memory->sums, width, columns->factor);
+        bf16_rescale(memory->sums, width, queries->softmax.factor);
     bf16_sum(work, width, BLOCK, blocks, memory->columns + k0 * width, p,
              memory->sums);
 }
@@ -210,23 +215,23 @@ static void bf16_forward_block(const cpu_attention_work_t *work,
 {
     const op_attention_t *a = &work->a;
     const int64_t rows = cpu_attention_count(i0, a->T);
-    const int64_t last = work->causal ? i0 + rows : a->S;
-    cpu_attention_columns_t columns;
+    bf16_queries_t queries;
 
-    cpu_gemm_bf16_rows(work->in[CPU_Q] +
-                           cpu_attention_at(work, CPU_Q, n, i0, h),
-                       a->stride[CPU_Q], rows, a->D, memory->some);
+    queries.i0 = i0;
+    queries.last = work->causal ? i0 + rows : a->S;
+    cpu_gemm_bf16_rows(cpu_attention_rows(work, CPU_Q, n, i0, h), a->D,
+                       memory->some);
     cpu_gemm_bf16_transpose(memory->some, BLOCK, memory->width / 2,
                             memory->q_transposed);
     memset(memory->sums, 0, (size_t)(memory->width * BLOCK) * sizeof(float));
-    cpu_attention_start(&columns);
-    for (int64_t k0 = 0; k0 < last; k0 += BLOCKS * BLOCK)
-        bf16_forward_keys(work, memory, i0, k0, last, &columns);
+    cpu_attention_start(&queries.softmax);
+    for (int64_t k0 = 0; k0 < queries.last; k0 += BLOCKS * BLOCK)
+        bf16_forward_keys(work, memory, &queries, k0);
     cpu_gemm_bf16_transpose(memory->sums, memory->width, BLOCK, memory->back);
     for (int64_t i = 0; i < rows; i++) {
         float *y = work->y + cpu_attention_y(work, n, i0 + i, h);
-        float part =
-            cpu_attention_keep(work, &columns, (n * a->H + h) * a->T + i0, i);
+        float part = cpu_attention_keep(work, &queries.softmax,
+                                        (n * a->H + h) * a->T + i0, i);
 
         for (int64_t d = 0; d < a->D; d++)
             y[d] = memory->back[i * memory->width + d] * part;
@@ -261,19 +266,15 @@ static void bf16_pack_keys(const cpu_attention_work_t *work,
 
     memory->open = cpu_attention_mask(work, n, 0);
     for (int64_t k0 = 0; k0 < a->S; k0 += BLOCK) {
-        const int64_t count = cpu_attention_count(k0, a->S);
         const int64_t at = k0 * memory->width;
-        const float *k =
-            work->in[CPU_K] + cpu_attention_at(work, CPU_K, n, k0, g);
+        const cpu_rows_t k = cpu_attention_rows(work, CPU_K, n, k0, g);
 
-        cpu_gemm_bf16_rows(k, a->stride[CPU_K], count, a->D,
-                           memory->k_rows + at);
-        cpu_gemm_bf16_pack(k, a->stride[CPU_K], count, a->D, memory->some);
+        cpu_gemm_bf16_rows(k, a->D, memory->k_rows + at);
+        cpu_gemm_bf16_pack(k, a->D, memory->some);
         cpu_gemm_bf16_transpose(memory->some, BLOCK / 2, memory->width,
                                 memory->columns + at);
-        cpu_gemm_bf16_rows(work->in[CPU_V] +
-                               cpu_attention_at(work, CPU_V, n, k0, g),
-                           a->stride[CPU_V], count, a->D, memory->v_rows + at);
+        cpu_gemm_bf16_rows(cpu_attention_rows(work, CPU_V, n, k0, g), a->D,
+                           memory->v_rows + at);
     }
     memset(memory->dk, 0, (size_t)keys * sizeof(float));
     memset(memory->dv, 0, (size_t)keys * sizeof(float));
@@ -307,37 +308,43 @@ static void bf16_pack_queries(const cpu_attention_work_t *work,
 {
     const op_attention_t *a = &work->a;
     const int64_t rows = cpu_attention_count(i0, a->T);
-    const int64_t at = i0 * memory->width, y_row = a->H * a->D;
+    const int64_t at = i0 * memory->width;
     const int64_t kept = (n * a->H + h) * a->T + i0;
-    const int64_t y_at = cpu_attention_y(work, n, i0, h);
-    const float *q = work->in[CPU_Q] + cpu_attention_at(work, CPU_Q, n, i0, h);
+    const float *y = work->y + cpu_attention_y(work, n, i0, h);
+    const cpu_rows_t q = cpu_attention_rows(work, CPU_Q, n, i0, h);
+    const cpu_rows_t dy = cpu_attention_dy(work, n, i0, h);
 
-    cpu_gemm_bf16_rows(q, a->stride[CPU_Q], rows, a->D, memory->some);
+    cpu_gemm_bf16_rows(q, a->D, memory->some);
     cpu_gemm_bf16_transpose(memory->some, BLOCK, memory->width / 2,
                             memory->q_transposed + at);
-    cpu_gemm_bf16_pack(q, a->stride[CPU_Q], rows, a->D, memory->q_packed + at);
-    cpu_gemm_bf16_rows(work->dy + y_at, y_row, rows, a->D, memory->some);
+    cpu_gemm_bf16_pack(q, a->D, memory->q_packed + at);
+    cpu_gemm_bf16_rows(dy, a->D, memory->some);
     cpu_gemm_bf16_transpose(memory->some, BLOCK, memory->width / 2,
                             memory->dy_transposed + at);
-    cpu_gemm_bf16_pack(work->dy + y_at, y_row, rows, a->D,
-                       memory->dy_packed + at);
+    cpu_gemm_bf16_pack(dy, a->D, memory->dy_packed + at);
     for (int64_t i = 0; i < BLOCK; i++) {
         const bool real = i < rows;
 
         memory->top[i0 + i] = real ? work->top[kept + i] : 0;
         memory->part[i0 + i] = real ? work->part[kept + i] : 0;
         memory->delta[i0 + i] =
-            real ? bf16_delta(work->y + y_at + i * y_row,
-                              memory->some + i * memory->width, a->D)
+            real ? bf16_delta(y + i * dy.row, memory->some + i * memory->width,
+                              a->D)
                  : 0;
     }
 }
 
-/* Turn the scores [p] and [dp], each [keys, queries], into p and ds. */
+/* Scores of a block of keys and a block of queries, [keys, queries]. */
+typedef struct bf16_scores {
+    cpu_square_t p;
+    cpu_square_t ds; /* at first dp */
+} bf16_scores_t;
+
+/* Convert the products of q and k, and of dy and v, to p and ds. */
 SIMD_CLONES
 static void bf16_slope(const cpu_attention_work_t *work,
                        const bf16_memory_t *memory, int64_t i0, int64_t k0,
-                       cpu_square_t p, cpu_square_t dp)
+                       bf16_scores_t *scores)
 {
     const float *top = memory->top + i0, *part = memory->part + i0;
     const float *delta = memory->delta + i0, scale = work->scale;
@@ -346,15 +353,15 @@ static void bf16_slope(const cpu_attention_work_t *work,
 
     for (int32_t j = 0; j < keys; j++)
         for (int32_t i = 0; i < BLOCK; i++) {
-            float e = simd_math_exp(p[j][i] * scale - top[i]) * part[i];
-            float ds = e * (dp[j][i] - delta[i]) * scale;
+            float e = simd_math_exp(scores->p[j][i] * scale - top[i]) * part[i];
+            float slope = e * (scores->ds[j][i] - delta[i]) * scale;
 
-            p[j][i] = j < i + ahead ? e : 0;
-            dp[j][i] = j < i + ahead ? ds : 0;
+            scores->p[j][i] = j < i + ahead ? e : 0;
+            scores->ds[j][i] = j < i + ahead ? slope : 0;
         }
     for (int32_t j = 0; j < keys && memory->open != NULL; j++)
         for (int32_t i = 0; i < BLOCK && memory->open[k0 + j] == 0; i++)
-            p[j][i] = dp[j][i] = 0;
+            scores->p[j][i] = scores->ds[j][i] = 0;
 }
 
 /* Process at most BLOCKS blocks of queries, from [i0] on, with the keys from
@@ -367,21 +374,23 @@ static void bf16_backward_block(const cpu_attention_work_t *work,
     const int64_t blocks = bf16_blocks(work->a.T - i0);
     cpu_bf16_t p_rows[BLOCKS * BLOCK * BLOCK], ds_rows[BLOCKS * BLOCK * BLOCK];
     cpu_bf16_t packed[BLOCK * BLOCK];
-    cpu_square_t p, ds;
+    bf16_scores_t scores;
+    const cpu_rows_t p = {scores.p[0], BLOCK, keys};
+    const cpu_rows_t ds = {scores.ds[0], BLOCK, keys};
 
     for (int64_t b = 0; b < blocks; b++) {
         const int64_t q = (i0 + b * BLOCK) * width, at = b * BLOCK * BLOCK;
 
-        bf16_scores(work, width, memory->k_rows + k, memory->q_transposed + q,
-                    p[0]);
-        bf16_scores(work, width, memory->v_rows + k, memory->dy_transposed + q,
-                    ds[0]);
-        bf16_slope(work, memory, i0 + b * BLOCK, k0, p, ds);
-        cpu_gemm_bf16_rows(p[0], BLOCK, keys, BLOCK, p_rows + at);
-        cpu_gemm_bf16_rows(ds[0], BLOCK, keys, BLOCK, ds_rows + at);
+        bf16_products(work, width, memory->k_rows + k, memory->q_transposed + q,
+                      scores.p[0]);
+        bf16_products(work, width, memory->v_rows + k,
+                      memory->dy_transposed + q, scores.ds[0]);
+        bf16_slope(work, memory, i0 + b * BLOCK, k0, &scores);
+        cpu_gemm_bf16_rows(p, BLOCK, p_rows + at);
+        cpu_gemm_bf16_rows(ds, BLOCK, ds_rows + at);
         if (work->gradient[CPU_Q] == NULL)
             continue;
-        cpu_gemm_bf16_pack(ds[0], BLOCK, keys, BLOCK, packed);
+        cpu_gemm_bf16_pack(ds, BLOCK, packed);
         bf16_sum(work, width, BLOCK, 1, memory->columns + k, packed,
                  memory->sums + q);
     }
@@ -389,19 +398,6 @@ static void bf16_backward_block(const cpu_attention_work_t *work,
              memory->dv + k);
     bf16_sum(work, BLOCK, width, blocks, ds_rows, memory->q_packed + i0 * width,
              memory->dk + k);
-}
-
-/* Write [rows] rows, which are [width] elements apart in [from], to offset
- * [at] of gradient [which]. */
-static void bf16_store(const cpu_attention_work_t *work, int which,
-                       const float *from, int64_t width, int64_t rows,
-                       int64_t at)
-{
-    float *to = work->gradient[which];
-
-    for (int64_t i = 0; to != NULL && i < rows; i++)
-        memcpy(to + at + i * work->a.stride[which], from + i * width,
-               (size_t)work->a.D * sizeof *to);
 }
 
 /* Process head [h] with the keys of its key head. */
@@ -422,9 +418,10 @@ static void bf16_backward_head(const cpu_attention_work_t *work,
     for (int64_t i0 = 0; i0 < a->T; i0 += BLOCK) {
         cpu_gemm_bf16_transpose(memory->sums + i0 * width, width, BLOCK,
                                 memory->back);
-        bf16_store(work, CPU_Q, memory->back, width,
-                   cpu_attention_count(i0, a->T),
-                   cpu_attention_at(work, CPU_Q, n, i0, h));
+        cpu_attention_store(
+            work, CPU_Q,
+            (cpu_rows_t){memory->back, width, cpu_attention_count(i0, a->T)},
+            cpu_attention_at(work, CPU_Q, n, i0, h));
     }
 }
 
@@ -442,10 +439,12 @@ void cpu_attention_bf16_backward(void *context, int64_t first, int64_t last)
         bf16_pack_keys(work, &memory, n, g);
         for (int64_t h = g * heads; h < (g + 1) * heads; h++)
             bf16_backward_head(work, &memory, n, h);
-        bf16_store(work, CPU_K, memory.dk, memory.width, a->S,
-                   cpu_attention_at(work, CPU_K, n, 0, g));
-        bf16_store(work, CPU_V, memory.dv, memory.width, a->S,
-                   cpu_attention_at(work, CPU_V, n, 0, g));
+        cpu_attention_store(work, CPU_K,
+                            (cpu_rows_t){memory.dk, memory.width, a->S},
+                            cpu_attention_at(work, CPU_K, n, 0, g));
+        cpu_attention_store(work, CPU_V,
+                            (cpu_rows_t){memory.dv, memory.width, a->S},
+                            cpu_attention_at(work, CPU_V, n, 0, g));
     }
     cpu_gemm_bf16_end(work->tiles);
 }

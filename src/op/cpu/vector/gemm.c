@@ -99,7 +99,7 @@ SIMD_INLINE slice_t slice_make(int64_t K, int64_t step)
 /* ---- copying ------------------------------------------------------------- */
 
 /* Transpose 16 vectors: exchange halves, then quarters, pairs, neighbours. */
-SIMD_INLINE void turn_square(wide_t r[WIDE])
+SIMD_INLINE void transpose_square(wide_t r[WIDE])
 {
     wide_t t[WIDE];
 
@@ -170,7 +170,7 @@ SIMD_INLINE void copy_transposed(const float *from, int64_t row, int64_t lines,
             square[i] = *(const wide_t *)(from + i * row + k);
             __builtin_prefetch(from + (i + WIDE) * row + k);
         }
-        turn_square(square);
+        transpose_square(square);
 #pragma GCC unroll 16
         for (int i = 0; i < WIDE; i++)
             places_put(to, k + i, (const float *)&square[i]);

@@ -171,9 +171,10 @@ UNIT_BF16 static inline __m512i pairs_round(const float *from, int64_t at,
                                         pairs_load(from, at, features));
 }
 
-UNIT_BF16 void cpu_gemm_bf16_rows(const float *from, int64_t row, int64_t count,
-                                  int64_t features, cpu_bf16_t *rows)
+UNIT_BF16 void cpu_gemm_bf16_rows(cpu_rows_t from, int64_t features,
+                                  cpu_bf16_t *rows)
 {
+    const int64_t count = from.count;
     const int64_t width = cpu_gemm_bf16_pad(features);
     const bool whole = features == width;
 
@@ -182,7 +183,7 @@ UNIT_BF16 void cpu_gemm_bf16_rows(const float *from, int64_t row, int64_t count,
         for (int64_t d = 0; d < width; d += CPU_BF16_BLOCK)
             _mm512_storeu_si512(
                 rows + i * width + d,
-                pairs_round(from + i * row, d, features, whole));
+                pairs_round(from.data + i * from.row, d, features, whole));
     memset(rows + count * width, 0,
            (size_t)((CPU_BF16_BLOCK - count) * width) * sizeof *rows);
 }
@@ -212,9 +213,10 @@ UNIT_BF16 static void pairs_pack_rows(const float *even, const float *odd,
     }
 }
 
-UNIT_BF16 void cpu_gemm_bf16_pack(const float *from, int64_t row, int64_t count,
-                                  int64_t features, cpu_bf16_t *packed)
+UNIT_BF16 void cpu_gemm_bf16_pack(cpu_rows_t from, int64_t features,
+                                  cpu_bf16_t *packed)
 {
+    const int64_t count = from.count;
     const int64_t width = cpu_gemm_bf16_pad(features);
     uint16_t order[2 * TILE];
 
@@ -222,14 +224,15 @@ UNIT_BF16 void cpu_gemm_bf16_pack(const float *from, int64_t row, int64_t count,
     for (int i = 0; i < 2 * TILE; i++)
         order[i] = (uint16_t)(i / 2 + i % 2 * TILE);
     for (int64_t i = 0; i < CPU_BF16_BLOCK; i += 2)
-        pairs_pack_rows(i < count ? from + i * row : NULL,
-                        i + 1 < count ? from + (i + 1) * row : NULL, features,
-                        _mm512_loadu_si512(order), packed + i * width);
+        pairs_pack_rows(i < count ? from.data + i * from.row : NULL,
+                        i + 1 < count ? from.data + (i + 1) * from.row : NULL,
+                        features, _mm512_loadu_si512(order),
+                        packed + i * width);
 }
 
 /* Transpose 16 x 16 elements, by exchanging ever larger squares. */
-UNIT_BF16 static void pairs_turn_square(const int32_t *from, int64_t row,
-                                        int32_t *to, int64_t to_row)
+UNIT_BF16 static void pairs_transpose_square(const int32_t *from, int64_t row,
+                                             int32_t *to, int64_t to_row)
 {
     __m512i a[TILE], b[TILE];
 
@@ -265,8 +268,8 @@ void cpu_gemm_bf16_transpose(const void *from, int64_t rows, int64_t columns,
 {
     for (int64_t i = 0; i < rows; i += TILE)
         for (int64_t j = 0; j < columns; j += TILE)
-            pairs_turn_square((const int32_t *)from + i * columns + j, columns,
-                              (int32_t *)to + j * rows + i, rows);
+            pairs_transpose_square((const int32_t *)from + i * columns + j,
+                                   columns, (int32_t *)to + j * rows + i, rows);
 }
 
 #else /* never called: simd_has_bf16() is false */
@@ -287,17 +290,15 @@ void cpu_gemm_bf16_add(const cpu_gemm_bf16_t *product)
     __builtin_unreachable();
 }
 
-void cpu_gemm_bf16_rows(const float *from, int64_t row, int64_t count,
-                        int64_t features, cpu_bf16_t *rows)
+void cpu_gemm_bf16_rows(cpu_rows_t from, int64_t features, cpu_bf16_t *rows)
 {
-    (void)from, (void)row, (void)count, (void)features, (void)rows;
+    (void)from, (void)features, (void)rows;
     __builtin_unreachable();
 }
 
-void cpu_gemm_bf16_pack(const float *from, int64_t row, int64_t count,
-                        int64_t features, cpu_bf16_t *packed)
+void cpu_gemm_bf16_pack(cpu_rows_t from, int64_t features, cpu_bf16_t *packed)
 {
-    (void)from, (void)row, (void)count, (void)features, (void)packed;
+    (void)from, (void)features, (void)packed;
     __builtin_unreachable();
 }
 

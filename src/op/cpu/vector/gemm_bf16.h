@@ -23,6 +23,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "op/cpu/vector/gemm_small.h"
+
 #define CPU_BF16_BLOCK 32
 
 typedef uint16_t cpu_bf16_t;
@@ -53,12 +55,10 @@ typedef struct cpu_gemm_bf16 {
 
 void cpu_gemm_bf16_add(const cpu_gemm_bf16_t *product);
 
-/* Convert a block of [count] tokens of [features] float32 numbers to the form
- * rows or packed. The rows of [from] are [row] elements apart. */
-void cpu_gemm_bf16_rows(const float *from, int64_t row, int64_t count,
-                        int64_t features, cpu_bf16_t *rows);
-void cpu_gemm_bf16_pack(const float *from, int64_t row, int64_t count,
-                        int64_t features, cpu_bf16_t *packed);
+/* Convert a block of tokens, a row of [features] numbers each, to the form rows
+ * or packed. */
+void cpu_gemm_bf16_rows(cpu_rows_t from, int64_t features, cpu_bf16_t *rows);
+void cpu_gemm_bf16_pack(cpu_rows_t from, int64_t features, cpu_bf16_t *packed);
 /* Transpose a matrix [rows, columns] of pairs or of floats; both sizes are
  * multiples of 16. The form rows becomes transposed (with rows CPU_BF16_BLOCK
  * and columns width / 2), the form packed becomes columns. */

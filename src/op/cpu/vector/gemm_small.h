@@ -13,6 +13,12 @@ typedef struct cpu_matrix {
     int64_t row, column;
 } cpu_matrix_t;
 
+/* [count] rows of float32 numbers, [row] elements apart. */
+typedef struct cpu_rows {
+    const float *data;
+    int64_t row, count;
+} cpu_rows_t;
+
 /* C [M,N] += A [M,K] B [K,N]; the rows of B and C are [b_row] and [c_row]
  * elements apart. */
 typedef struct cpu_gemm_small {
