@@ -203,7 +203,6 @@ err_code_t op_open(const op_backend_ops_t *backend, dev_device_t *dev,
                    const op_config_t *config, op_t **out, err_t *err)
 {
     op_desc_t shape;
-    void *block;
     op_t *op;
     err_code_t rc = op_shape(config, &shape, err);
 
@@ -211,10 +210,9 @@ err_code_t op_open(const op_backend_ops_t *backend, dev_device_t *dev,
     if (rc == ERR_OK)
         rc = op_check_support(backend, config, err);
     if (rc == ERR_OK)
-        rc = mem_alloc(sizeof *op, "an op", &block, err);
+        rc = mem_new(op_t, 1, "an op", &op, err);
     if (rc != ERR_OK)
         return rc;
-    op = block;
     *op = (op_t){.backend = backend,
                  .kernel = backend->kernels[config->kind],
                  .config = *config,

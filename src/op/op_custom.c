@@ -50,16 +50,16 @@ err_code_t op_custom_shapes(const op_config_t *config, cddp_shapes_t *out,
 {
     const cddp_layer_t *custom = config->custom;
     cddp_error_t error = {.culprit = -1};
-    err_code_t code;
+    err_code_t rc;
 
     *out = (cddp_shapes_t){.options = config->custom_options,
                            .inputs = 1 + config->others};
     shape_of(&config->in, &out->in[0]);
     for (int k = 0; k < config->others; k++)
         shape_of(&config->other[k], &out->in[k + 1]);
-    code = custom_answer(config, custom->shape(out, &error), &error, err);
-    if (code != ERR_OK)
-        return code;
+    rc = custom_answer(config, custom->shape(out, &error), &error, err);
+    if (rc != ERR_OK)
+        return rc;
     if (!shape_possible(&out->out) || out->out.dims[0] != config->in.dims[0])
         return err_set(err, ERR_CONFIG,
                        "%s: the plugin's shape function gives an output of %d "
@@ -84,15 +84,15 @@ err_code_t op_shape_custom(const op_config_t *config, op_desc_t *out,
                            err_t *err)
 {
     cddp_shapes_t shapes;
-    err_code_t code;
+    err_code_t rc;
 
     if (config->in.type != OP_FLOAT32)
         return err_set(err, ERR_CONFIG, "%s: plugins work in float32 only",
                        config->custom->name);
-    code = op_custom_shapes(config, &shapes, err);
-    if (code == ERR_OK)
+    rc = op_custom_shapes(config, &shapes, err);
+    if (rc == ERR_OK)
         op_desc_fill(out, OP_FLOAT32, shapes.out.ndim, shapes.out.dims);
-    return code;
+    return rc;
 }
 
 int op_params_custom(const op_config_t *config, op_desc_t out[OP_PARAMS_MAX])

@@ -30,7 +30,7 @@ static err_code_t ref_add_forward(op_t *op, const op_args_t *args, err_t *err)
     return ERR_OK;
 }
 
-static void ref_add_pull(op_t *op, const op_args_t *args, void *to)
+static void ref_add_gradient(op_t *op, const op_args_t *args, void *to)
 {
     op_type_t type = op->config.in.type;
     int64_t count = op_desc_elems(&op->config.in);
@@ -46,9 +46,9 @@ static err_code_t ref_add_backward(op_t *op, const op_args_t *args, err_t *err)
 {
     (void)err;
     for (int k = 0; k < op->config.others; k++)
-        ref_add_pull(op, args, args->dother[k]);
+        ref_add_gradient(op, args, args->dother[k]);
     if (op->config.need_dx)
-        ref_add_pull(op, args, args->dx);
+        ref_add_gradient(op, args, args->dx);
     return ERR_OK;
 }
 

@@ -81,21 +81,20 @@ static err_code_t ref_attention_mask(const ref_attention_t *s,
                                         s->open, err);
 }
 
-/* Index of feature [d] of token [t] of head [h] in q, k or v. */
-static int64_t ref_attention_index(const ref_attention_t *s, int which,
-                                   int64_t n, int64_t t, int64_t h, int64_t d)
+/* Index of feature 0 of token [t] of head [h] in q, k or v. */
+static int64_t ref_attention_at(const ref_attention_t *s, int which, int64_t n,
+                                int64_t t, int64_t h)
 {
     int64_t tokens = which == Q ? s->a.T : s->a.S;
 
     return s->a.base[which] + (n * tokens + t) * s->a.stride[which] +
-           h * s->a.D + d;
+           h * s->a.D;
 }
 
-static double ref_attention_get(const ref_attention_t *s, int which, int64_t n,
-                                int64_t t, int64_t h, int64_t d)
+/* Element [at] of q, k or v, as a factor. */
+static double ref_attention_get(const ref_attention_t *s, int which, int64_t at)
 {
-    return ref_factor(s->op, s->in[which],
-                      ref_attention_index(s, which, n, t, h, d));
+    return ref_factor(s->op, s->in[which], at);
 }
 
 /* Index of feature [d] of token [t] of head [h] in y. */
@@ -128,8 +127,10 @@ static void ref_attention_softmax(const ref_attention_t *s, int64_t n,
             if (!ref_attention_reads(s, n, i, j))
                 continue;
             for (int64_t d = 0; d < s->a.D; d++)
-                p[j] += ref_attention_get(s, Q, n, i, h, d) *
-                        ref_attention_get(s, K, n, j, g, d);
+                p[j] += ref_attention_get(s, Q,
+                                          ref_attention_at(s, Q, n, i, h) + d) *
+                        ref_attention_get(s, K,
+                                          ref_attention_at(s, K, n, j, g) + d);
             p[j] /= sqrt((double)s->a.D);
             top = p[j] > top ? p[j] : top;
         }
@@ -159,7 +160,8 @@ static err_code_t ref_attention_forward(op_t *op, const op_args_t *args,
 
             for (int64_t j = 0; j < a->S; j++)
                 y += ref_round(op, s.p[i * a->S + j]) *
-                     ref_attention_get(&s, V, n, j, g, d);
+                     ref_attention_get(&s, V,
+                                       ref_attention_at(&s, V, n, j, g) + d);
             ref_put(s.type, args->y, ref_attention_y(&s, n, i, h, d), y);
         }
     }
@@ -180,7 +182,8 @@ static void ref_attention_slope(const ref_attention_t *s, const op_args_t *args,
             for (int64_t d = 0; d < s->a.D; d++)
                 ds[j] += ref_factor(s->op, args->dy,
                                     ref_attention_y(s, n, i, h, d)) *
-                         ref_attention_get(s, V, n, j, g, d);
+                         ref_attention_get(s, V,
+                                           ref_attention_at(s, V, n, j, g) + d);
             mean += p[j] * ds[j];
         }
         for (int64_t j = 0; j < S; j++)
@@ -189,32 +192,34 @@ static void ref_attention_slope(const ref_attention_t *s, const op_args_t *args,
 }
 
 /* Compute dq of head [h], and add the head's part of dk and dv to the sums. */
-static void ref_attention_pull(const ref_attention_t *s, const op_args_t *args,
-                               int64_t n, int64_t h)
+static void ref_attention_add(const ref_attention_t *s, const op_args_t *args,
+                              int64_t n, int64_t h)
 {
     int64_t g = h / (s->a.H / s->a.G), S = s->a.S, D = s->a.D;
 
     for (int64_t id = 0; id < s->a.T * D; id++) {
         int64_t i = id / D, d = id % D;
-        double q = ref_attention_get(s, Q, n, i, h, d), dq = 0;
+        double q = ref_attention_get(s, Q, ref_attention_at(s, Q, n, i, h) + d),
+               dq = 0;
         double dy = ref_factor(s->op, args->dy, ref_attention_y(s, n, i, h, d));
 
         for (int64_t j = 0; j < S; j++) {
             double p = ref_round(s->op, s->p[i * S + j]);
             double ds = ref_round(s->op, s->ds[i * S + j]);
 
-            dq += ds * ref_attention_get(s, K, n, j, g, d);
+            dq += ds *
+                  ref_attention_get(s, K, ref_attention_at(s, K, n, j, g) + d);
             s->sums[K][j * D + d] += ds * q;
             s->sums[V][j * D + d] += p * dy;
         }
         if (s->gradient[Q] != NULL)
             ref_put(s->type, s->gradient[Q],
-                    ref_attention_index(s, Q, n, i, h, d), dq);
+                    ref_attention_at(s, Q, n, i, h) + d, dq);
     }
 }
 
 /* The gradient of the mask is 0. */
-static void ref_attention_pull_mask(const op_t *op, const op_args_t *args)
+static void ref_attention_clear_mask(const op_t *op, const op_args_t *args)
 {
     const int last = op->config.others - 1;
 
@@ -231,7 +236,7 @@ static err_code_t ref_attention_backward(op_t *op, const op_args_t *args,
     op_attention_t *a = &s.a;
     err_code_t rc = ref_attention_mask(&s, args, err);
 
-    ref_attention_pull_mask(op, args);
+    ref_attention_clear_mask(op, args);
     for (int64_t ng = 0; ng < a->N * a->G && rc == ERR_OK; ng++) {
         int64_t n = ng / a->G, g = ng % a->G, heads = a->H / a->G;
 
@@ -239,15 +244,15 @@ static err_code_t ref_attention_backward(op_t *op, const op_args_t *args,
         for (int64_t h = g * heads; h < (g + 1) * heads; h++) {
             ref_attention_softmax(&s, n, h);
             ref_attention_slope(&s, args, n, h);
-            ref_attention_pull(&s, args, n, h);
+            ref_attention_add(&s, args, n, h);
         }
         for (int which = K; which <= V; which++)
             for (int64_t jd = 0; s.gradient[which] != NULL && jd < a->S * a->D;
                  jd++)
-                ref_put(
-                    s.type, s.gradient[which],
-                    ref_attention_index(&s, which, n, jd / a->D, g, jd % a->D),
-                    s.sums[which][jd]);
+                ref_put(s.type, s.gradient[which],
+                        ref_attention_at(&s, which, n, jd / a->D, g) +
+                            jd % a->D,
+                        s.sums[which][jd]);
     }
     return rc;
 }

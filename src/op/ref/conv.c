@@ -104,10 +104,11 @@ static err_code_t ref_conv_forward(op_t *op, const op_args_t *args, err_t *err)
     return ERR_OK;
 }
 
-/* Add the contributions of dy[n,o,at] to [sums], the sums of dx. */
-static void ref_conv_spread(const ref_conv_t *s, const op_args_t *args,
-                            int64_t n, int64_t o, int64_t at, double *sums)
+/* Add the contributions of dy[n,o,at] to the sums of dx, in scratch. */
+static void ref_conv_add_dx(const ref_conv_t *s, const op_args_t *args,
+                            int64_t n, int64_t o, int64_t at)
 {
+    double *sums = args->scratch;
     double dy = ref_factor(s->op, args->dy, ref_conv_y_index(s, n, o, at));
 
     for (int64_t tap = 0; tap < s->window.taps; tap++) {
@@ -129,7 +130,7 @@ static void ref_conv_backward_data(const ref_conv_t *s, const op_args_t *args)
     for (int64_t n = 0; n < s->N; n++)
         for (int64_t o = 0; o < s->O; o++)
             for (int64_t at = 0; at < s->window.outs; at++)
-                ref_conv_spread(s, args, n, o, at, sums);
+                ref_conv_add_dx(s, args, n, o, at);
     for (int64_t i = 0; i < elems; i++)
         ref_put(s->type, args->dx, i, sums[i]);
 }

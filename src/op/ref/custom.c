@@ -10,11 +10,11 @@ static err_code_t ref_custom_open(op_t *op, err_t *err)
 {
     cddp_shapes_t *shapes;
     err_code_t rc =
-        mem_alloc(sizeof *shapes, "an op of a plugin", &op->state, err);
+        mem_new(cddp_shapes_t, 1, "an op of a plugin", &shapes, err);
 
     if (rc != ERR_OK)
         return rc;
-    shapes = op->state;
+    op->state = shapes;
     rc = op_custom_shapes(&op->config, shapes, err);
     shapes->options = op->config.custom_options;
     op->workspace_bytes = shapes->workspace;

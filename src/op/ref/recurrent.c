@@ -22,6 +22,7 @@ typedef struct ref_recurrent {
     const op_t *op;
     op_type_t type;
     bool lstm, bias, reverse, last;
+    int64_t n;              /* the sample */
     int64_t T,              /* tokens */
         F,                  /* features in */
         H,                  /* features out */
@@ -62,6 +63,7 @@ static ref_recurrent_t ref_recurrent_of(const op_t *op, const op_args_t *args,
                          .bias = op->config.bias,
                          .reverse = op->config.recurrent.reverse,
                          .last = op->config.recurrent.last,
+                         .n = n,
                          .T = op->config.in.dims[1],
                          .F = op->config.in.dims[2],
                          .H = op->config.out};
@@ -91,12 +93,12 @@ static double sigmoid(double x)
     return 1 / (1 + exp(-x));
 }
 
-/* Element [g] of a ([which] 0) or u ([which] 1) in step [s] of sample [n]. */
+/* Element [g] of a ([which] 0) or u ([which] 1) in step [s]. */
 static double ref_recurrent_sum(const ref_recurrent_t *r, const op_args_t *args,
-                                int which, int64_t g, int64_t n, int64_t s)
+                                int which, int64_t g, int64_t s)
 {
     const int64_t size = which == 0 ? r->F : r->H;
-    const int64_t at = (n * r->T + ref_recurrent_token(r, s)) * r->F;
+    const int64_t at = (r->n * r->T + ref_recurrent_token(r, s)) * r->F;
     double sum = r->bias ? ref_get(r->type, args->params[2 + which], g) : 0;
 
     for (int64_t k = 0; k < size; k++)
@@ -108,14 +110,14 @@ static double ref_recurrent_sum(const ref_recurrent_t *r, const op_args_t *args,
 
 /* Compute feature [k] of step [s]: the gates, and the next h and c. */
 static void ref_recurrent_step(const ref_recurrent_t *r, const op_args_t *args,
-                               int64_t n, int64_t s, int64_t k)
+                               int64_t s, int64_t k)
 {
     double *gate = r->gates + s * r->G + k, a[4] = {0}, u[4] = {0};
     const int64_t H = r->H, now = s * H + k, next = now + H;
 
     for (int64_t g = 0; g < r->G / H; g++) {
-        a[g] = ref_recurrent_sum(r, args, 0, g * H + k, n, s);
-        u[g] = ref_recurrent_sum(r, args, 1, g * H + k, n, s);
+        a[g] = ref_recurrent_sum(r, args, 0, g * H + k, s);
+        u[g] = ref_recurrent_sum(r, args, 1, g * H + k, s);
     }
     gate[0] = sigmoid(a[0] + u[0]);
     gate[H] = sigmoid(a[1] + u[1]);
@@ -132,11 +134,11 @@ static void ref_recurrent_step(const ref_recurrent_t *r, const op_args_t *args,
 }
 
 /* Index in y of feature 0 of the output of step [s]; -1: it is not in y. */
-static int64_t ref_recurrent_y(const ref_recurrent_t *r, int64_t n, int64_t s)
+static int64_t ref_recurrent_y(const ref_recurrent_t *r, int64_t s)
 {
     if (r->last)
-        return s == r->T - 1 ? n * r->H : -1;
-    return (n * r->T + ref_recurrent_token(r, s)) * r->H;
+        return s == r->T - 1 ? r->n * r->H : -1;
+    return (r->n * r->T + ref_recurrent_token(r, s)) * r->H;
 }
 
 static err_code_t ref_recurrent_forward(op_t *op, const op_args_t *args,
@@ -149,10 +151,10 @@ static err_code_t ref_recurrent_forward(op_t *op, const op_args_t *args,
         memset(r.h, 0, (size_t)r.H * sizeof *r.h);
         memset(r.c, 0, (size_t)r.H * sizeof *r.c);
         for (int64_t s = 0; s < r.T; s++) {
-            int64_t y = ref_recurrent_y(&r, n, s);
+            int64_t y = ref_recurrent_y(&r, s);
 
             for (int64_t k = 0; k < r.H; k++)
-                ref_recurrent_step(&r, args, n, s, k);
+                ref_recurrent_step(&r, args, s, k);
             for (int64_t k = 0; k < r.H && y >= 0; k++)
                 ref_put(r.type, args->y, y + k, r.h[(s + 1) * r.H + k]);
         }
@@ -197,10 +199,11 @@ static void ref_recurrent_slope(const ref_recurrent_t *r, int64_t s, int64_t k)
 
 /* Add the contributions of da and du of step [s] to dw, db and dh, and write
  * dx. */
-static void ref_recurrent_pull(const op_t *op, const ref_recurrent_t *r,
-                               const op_args_t *args, int64_t n, int64_t s)
+static void ref_recurrent_add(const ref_recurrent_t *r, const op_args_t *args,
+                              int64_t s)
 {
-    const int64_t at = (n * r->T + ref_recurrent_token(r, s)) * r->F;
+    const op_t *op = r->op;
+    const int64_t at = (r->n * r->T + ref_recurrent_token(r, s)) * r->F;
 
     for (int64_t f = 0; f < r->F; f++) {
         double dx = 0;
@@ -244,13 +247,13 @@ static err_code_t ref_recurrent_backward(op_t *op, const op_args_t *args,
         r = ref_recurrent_of(op, args, n);
         memset(r.dh, 0, (size_t)(2 * r.H) * sizeof *r.dh);
         for (int64_t s = r.T - 1; s >= 0; s--) {
-            int64_t y = ref_recurrent_y(&r, n, s);
+            int64_t y = ref_recurrent_y(&r, s);
 
             for (int64_t k = 0; k < r.H; k++) {
                 r.dh[k] += y < 0 ? 0 : ref_get(r.type, args->dy, y + k);
                 ref_recurrent_slope(&r, s, k);
             }
-            ref_recurrent_pull(op, &r, args, n, s);
+            ref_recurrent_add(&r, args, s);
         }
     }
     ref_recurrent_store(&r, args->dparams[0], r.dwi, r.G * r.F);

@@ -55,8 +55,8 @@ static err_code_t ref_spread_forward(op_t *op, const op_args_t *args,
     return ERR_OK;
 }
 
-static void ref_spread_pull(op_t *op, const op_args_t *args, int input,
-                            const op_desc_t *desc, void *to)
+static void ref_spread_gradient(op_t *op, const op_args_t *args, int input,
+                                const op_desc_t *desc, void *to)
 {
     op_spread_t spread = op_spread_of(&op->config);
     op_type_t type = op->config.in.type;
@@ -81,11 +81,11 @@ static err_code_t ref_spread_backward(op_t *op, const op_args_t *args,
 {
     (void)err;
     if (op->config.need_dx)
-        ref_spread_pull(op, args, 0, &op->config.in, args->dx);
+        ref_spread_gradient(op, args, 0, &op->config.in, args->dx);
     for (int k = 0; k < op->config.others; k++)
         if (args->dother[k] != NULL)
-            ref_spread_pull(op, args, k + 1, &op->config.other[k],
-                            args->dother[k]);
+            ref_spread_gradient(op, args, k + 1, &op->config.other[k],
+                                args->dother[k]);
     return ERR_OK;
 }
 

@@ -293,11 +293,11 @@ static err_code_t cpu_conv_open(op_t *op, err_t *err)
     int64_t dims[OP_DIMS_MAX] = {0};
     int ndim = cpu_conv_weight_dims(&op->config, dims);
     cpu_conv_t *conv;
-    err_code_t rc = mem_alloc(sizeof *conv, "a conv op", &op->state, err);
+    err_code_t rc = mem_new(cpu_conv_t, 1, "a conv op", &conv, err);
 
     if (rc != ERR_OK)
         return rc;
-    conv = op->state;
+    op->state = conv;
     rc = cpu_engine_open(&conv->scratch.engine, err);
     if (rc == ERR_OK)
         rc = cpu_md_of(&conv->x, &conv->scratch.engine, &op->config.in, err);

@@ -36,11 +36,11 @@ typedef struct cpu_dropout_work {
 static err_code_t cpu_dropout_open(op_t *op, err_t *err)
 {
     cpu_dropout_t *dropout;
-    err_code_t rc = mem_alloc(sizeof *dropout, "a dropout op", &op->state, err);
+    err_code_t rc = mem_new(cpu_dropout_t, 1, "a dropout op", &dropout, err);
 
     if (rc != ERR_OK)
         return rc;
-    dropout = op->state;
+    op->state = dropout;
     op->in_place = op->config.in.layout == NULL;
     op->reads_x = false;
     rc = cpu_engine_open(&dropout->scratch.engine, err);

@@ -20,11 +20,11 @@ static err_code_t cpu_flatten_open(op_t *op, err_t *err)
     const op_desc_t *in = &op->config.in;
     cpu_flatten_t *flatten;
     cpu_md_t x, y;
-    err_code_t rc = mem_alloc(sizeof *flatten, "a flatten op", &op->state, err);
+    err_code_t rc = mem_new(cpu_flatten_t, 1, "a flatten op", &flatten, err);
 
     if (rc != ERR_OK)
         return rc;
-    flatten = op->state;
+    op->state = flatten;
     flatten->plain = in->layout == NULL;
     op->in_place = flatten->plain;
     op->reads_x = false;

@@ -57,10 +57,10 @@ static err_code_t cpu_linear_open(op_t *op, err_t *err)
         op->kernel = &cpu_linear_bf16_kernel;
         return op->kernel->open(op, err);
     }
-    rc = mem_alloc(sizeof *linear, "a linear op", &op->state, err);
+    rc = mem_new(cpu_linear_t, 1, "a linear op", &linear, err);
     if (rc != ERR_OK)
         return rc;
-    linear = op->state;
+    op->state = linear;
     rc = cpu_engine_open(&linear->scratch.engine, err);
     if (rc == ERR_OK)
         rc = cpu_plain_open(&linear->plain, &linear->scratch, op, err);

@@ -77,11 +77,11 @@ static err_code_t linear_bf16_open(op_t *op, err_t *err)
 {
     cpu_matmul_spec_t y = cpu_linear_product(&op->config);
     cpu_linear_bf16_t *linear;
-    err_code_t rc = mem_alloc(sizeof *linear, "a linear op", &op->state, err);
+    err_code_t rc = mem_new(cpu_linear_bf16_t, 1, "a linear op", &linear, err);
 
     if (rc != ERR_OK)
         return rc;
-    linear = op->state;
+    op->state = linear;
     y.bf16 = true;
     rc = cpu_engine_open(&linear->scratch.engine, err);
     if (rc == ERR_OK)

@@ -16,11 +16,11 @@ err_code_t cpu_loss_open_items(op_t *op, int64_t items, err_t *err)
     /* a loss and, for cross_entropy, a hit of one byte */
     size_t bytes = (size_t)items * (sizeof(double) + 1);
     cpu_loss_t *loss;
-    err_code_t rc = mem_alloc(sizeof *loss, "a loss op", &op->state, err);
+    err_code_t rc = mem_new(cpu_loss_t, 1, "a loss op", &loss, err);
 
     if (rc != ERR_OK)
         return rc;
-    loss = op->state;
+    op->state = loss;
     rc = cpu_engine_open(&loss->scratch.engine, err);
     if (rc == ERR_OK)
         rc = cpu_plain_open(&loss->plain, &loss->scratch, op, err);

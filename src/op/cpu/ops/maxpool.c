@@ -34,11 +34,11 @@ static err_code_t cpu_maxpool_open(op_t *op, err_t *err)
     cpu_engine_t *engine;
     cpu_md_t x;
     int lanes = -1;
-    err_code_t rc = mem_alloc(sizeof *pool, "a pool op", &op->state, err);
+    err_code_t rc = mem_new(cpu_maxpool_t, 1, "a pool op", &pool, err);
 
     if (rc != ERR_OK)
         return rc;
-    pool = op->state;
+    op->state = pool;
     engine = &pool->scratch.engine;
     op->reads_x = false;
     rc = cpu_engine_open(engine, err);

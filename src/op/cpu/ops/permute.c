@@ -17,11 +17,11 @@ static err_code_t cpu_permute_open(op_t *op, err_t *err)
     int order[OP_DIMS_MAX] = {0};
     cpu_permute_t *permute;
     cpu_md_t in, x, y;
-    err_code_t rc = mem_alloc(sizeof *permute, "a permute op", &op->state, err);
+    err_code_t rc = mem_new(cpu_permute_t, 1, "a permute op", &permute, err);
 
     if (rc != ERR_OK)
         return rc;
-    permute = op->state;
+    op->state = permute;
     op->reads_x = false;
     for (int i = 0; i < view->ndim; i++)
         order[i + 1] = (int)view->dims[i];

@@ -37,11 +37,11 @@ static err_code_t cpu_pool_open(op_t *op, err_t *err)
 {
     cpu_pool_spec_t spec = {.config = &op->config};
     cpu_pool_t *pool;
-    err_code_t rc = mem_alloc(sizeof *pool, "a pool op", &op->state, err);
+    err_code_t rc = mem_new(cpu_pool_t, 1, "a pool op", &pool, err);
 
     if (rc != ERR_OK)
         return rc;
-    pool = op->state;
+    op->state = pool;
     op->reads_x = false;
     rc = cpu_engine_open(&pool->scratch.engine, err);
     if (rc == ERR_OK)

@@ -167,11 +167,11 @@ static err_code_t cpu_recurrent_open(op_t *op, err_t *err)
 {
     const recurrent_work_t sizes = recurrent_sizes(op);
     cpu_recurrent_t *state;
-    err_code_t rc = mem_alloc(sizeof *state, "a recurrent op", &op->state, err);
+    err_code_t rc = mem_new(cpu_recurrent_t, 1, "a recurrent op", &state, err);
 
     if (rc != ERR_OK)
         return rc;
-    state = op->state;
+    op->state = state;
     rc = cpu_engine_open(&state->scratch.engine, err);
     if (rc == ERR_OK)
         rc = cpu_plain_open(&state->plain, &state->scratch, op, err);

@@ -31,13 +31,11 @@ static err_code_t rotary_table(op_t *op, cpu_rotary_t *state, err_t *err)
     const op_rotary_t *rotary = &op->config.rotary;
     const int64_t D = op->config.in.dims[2] / rotary->parts;
     const int64_t count = op->config.in.dims[1] * (D / 2);
-    void *block;
-    err_code_t rc = mem_alloc(2 * (size_t)count * sizeof(float),
-                              "a table of angles", &block, err);
+    err_code_t rc = mem_new(float, 2 * (size_t)count, "a table of angles",
+                            &state->cosines, err);
 
     if (rc != ERR_OK)
         return rc;
-    state->cosines = block;
     state->sines = state->cosines + count;
     for (int64_t i = 0; i < count; i++) {
         int64_t pair = i % (D / 2);

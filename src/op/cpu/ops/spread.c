@@ -210,8 +210,8 @@ static void sums_add(const float *x, double *sums, int64_t n)
 }
 
 /* Gradient of an input that has one element per kept row. */
-static void pull_number(const spread_work_t *work, int64_t kept,
-                        int64_t repeats)
+static void gradient_number(const spread_work_t *work, int64_t kept,
+                            int64_t repeats)
 {
     const int64_t count = work->spread.dims[work->spread.ndim - 1];
     float buffer[CHUNK];
@@ -230,7 +230,8 @@ static void pull_number(const spread_work_t *work, int64_t kept,
 }
 
 /* Gradient of an input that has a row of elements per kept row. */
-static void pull_row(const spread_work_t *work, int64_t kept, int64_t repeats)
+static void gradient_row(const spread_work_t *work, int64_t kept,
+                         int64_t repeats)
 {
     const int64_t count = work->spread.dims[work->spread.ndim - 1];
     double sums[CHUNK];
@@ -264,7 +265,7 @@ static void backward_body(void *context, int64_t first, int64_t last)
         work->spread.stride[work->input][work->spread.ndim - 1] == 0;
 
     for (int64_t kept = first; kept < last; kept++)
-        (number ? pull_number : pull_row)(work, kept, repeats);
+        (number ? gradient_number : gradient_row)(work, kept, repeats);
 }
 
 /* ---- calls --------------------------------------------------------------- */

@@ -52,14 +52,10 @@ static err_code_t linear_tables(op_t *op, err_t *err)
 
     for (int d = 0; d < in->ndim - 2 && rc == ERR_OK; d++) {
         const int64_t count = op->out.dims[2 + d];
-        void *block;
 
-        rc = mem_alloc((size_t)count * sizeof(linear_tap_t),
-                       "a table of neighbours", &block, err);
-        if (rc != ERR_OK)
-            break;
-        state->taps[d] = block;
-        for (int64_t i = 0; i < count; i++) {
+        rc = mem_new(linear_tap_t, (size_t)count, "a table of neighbours",
+                     &state->taps[d], err);
+        for (int64_t i = 0; i < count && rc == ERR_OK; i++) {
             op_tap_t tap =
                 op_upsample_tap(i, op->config.view.dims[d], in->dims[2 + d]);
 
