@@ -99,7 +99,6 @@ libop_la_SOURCES = \
 	src/op/cpu/ops/custom.c \
 	src/op/cpu/ops/dropout.c \
 	src/op/cpu/ops/embedding.c \
-	src/op/cpu/ops/flatten.c \
 	src/op/cpu/ops/linear.c \
 	src/op/cpu/ops/linear.h \
 	src/op/cpu/ops/linear_bf16.c \
@@ -118,13 +117,13 @@ libop_la_SOURCES = \
 	src/op/cpu/ops/norm_rows.c \
 	src/op/cpu/ops/norm_sums.c \
 	src/op/cpu/ops/pad.c \
-	src/op/cpu/ops/permute.c \
 	src/op/cpu/ops/pointwise.c \
 	src/op/cpu/ops/pool.c \
 	src/op/cpu/ops/position.c \
 	src/op/cpu/ops/prelu.c \
 	src/op/cpu/ops/product.c \
 	src/op/cpu/ops/product.h \
+	src/op/cpu/ops/rearrange.c \
 	src/op/cpu/ops/recurrent.c \
 	src/op/cpu/ops/relu.c \
 	src/op/cpu/ops/relu.h \
