@@ -40,7 +40,7 @@ libfixtures_la_SOURCES = \
 	tests/op/rows_reduce.inc \
 	tests/op/rows_resize.inc \
 	tests/op/rows_softmax.inc \
-	tests/op/rows_spread.inc \
+	tests/op/rows_broadcast.inc \
 	tests/op/rows_token.inc \
 	tests/op/rows_transpose.inc \
 	tests/op/rows_view.inc \

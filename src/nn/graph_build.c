@@ -44,8 +44,8 @@ static double layer_product(const op_config_t *config)
             1 + (double)config->pad.before[i] + (double)config->pad.after[i];
     }
     for (int k = 0; k < config->others; k++)
-        if (config->kind == OP_ADD_SPREAD || config->kind == OP_MUL_SPREAD ||
-            config->kind == OP_MATMUL)
+        if (config->kind == OP_ADD_BROADCAST ||
+            config->kind == OP_MUL_BROADCAST || config->kind == OP_MATMUL)
             product *= (double)nn_sample_elems(&config->other[k]);
     for (int i = 0; i < config->view.ndim && i < OP_DIMS_MAX; i++)
         if (config->kind == OP_UPSAMPLE || config->kind == OP_UPSAMPLE_LINEAR ||

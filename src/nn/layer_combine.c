@@ -3,7 +3,7 @@
 /* The layers that take several inputs, named in from: add, mul, matmul,
  * concat. */
 #include "nn/registry.h"
-#include "op/op_spread.h"
+#include "op/op_broadcast.h"
 
 typedef struct concat_options {
     int64_t axis;
@@ -45,9 +45,9 @@ static err_code_t elements_configure(nn_layer_t *layer, const void *options,
     (void)options;
     (void)tree;
     (void)err;
-    if (op_spread_fits(config))
+    if (op_broadcast_fits(config))
         config->kind =
-            layer->kind->op == OP_ADD ? OP_ADD_SPREAD : OP_MUL_SPREAD;
+            layer->kind->op == OP_ADD ? OP_ADD_BROADCAST : OP_MUL_BROADCAST;
     return ERR_OK;
 }
 

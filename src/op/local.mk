@@ -4,6 +4,8 @@ libop_la_SOURCES = \
 	src/op/op.c \
 	src/op/op.h \
 	src/op/op_attention.h \
+	src/op/op_broadcast.c \
+	src/op/op_broadcast.h \
 	src/op/op_classes.c \
 	src/op/op_config.h \
 	src/op/op_custom.c \
@@ -19,22 +21,21 @@ libop_la_SOURCES = \
 	src/op/op_rules.c \
 	src/op/op_shape.c \
 	src/op/op_shape.h \
-	src/op/op_sync.h \
-	src/op/op_tokens.h \
 	src/op/op_shape_norm.c \
 	src/op/op_shape_token.c \
 	src/op/op_shape_view.c \
 	src/op/op_shape_window.c \
-	src/op/op_spread.c \
-	src/op/op_spread.h \
+	src/op/op_sync.h \
 	src/op/op_table.inc \
 	src/op/op_tokens.c \
+	src/op/op_tokens.h \
 	src/op/registry.c \
 	src/op/ref/activation.c \
 	src/op/ref/adaptive.c \
 	src/op/ref/add.c \
 	src/op/ref/attention.c \
 	src/op/ref/batchnorm.c \
+	src/op/ref/broadcast.c \
 	src/op/ref/concat.c \
 	src/op/ref/conv.c \
 	src/op/ref/conv_transpose.c \
@@ -62,7 +63,6 @@ libop_la_SOURCES = \
 	src/op/ref/relu.c \
 	src/op/ref/rotary.c \
 	src/op/ref/softmax.c \
-	src/op/ref/spread.c \
 	src/op/ref/syncbatchnorm.c \
 	src/op/ref/upsample.c \
 	src/op/ref/upsample_linear.c \
@@ -89,6 +89,8 @@ libop_la_SOURCES = \
 	src/op/cpu/ops/batchnorm.c \
 	src/op/cpu/ops/bias.c \
 	src/op/cpu/ops/bias.h \
+	src/op/cpu/ops/box.h \
+	src/op/cpu/ops/broadcast.c \
 	src/op/cpu/ops/combine.c \
 	src/op/cpu/ops/combine.h \
 	src/op/cpu/ops/concat.c \
@@ -133,7 +135,6 @@ libop_la_SOURCES = \
 	src/op/cpu/ops/softmax_dense.c \
 	src/op/cpu/ops/softmax_rows.c \
 	src/op/cpu/ops/softmax_soft.c \
-	src/op/cpu/ops/spread.c \
 	src/op/cpu/ops/syncbatchnorm.c \
 	src/op/cpu/ops/tiles.c \
 	src/op/cpu/ops/tiles.h \

@@ -13,11 +13,11 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "op/op_attention.h"
+#include "op/op_broadcast.h"
 #include "op/op_desc.h"
 #include "op/op_geometry.h"
 #include "op/op_loss.h"
 #include "op/op_ops.h"
-#include "op/op_spread.h"
 
 err_code_t op_backend_get(const char *name, const op_backend_ops_t **out,
                           err_t *err)
@@ -88,8 +88,8 @@ static double op_count_flops(const op_config_t *config, const op_desc_t *out)
     case OP_ADD:
     case OP_MUL:
         return in_elems * (config->others + config->relu);
-    case OP_ADD_SPREAD:
-    case OP_MUL_SPREAD:
+    case OP_ADD_BROADCAST:
+    case OP_MUL_BROADCAST:
         return out_elems * config->others;
     case OP_MATMUL:
         return 2.0 * out_elems * (double)op_matmul_of(config).K;

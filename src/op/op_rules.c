@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /* The kinds of ops: name, shape of the output, parameters, FLOPs. */
 #include "op/op_attention.h"
+#include "op/op_broadcast.h"
 #include "op/op_desc.h"
 #include "op/op_shape.h"
-#include "op/op_spread.h"
 
 typedef struct op_rule {
     const char *name;

@@ -5,7 +5,8 @@
  * (op_table.inc) names. A shape function fills *out with a plain description,
  * or returns ERR_CONFIG with the reason why the configuration is invalid. A
  * parameter function returns the number of parameters. All are pure. (Those of
- * attention and of ops that broadcast are in op_attention.h and op_spread.h.)
+ * attention and of ops that broadcast are in op_attention.h and
+ * op_broadcast.h.)
  */
 #ifndef CDDP_OP_OP_SHAPE_H
 #define CDDP_OP_OP_SHAPE_H

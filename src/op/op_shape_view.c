@@ -5,10 +5,10 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "op/op_broadcast.h"
 #include "op/op_desc.h"
 #include "op/op_geometry.h"
 #include "op/op_shape.h"
-#include "op/op_spread.h"
 
 /* ---- several inputs ------------------------------------------------------ */
 
@@ -32,8 +32,8 @@ static err_code_t combine_refuse(const op_config_t *config, int i, err_t *err)
 
     /* other[i] may still broadcast. Then another pair of inputs is the
      * error. */
-    if (elements && !op_spread_fits(config))
-        return op_shape_spread(config, &none, err);
+    if (elements && !op_broadcast_fits(config))
+        return op_shape_broadcast(config, &none, err);
     return err_set(err, ERR_CONFIG,
                    "%s takes inputs of the same shape%s, but its input 1 is %s "
                    "and its input %d is %s",

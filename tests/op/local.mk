@@ -3,6 +3,7 @@ OP_TESTS = \
 	tests/op/test_gemm \
 	tests/op/test_op_add \
 	tests/op/test_op_alloc \
+	tests/op/test_op_broadcast \
 	tests/op/test_op_chain \
 	tests/op/test_op_check \
 	tests/op/test_op_grad \
@@ -10,7 +11,6 @@ OP_TESTS = \
 	tests/op/test_op_math \
 	tests/op/test_op_pool \
 	tests/op/test_op_shape \
-	tests/op/test_op_spread \
 	tests/op/test_op_support
 check_PROGRAMS += $(OP_TESTS)
 OP_TEST_LIBS = libfixtures.la libop.la libsimd.la libdev.la libbase.la

@@ -67,6 +67,7 @@ static const float weights[] = {0.5f, 2.0f,  0.25f, 1.0f, 3.0f, 0.75f, 1.5f,
 const op_case_t op_cases[] = {
 #include "rows_activation.inc"
 #include "rows_batchnorm.inc"
+#include "rows_broadcast.inc"
 #include "rows_combine.inc"
 #include "rows_conv.inc"
 #include "rows_dropout.inc"
@@ -79,7 +80,6 @@ const op_case_t op_cases[] = {
 #include "rows_reduce.inc"
 #include "rows_resize.inc"
 #include "rows_softmax.inc"
-#include "rows_spread.inc"
 #include "rows_token.inc"
 #include "rows_transpose.inc"
 #include "rows_view.inc"

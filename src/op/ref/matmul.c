@@ -6,7 +6,7 @@
  *   y[i,j] = sum_k a'[i,k] b'[k,j]
  *   da'[i,k] = sum_j dy[i,j] b'[k,j],  db'[k,j] = sum_i a'[i,k] dy[i,j]
  */
-#include "op/op_spread.h"
+#include "op/op_broadcast.h"
 #include "op/ref/ref.h"
 
 /* Index of element [i,j] of a matrix [rows, columns]. [transposed]: the matrix

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * adaptive_avgpool and adaptive_maxpool of plain tensors, one plane (one
- * channel of one sample) after the other. Space always has three dimensions
- * here: missing leading ones are 1. The maximum of a window is the first of
+ * adaptive_avgpool and adaptive_maxpool of plain tensors, one plane (box.h)
+ * after the other. The maximum of a window is the first of
  * equal elements, and NaN wins over every number. In training, the workspace
  * stores the index of each maximum.
  */
 #include <string.h>
 
 #include "op/cpu/cpu.h"
+#include "op/cpu/ops/box.h"
 #include "op/cpu/ops/combine.h"
 #include "op/op_desc.h"
 #include "simd/team.h"
@@ -24,9 +24,9 @@ typedef struct cpu_adaptive_work {
     bool backward;
 } cpu_adaptive_work_t;
 
-/* Range [from, to) of a window along each dimension, and 1 / its elements. */
+/* A window, and 1 / its elements. */
 typedef struct cpu_adaptive_window {
-    int64_t from[OP_SPACE_MAX], to[OP_SPACE_MAX];
+    cpu_box_t box;
     float share;
 } cpu_adaptive_window_t;
 
@@ -39,47 +39,24 @@ static cpu_adaptive_window_t adaptive_window(const cpu_adaptive_work_t *work,
     for (int d = OP_SPACE_MAX - 1; d >= 0; d--) {
         int64_t I = work->in[d], O = work->out[d];
 
-        window.from[d] = o % O * I / O;
-        window.to[d] = ((o % O + 1) * I + O - 1) / O;
-        count *= window.to[d] - window.from[d];
+        window.box.from[d] = o % O * I / O;
+        window.box.to[d] = ((o % O + 1) * I + O - 1) / O;
+        count *= window.box.to[d] - window.box.from[d];
         o /= O;
     }
     window.share = 1.0f / (float)count;
     return window;
 }
 
-static float adaptive_sum(const cpu_adaptive_work_t *work,
-                          const cpu_adaptive_window_t *window, const float *x)
-{
-    float sum = 0;
-
-    for (int64_t d = window->from[0]; d < window->to[0]; d++)
-        for (int64_t h = window->from[1]; h < window->to[1]; h++)
-            for (int64_t w = window->from[2]; w < window->to[2]; w++)
-                sum += x[(d * work->in[1] + h) * work->in[2] + w];
-    return sum;
-}
-
-static void adaptive_spread(const cpu_adaptive_work_t *work,
-                            const cpu_adaptive_window_t *window, float dy,
-                            float *dx)
-{
-    for (int64_t d = window->from[0]; d < window->to[0]; d++)
-        for (int64_t h = window->from[1]; h < window->to[1]; h++)
-            for (int64_t w = window->from[2]; w < window->to[2]; w++)
-                dx[(d * work->in[1] + h) * work->in[2] + w] += dy;
-}
-
-/* Index in the plane of the maximum of the window. */
+/* Index in the plane of the maximum of [box]. */
 static int64_t adaptive_winner(const cpu_adaptive_work_t *work,
-                               const cpu_adaptive_window_t *window,
-                               const float *x)
+                               const cpu_box_t *box, const float *x)
 {
     int64_t best = -1;
 
-    for (int64_t d = window->from[0]; d < window->to[0]; d++)
-        for (int64_t h = window->from[1]; h < window->to[1]; h++)
-            for (int64_t w = window->from[2]; w < window->to[2]; w++) {
+    for (int64_t d = box->from[0]; d < box->to[0]; d++)
+        for (int64_t h = box->from[1]; h < box->to[1]; h++)
+            for (int64_t w = box->from[2]; w < box->to[2]; w++) {
                 int64_t at = (d * work->in[1] + h) * work->in[2] + w;
 
                 if (best < 0 || (x[best] == x[best] && !(x[at] <= x[best])))
@@ -102,7 +79,7 @@ static void adaptive_max_plane(const cpu_adaptive_work_t *work, int64_t plane)
     }
     for (int64_t o = 0; o < work->outs; o++) {
         cpu_adaptive_window_t window = adaptive_window(work, o);
-        int64_t winner = adaptive_winner(work, &window, work->from + x0);
+        int64_t winner = adaptive_winner(work, &window.box, work->from + x0);
 
         work->to[y0 + o] = work->from[x0 + winner];
         if (work->winners != NULL)
@@ -129,12 +106,12 @@ static void adaptive_body(void *context, int64_t first, int64_t last)
             cpu_adaptive_window_t window = adaptive_window(work, o);
 
             if (work->backward)
-                adaptive_spread(work, &window,
-                                work->from[y0 + o] * window.share,
-                                work->to + x0);
+                cpu_box_add(&window.box, work->in,
+                            work->from[y0 + o] * window.share, work->to + x0);
             else
                 work->to[y0 + o] =
-                    adaptive_sum(work, &window, work->from + x0) * window.share;
+                    cpu_box_sum(&window.box, work->in, work->from + x0) *
+                    window.share;
         }
     }
 }

@@ -3,13 +3,13 @@
 /*
  * avgpool with op_pool_t.ceil, whose last windows reach beyond x and its
  * padding, on plain tensors. Positions beyond the padding do not count in the
- * average, which oneDNN's pools cannot do. Space always has three dimensions
- * here: missing leading ones are 1. One plane, a channel of a sample, is
- * computed by one thread.
+ * average, which oneDNN's pools cannot do. One plane (box.h) is computed by one
+ * thread.
  */
 #include <string.h>
 
 #include "op/cpu/cpu.h"
+#include "op/cpu/ops/box.h"
 #include "op/cpu/ops/combine.h"
 #include "simd/team.h"
 
@@ -21,10 +21,9 @@ typedef struct ceil_work {
     float *to;
 } ceil_work_t;
 
-/* The elements of x in a window, [from, to) along each dimension, and the
- * divisor of their sum. */
+/* The elements of x in a window, and the divisor of their sum. */
 typedef struct ceil_window {
-    int64_t from[OP_SPACE_MAX], to[OP_SPACE_MAX];
+    cpu_box_t box;
     float divisor;
 } ceil_window_t;
 
@@ -64,9 +63,10 @@ static ceil_window_t window_of(const ceil_work_t *work, int64_t o)
         const int64_t end =
             least(first + work->kernel[i], work->in[i] + work->pad[i]);
 
-        window.from[i] = first < 0 ? 0 : first;
-        window.to[i] = least(end, work->in[i]);
-        count *= work->inside ? window.to[i] - window.from[i] : end - first;
+        window.box.from[i] = first < 0 ? 0 : first;
+        window.box.to[i] = least(end, work->in[i]);
+        count *=
+            work->inside ? window.box.to[i] - window.box.from[i] : end - first;
         o /= work->out[i];
     }
     window.divisor = (float)count;
@@ -83,18 +83,6 @@ static int64_t plane_of(const ceil_work_t *work)
     return work->in[0] * work->in[1] * work->in[2];
 }
 
-static float window_sum(const ceil_work_t *work, const ceil_window_t *window,
-                        const float *x)
-{
-    float sum = 0;
-
-    for (int64_t d = window->from[0]; d < window->to[0]; d++)
-        for (int64_t h = window->from[1]; h < window->to[1]; h++)
-            for (int64_t w = window->from[2]; w < window->to[2]; w++)
-                sum += x[(d * work->in[1] + h) * work->in[2] + w];
-    return sum;
-}
-
 static void forward_body(void *context, int64_t first, int64_t last)
 {
     const ceil_work_t *work = context;
@@ -105,18 +93,10 @@ static void forward_body(void *context, int64_t first, int64_t last)
             const ceil_window_t window = window_of(work, o);
 
             work->to[plane * windows + o] =
-                window_sum(work, &window, work->from + plane * plane_of(work)) /
+                cpu_box_sum(&window.box, work->in,
+                            work->from + plane * plane_of(work)) /
                 window.divisor;
         }
-}
-
-static void window_spread(const ceil_work_t *work, const ceil_window_t *window,
-                          float dy, float *dx)
-{
-    for (int64_t d = window->from[0]; d < window->to[0]; d++)
-        for (int64_t h = window->from[1]; h < window->to[1]; h++)
-            for (int64_t w = window->from[2]; w < window->to[2]; w++)
-                dx[(d * work->in[1] + h) * work->in[2] + w] += dy;
 }
 
 static void backward_body(void *context, int64_t first, int64_t last)
@@ -131,8 +111,8 @@ static void backward_body(void *context, int64_t first, int64_t last)
         for (int64_t o = 0; o < windows; o++) {
             const ceil_window_t window = window_of(work, o);
 
-            window_spread(work, &window,
-                          work->from[plane * windows + o] / window.divisor, dx);
+            cpu_box_add(&window.box, work->in,
+                        work->from[plane * windows + o] / window.divisor, dx);
         }
     }
 }

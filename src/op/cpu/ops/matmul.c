@@ -13,7 +13,7 @@
 #include "op/cpu/cpu.h"
 #include "op/cpu/ops/combine.h"
 #include "op/cpu/vector/gemm_small.h"
-#include "op/op_spread.h"
+#include "op/op_broadcast.h"
 #include "simd/team.h"
 
 /* ROWS: rows of an item. TILE: rows and columns of the part of the second

@@ -91,7 +91,7 @@ static err_code_t cpu_maxpool_forward(op_t *op, const op_args_t *args,
         rc = cpu_reorder_read(&pool->plain.x, args, args->x, &inside.x, err);
     if (rc != ERR_OK)
         return rc;
-    if (pool->windows.aside)
+    if (pool->windows.tiled)
         cpu_tiles_forward(&pool->windows, op, &inside);
     else
         cpu_windows_forward(&pool->windows, op, &inside);
@@ -108,7 +108,7 @@ static err_code_t cpu_maxpool_backward(op_t *op, const op_args_t *args,
         return ERR_OK;
     if (pool->ported)
         inside.dx = cpu_reorder_place(&pool->plain.dx, args, args->dx);
-    if (pool->windows.aside)
+    if (pool->windows.tiled)
         cpu_tiles_backward(&pool->windows, op, &inside);
     else
         cpu_windows_backward(&pool->windows, op, &inside);

@@ -156,8 +156,8 @@ void cpu_tiles_forward(const cpu_windows_t *tiles, const op_t *op,
 
 /* [which] and [value] are copies with the element width of dx, which stores to
  * dx cannot change; so the compiler can vectorise the loops. */
-SIMD_INLINE void spread_halves(const cpu_windows_t *tiles, const uint16_t *dy,
-                               const uint8_t *winners, int n, uint16_t *dx)
+SIMD_INLINE void scatter_halves(const cpu_windows_t *tiles, const uint16_t *dy,
+                                const uint8_t *winners, int n, uint16_t *dx)
 {
     uint16_t which[LANES], value[LANES];
 
@@ -173,8 +173,8 @@ SIMD_INLINE void spread_halves(const cpu_windows_t *tiles, const uint16_t *dy,
     }
 }
 
-SIMD_INLINE void spread_floats(const cpu_windows_t *tiles, const float *dy,
-                               const uint8_t *winners, int n, float *dx)
+SIMD_INLINE void scatter_floats(const cpu_windows_t *tiles, const float *dy,
+                                const uint8_t *winners, int n, float *dx)
 {
     int32_t which[LANES];
     float value[LANES];
@@ -191,35 +191,35 @@ SIMD_INLINE void spread_floats(const cpu_windows_t *tiles, const float *dy,
     }
 }
 
-SIMD_INLINE void spread_lanes(const tiles_work_t *work, int64_t y, int64_t x,
-                              int n)
+SIMD_INLINE void scatter_lanes(const tiles_work_t *work, int64_t y, int64_t x,
+                               int n)
 {
     if (work->bf16)
-        spread_halves(work->tiles, (const uint16_t *)work->from + y,
-                      work->winners + y, n, (uint16_t *)work->to + x);
+        scatter_halves(work->tiles, (const uint16_t *)work->from + y,
+                       work->winners + y, n, (uint16_t *)work->to + x);
     else
-        spread_floats(work->tiles, (const float *)work->from + y,
-                      work->winners + y, n, (float *)work->to + x);
+        scatter_floats(work->tiles, (const float *)work->from + y,
+                       work->winners + y, n, (float *)work->to + x);
 }
 
 SIMD_CLONES
-static void spread_window(const tiles_work_t *work, int64_t y, int64_t x)
+static void scatter_window(const tiles_work_t *work, int64_t y, int64_t x)
 {
     const int64_t run = work->tiles->run;
     int64_t c = 0;
 
     for (; c + LANES <= run; c += LANES)
-        spread_lanes(work, y + c, x + c, LANES);
+        scatter_lanes(work, y + c, x + c, LANES);
     for (; c + CPU_WINNER_WIDE <= run; c += CPU_WINNER_WIDE)
-        spread_lanes(work, y + c, x + c, CPU_WINNER_WIDE);
+        scatter_lanes(work, y + c, x + c, CPU_WINNER_WIDE);
     if (c < run)
-        spread_lanes(work, y + c, x + c, (int)(run - c));
+        scatter_lanes(work, y + c, x + c, (int)(run - c));
 }
 
 /* SIMD_ZIP windows of a line of one channel; each window is two elements wide.
  */
-SIMD_INLINE void spread_pairs(const cpu_windows_t *tiles, const float *dy,
-                              const uint8_t *winners, float *dx)
+SIMD_INLINE void scatter_pairs(const cpu_windows_t *tiles, const float *dy,
+                               const uint8_t *winners, float *dx)
 {
     float value[SIMD_ZIP], even[SIMD_ZIP], odd[SIMD_ZIP];
     int32_t which[SIMD_ZIP];
@@ -238,7 +238,7 @@ SIMD_INLINE void spread_pairs(const cpu_windows_t *tiles, const float *dy,
 }
 
 SIMD_CLONES
-static void spread_line(const tiles_work_t *work, int64_t y, int64_t x)
+static void scatter_line(const tiles_work_t *work, int64_t y, int64_t x)
 {
     const cpu_windows_t *tiles = work->tiles;
     const int64_t wide = tiles->kernel[2], count = tiles->out[2];
@@ -248,7 +248,7 @@ static void spread_line(const tiles_work_t *work, int64_t y, int64_t x)
 
     if (wide == 2 && count >= SIMD_ZIP)
         for (int64_t i = 0; i < count; i = simd_zip_next(i, count))
-            spread_pairs(tiles, dy + i, winners + i, dx + 2 * i);
+            scatter_pairs(tiles, dy + i, winners + i, dx + 2 * i);
     else
         for (int k = 0; k < (int)tiles->taps; k++)
             for (int64_t i = 0; i < count; i++)
@@ -304,12 +304,12 @@ static void backward_body(void *context, int64_t first, int64_t last)
 
     for (int64_t line = first; line < last; line++) {
         if (tiles->run == 1 && !work->bf16)
-            spread_line(work, line * tiles->out[2],
-                        tiles_window(tiles, line, 0));
+            scatter_line(work, line * tiles->out[2],
+                         tiles_window(tiles, line, 0));
         for (int64_t ow = 0;
              ow < tiles->out[2] && (tiles->run > 1 || work->bf16); ow++)
-            spread_window(work, (line * tiles->out[2] + ow) * tiles->run,
-                          tiles_window(tiles, line, ow));
+            scatter_window(work, (line * tiles->out[2] + ow) * tiles->run,
+                           tiles_window(tiles, line, ow));
         clear_rest(work, line);
     }
 }

@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * maxpool with adjacent windows, without gaps or padding
- * (cpu_windows_t.aside): one pass over x in forward, one over dx in backward.
+ * (cpu_windows_t.tiled): one pass over x in forward, one over dx in backward.
  * Tensors and winners are stored as in windows.h.
  */
 #ifndef CDDP_OP_CPU_OPS_TILES_H

@@ -16,17 +16,13 @@
 #include "base/check.h"
 #include "base/half.h"
 #include "op/cpu/cpu.h"
+#include "op/cpu/ops/box.h"
 #include "op/cpu/ops/winner.h"
 #include "op/op_geometry.h"
 #include "simd/team.h"
 #include "simd/vector.h"
 
 #define LANES CPU_WINNER_LANES
-
-/* Range [from, to) in each dimension of space. */
-typedef struct box {
-    int64_t from[OP_SPACE_MAX], to[OP_SPACE_MAX];
-} box_t;
 
 typedef struct windows_work {
     const cpu_windows_t *windows;
@@ -69,9 +65,9 @@ void cpu_windows_open(cpu_windows_t *windows, const op_t *op, int lanes)
     cpu_space_three(pool->stride, space, 1, windows->stride);
     cpu_space_three(pool->pad, space, 0, windows->pad);
     windows->taps = op_window_taps(&op->config);
-    windows->aside = windows->taps <= CPU_WINDOW_TAPS;
+    windows->tiled = windows->taps <= CPU_WINDOW_TAPS;
     for (int i = 0; i < OP_SPACE_MAX; i++)
-        windows->aside = windows->aside &&
+        windows->tiled = windows->tiled &&
                          windows->kernel[i] == windows->stride[i] &&
                          windows->pad[i] == 0 &&
                          windows->out[i] * windows->kernel[i] <= windows->in[i];
@@ -100,7 +96,8 @@ static int64_t most(int64_t a, int64_t b)
 }
 
 /* Set dimension [i] of [box] to the taps of window [o] that are inside x. */
-static void box_set(const cpu_windows_t *windows, int i, int64_t o, box_t *box)
+static void box_set(const cpu_windows_t *windows, int i, int64_t o,
+                    cpu_box_t *box)
 {
     const int64_t first = o * windows->stride[i] - windows->pad[i];
 
@@ -111,7 +108,7 @@ static void box_set(const cpu_windows_t *windows, int i, int64_t o, box_t *box)
 /* Offset in x of tap 0 of the first window of [line] of y; may be before the
  * start of x. Sets dimensions 0 and 1 of [box] for the line. */
 static int64_t line_begin(const cpu_windows_t *windows, int64_t line,
-                          box_t *box)
+                          cpu_box_t *box)
 {
     const int64_t *in = windows->in, *out = windows->out;
     const int64_t oh = line % out[1], od = line / out[1] % out[0];
@@ -146,11 +143,11 @@ SIMD_INLINE int64_t tap_place(const cpu_windows_t *windows, int64_t d,
 typedef struct strip {
     int64_t x, y; /* offset of tap 0 in x, offset of the result in y */
     int64_t step;
-    const box_t *box;
+    const cpu_box_t *box;
 } strip_t;
 
 /* Number of the first tap; it wins if all elements are -infinity. */
-SIMD_INLINE int strip_first(const cpu_windows_t *windows, const box_t *box)
+SIMD_INLINE int strip_first(const cpu_windows_t *windows, const cpu_box_t *box)
 {
     return (int)tap_number(windows, box->from[0], box->from[1], box->from[2]);
 }
@@ -159,7 +156,7 @@ SIMD_INLINE void strip_floats(const windows_work_t *work, const strip_t *strip,
                               int n)
 {
     const cpu_windows_t *windows = work->windows;
-    const box_t box = *strip->box;
+    const cpu_box_t box = *strip->box;
     float *y = (float *)work->to + strip->y;
     float buffer[LANES];
     cpu_winner_t winner;
@@ -188,7 +185,7 @@ SIMD_INLINE void strip_halves(const windows_work_t *work, const strip_t *strip,
                               int n)
 {
     const cpu_windows_t *windows = work->windows;
-    const box_t box = *strip->box;
+    const cpu_box_t box = *strip->box;
     uint16_t *y = (uint16_t *)work->to + strip->y;
     cpu_winner_half_t winner;
 
@@ -268,7 +265,7 @@ static void row_max(const windows_work_t *work, const strip_t *line,
 /* Maxima of a line of one channel. Windows that reach beyond the ends of the
  * line are processed one by one, the others together. */
 static void line_max(const windows_work_t *work, const strip_t *line,
-                     box_t *box)
+                     cpu_box_t *box)
 {
     const cpu_windows_t *windows = work->windows;
     const int64_t stride = windows->stride[2], pad = windows->pad[2];
@@ -299,7 +296,7 @@ static void forward_body(void *context, int64_t first, int64_t last)
     const int64_t run = windows->run;
 
     for (int64_t line = first; line < last; line++) {
-        box_t box;
+        cpu_box_t box;
         const int64_t x = line_begin(windows, line, &box);
         strip_t strip = {x, line * windows->out[2] * run, 1, &box};
 
@@ -344,7 +341,7 @@ void cpu_windows_forward(const cpu_windows_t *windows, const op_t *op,
 /* Set dimension [i] of [box] to the windows that read element [at] of that
  * dimension; [at] counts the padding before x. */
 static void box_readers(const cpu_windows_t *windows, int i, int64_t at,
-                        box_t *box)
+                        cpu_box_t *box)
 {
     const int64_t stride = windows->stride[i];
     const int64_t from = at - windows->kernel[i];
@@ -358,7 +355,7 @@ typedef struct place {
     int64_t at[OP_SPACE_MAX]; /* index, counting the padding before x */
     int64_t x;                /* offset in x */
     int64_t image;            /* offset in y of its image */
-    box_t readers;
+    cpu_box_t readers;
 } place_t;
 
 /* Add dy to [sum] where tap [k] has won, for [n] elements of y from offset [y]
@@ -375,7 +372,7 @@ SIMD_INLINE void won_add(const windows_work_t *work, bool bf16, bool wide,
         memcpy(&which, (const int32_t *)(const void *)work->winners + y,
                (size_t)n * sizeof(int32_t));
     else
-        cpu_winner_spread(work->winners + y, n, &which);
+        cpu_winner_expand(work->winners + y, n, &which);
     if (bf16) {
         memcpy(&halves, (const uint16_t *)work->from + y,
                (size_t)n * sizeof(uint16_t));
@@ -392,7 +389,7 @@ SIMD_INLINE void place_gather(const windows_work_t *work, bool bf16, bool wide,
     const cpu_windows_t *windows = work->windows;
     const int64_t *out = windows->out, *stride = windows->stride;
     const int64_t *at = place->at, run = windows->run;
-    const box_t box = place->readers;
+    const cpu_box_t box = place->readers;
     const int64_t step = stride[2];
     cpu_wide_t sum = {0};
 
@@ -504,7 +501,7 @@ static void scatter_body(void *context, int64_t first, int64_t last)
 
     memset(dx + first * size, 0, (size_t)((last - first) * size) * sizeof *dx);
     for (int64_t line = first * lines; line < last * lines; line++) {
-        box_t box;
+        cpu_box_t box;
         int64_t x = line_begin(windows, line, &box), y = line * out[2];
 
         for (int64_t i = 0; i < out[2]; i++, y++, x += windows->stride[2]) {

@@ -20,7 +20,7 @@
  * channel (plain). The winner of a window is stored as the number of its tap.
  */
 typedef struct cpu_windows {
-    bool aside;          /* windows are adjacent: use tiles.h */
+    bool tiled;          /* windows are adjacent, without gaps: use tiles.h */
     int64_t images, run; /* run: channels that are adjacent in memory */
     int64_t in[OP_SPACE_MAX], out[OP_SPACE_MAX], kernel[OP_SPACE_MAX],
         stride[OP_SPACE_MAX], pad[OP_SPACE_MAX];

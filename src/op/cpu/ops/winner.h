@@ -140,7 +140,7 @@ SIMD_INLINE void cpu_winner_half_end(const cpu_winner_half_t *winner, int n,
 
 /* Expand up to CPU_WINNER_WIDE stored winners: each of the four bytes of
  * out[i] becomes which[i]. */
-SIMD_INLINE void cpu_winner_spread(const uint8_t *which, int n,
+SIMD_INLINE void cpu_winner_expand(const uint8_t *which, int n,
                                    cpu_wide_int_t *out)
 {
     uint64_t bytes = 0;

@@ -5,8 +5,8 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "op/op_broadcast.h"
 #include "op/op_desc.h"
-#include "op/op_spread.h"
 
 static op_desc_t desc(int ndim, const int64_t *dims)
 {
@@ -50,31 +50,32 @@ static void expect_error(const op_config_t *config, const char *part)
 
 /* Shapes are aligned at the last dimension of a sample; the first dimension is
  * always the batch. */
-Test(op_spread, shapes)
+Test(op_broadcast, shapes)
 {
-    op_config_t same = of(OP_MUL_SPREAD, DESC(2, 3, 4), DESC(2, 3, 4));
-    op_config_t space = of(OP_MUL_SPREAD, DESC(2, 3, 4, 5), DESC(2, 3, 1, 1));
-    op_config_t fewer = of(OP_ADD_SPREAD, DESC(2, 5), DESC(2, 3, 4, 5));
-    op_config_t outer = of(OP_ADD_SPREAD, DESC(2, 5, 1), DESC(2, 1, 7));
-    op_config_t apart = of(OP_ADD_SPREAD, DESC(2, 3, 4), DESC(2, 3));
-    op_config_t batch = of(OP_ADD_SPREAD, DESC(2, 3), DESC(1, 3));
+    op_config_t same = of(OP_MUL_BROADCAST, DESC(2, 3, 4), DESC(2, 3, 4));
+    op_config_t space =
+        of(OP_MUL_BROADCAST, DESC(2, 3, 4, 5), DESC(2, 3, 1, 1));
+    op_config_t fewer = of(OP_ADD_BROADCAST, DESC(2, 5), DESC(2, 3, 4, 5));
+    op_config_t outer = of(OP_ADD_BROADCAST, DESC(2, 5, 1), DESC(2, 1, 7));
+    op_config_t apart = of(OP_ADD_BROADCAST, DESC(2, 3, 4), DESC(2, 3));
+    op_config_t batch = of(OP_ADD_BROADCAST, DESC(2, 3), DESC(1, 3));
 
-    cr_expect_not(op_spread_fits(&same));
-    cr_expect(op_spread_fits(&space));
+    cr_expect_not(op_broadcast_fits(&same));
+    cr_expect(op_broadcast_fits(&space));
     expect_shape(&space, "[2, 3, 4, 5]");
-    cr_expect(op_spread_fits(&fewer));
+    cr_expect(op_broadcast_fits(&fewer));
     expect_shape(&fewer, "[2, 3, 4, 5]");
     expect_shape(&outer, "[2, 5, 7]");
-    cr_expect_not(op_spread_fits(&apart));
+    cr_expect_not(op_broadcast_fits(&apart));
     expect_error(&apart, "its input 1 is [2, 3, 4] and its input 2 is [2, 3]");
-    cr_expect_not(op_spread_fits(&batch));
+    cr_expect_not(op_broadcast_fits(&batch));
     apart.kind = OP_ADD;
     expect_error(&apart, "are equal or 1");
 }
 
 /* The message names two inputs whose shapes disagree, although neither is the
  * first. */
-Test(op_spread, the_inputs_that_do_not_agree_are_named)
+Test(op_broadcast, the_inputs_that_do_not_agree_are_named)
 {
     op_config_t config = of(OP_ADD, DESC(2, 4, 1), DESC(2, 4, 8));
 
@@ -83,34 +84,35 @@ Test(op_spread, the_inputs_that_do_not_agree_are_named)
     config.other[1].dims[2] = 5;
     expect_error(&config, "its input 2 is [2, 4, 8] and its input 3 is "
                           "[2, 4, 5]");
-    config.kind = OP_MUL_SPREAD;
+    config.kind = OP_MUL_BROADCAST;
     expect_error(&config, "its input 2 is [2, 4, 8] and its input 3 is "
                           "[2, 4, 5]");
 }
 
 /* Neighbouring dimensions become one if each input either has all of them or
  * broadcasts over all of them. */
-Test(op_spread, dimensions_are_joined)
+Test(op_broadcast, dimensions_are_joined)
 {
-    op_config_t space = of(OP_MUL_SPREAD, DESC(2, 3, 4, 5), DESC(2, 3, 1, 1));
-    op_config_t token = of(OP_MUL_SPREAD, DESC(2, 7), DESC(2, 4, 7));
-    op_spread_t spread = op_spread_of(&space);
+    op_config_t space =
+        of(OP_MUL_BROADCAST, DESC(2, 3, 4, 5), DESC(2, 3, 1, 1));
+    op_config_t token = of(OP_MUL_BROADCAST, DESC(2, 7), DESC(2, 4, 7));
+    op_broadcast_t broadcast = op_broadcast_of(&space);
 
-    cr_assert_eq(spread.ndim, 2);
-    cr_expect_eq(spread.dims[0], 6);
-    cr_expect_eq(spread.dims[1], 20);
-    cr_expect_eq(spread.stride[0][0], 20);
-    cr_expect_eq(spread.stride[1][0], 1);
-    cr_expect_eq(spread.stride[0][1], 1);
-    cr_expect_eq(spread.stride[1][1], 0);
-    spread = op_spread_of(&token);
-    cr_assert_eq(spread.ndim, 3);
-    cr_expect_eq(spread.stride[0][0], 7);
-    cr_expect_eq(spread.stride[0][1], 0);
-    cr_expect_eq(spread.stride[0][2], 1);
+    cr_assert_eq(broadcast.ndim, 2);
+    cr_expect_eq(broadcast.dims[0], 6);
+    cr_expect_eq(broadcast.dims[1], 20);
+    cr_expect_eq(broadcast.stride[0][0], 20);
+    cr_expect_eq(broadcast.stride[1][0], 1);
+    cr_expect_eq(broadcast.stride[0][1], 1);
+    cr_expect_eq(broadcast.stride[1][1], 0);
+    broadcast = op_broadcast_of(&token);
+    cr_assert_eq(broadcast.ndim, 3);
+    cr_expect_eq(broadcast.stride[0][0], 7);
+    cr_expect_eq(broadcast.stride[0][1], 0);
+    cr_expect_eq(broadcast.stride[0][2], 1);
 }
 
-Test(op_spread, matrices)
+Test(op_broadcast, matrices)
 {
     op_config_t plain = of(OP_MATMUL, DESC(2, 3, 4), DESC(2, 4, 5));
     op_config_t heads = of(OP_MATMUL, DESC(2, 6, 3, 4), DESC(2, 6, 5, 4));

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-#include "op/op_spread.h"
+#include "op/op_broadcast.h"
 #include "op/op_desc.h"
 
 #include <inttypes.h>
 
-static const op_desc_t *spread_input(const op_config_t *config, int k)
+static const op_desc_t *broadcast_input(const op_config_t *config, int k)
 {
     return k == 0 ? &config->in : &config->other[k - 1];
 }
 
 /* Size of [desc] in dimension [i] of a result with [ndim] dimensions; 1 if
  * [desc] has fewer dimensions. Dimension 0 is the batch of both. */
-static int64_t spread_size(const op_desc_t *desc, int i, int ndim)
+static int64_t broadcast_size(const op_desc_t *desc, int i, int ndim)
 {
     const int at = i == 0 ? 0 : i - (ndim - desc->ndim);
 
@@ -21,21 +21,21 @@ static int64_t spread_size(const op_desc_t *desc, int i, int ndim)
 
 /* Compute the result's dimensions and return their number. *bad is the first
  * input that does not broadcast with the inputs before it; 0: there is none. */
-static int spread_dims(const op_config_t *config, int64_t dims[OP_DIMS_MAX],
-                       int *bad)
+static int broadcast_dims(const op_config_t *config, int64_t dims[OP_DIMS_MAX],
+                          int *bad)
 {
     int ndim = config->in.ndim;
 
     *bad = 0;
     for (int k = 1; k <= config->others; k++)
-        if (spread_input(config, k)->ndim > ndim)
-            ndim = spread_input(config, k)->ndim;
+        if (broadcast_input(config, k)->ndim > ndim)
+            ndim = broadcast_input(config, k)->ndim;
     for (int i = 0; i < ndim; i++)
         dims[i] = 1;
     for (int k = 0; k <= config->others; k++)
         for (int i = 0; i < ndim; i++) {
-            const op_desc_t *desc = spread_input(config, k);
-            const int64_t size = spread_size(desc, i, ndim);
+            const op_desc_t *desc = broadcast_input(config, k);
+            const int64_t size = broadcast_size(desc, i, ndim);
 
             if (desc->type != config->in.type || size < 1 ||
                 (size != dims[i] && dims[i] != 1 && size != 1) ||
@@ -47,28 +47,31 @@ static int spread_dims(const op_config_t *config, int64_t dims[OP_DIMS_MAX],
     return ndim;
 }
 
-bool op_spread_fits(const op_config_t *config)
+bool op_broadcast_fits(const op_config_t *config)
 {
     int64_t dims[OP_DIMS_MAX];
     bool differ = false;
     int bad, ndim;
 
-    ndim = spread_dims(config, dims, &bad);
+    ndim = broadcast_dims(config, dims, &bad);
     for (int k = 0; k <= config->others; k++)
         for (int i = 0; i < ndim; i++)
-            differ = differ || spread_input(config, k)->ndim != ndim ||
-                     spread_size(spread_input(config, k), i, ndim) != dims[i];
+            differ =
+                differ || broadcast_input(config, k)->ndim != ndim ||
+                broadcast_size(broadcast_input(config, k), i, ndim) != dims[i];
     return differ && bad == 0;
 }
 
 /* Return the first input that does not broadcast with input [bad]; 0 if there
  * is none. */
-static int spread_rival(const op_config_t *config, int bad, int ndim)
+static int broadcast_rival(const op_config_t *config, int bad, int ndim)
 {
     for (int k = 0; k < bad; k++)
         for (int i = 0; i < ndim; i++) {
-            const int64_t a = spread_size(spread_input(config, k), i, ndim);
-            const int64_t b = spread_size(spread_input(config, bad), i, ndim);
+            const int64_t a =
+                broadcast_size(broadcast_input(config, k), i, ndim);
+            const int64_t b =
+                broadcast_size(broadcast_input(config, bad), i, ndim);
 
             if (a != b && a != 1 && b != 1)
                 return k;
@@ -76,8 +79,8 @@ static int spread_rival(const op_config_t *config, int bad, int ndim)
     return 0;
 }
 
-err_code_t op_shape_spread(const op_config_t *config, op_desc_t *out,
-                           err_t *err)
+err_code_t op_shape_broadcast(const op_config_t *config, op_desc_t *out,
+                              err_t *err)
 {
     err_code_t rc = op_check_input(config, 2, OP_DIMS_MAX, "[N, ...]", err);
     char first[OP_TEXT_MAX], other[OP_TEXT_MAX];
@@ -90,45 +93,46 @@ err_code_t op_shape_spread(const op_config_t *config, op_desc_t *out,
         return err_set(
             err, ERR_CONFIG, "%s takes 2 to %d inputs, but it got %d",
             op_kind_name(config->kind), OP_INPUTS_MAX, config->others + 1);
-    ndim = spread_dims(config, dims, &bad);
-    rival = spread_rival(config, bad, ndim);
+    ndim = broadcast_dims(config, dims, &bad);
+    rival = broadcast_rival(config, bad, ndim);
     if (bad != 0)
         return err_set(
             err, ERR_CONFIG,
             "%s takes inputs whose sizes, counted from the last dimension, are "
             "equal or 1, but its input %d is %s and its input %d is %s",
             op_kind_name(config->kind), rival + 1,
-            op_desc_text(spread_input(config, rival), first), bad + 1,
-            op_desc_text(spread_input(config, bad), other));
+            op_desc_text(broadcast_input(config, rival), first), bad + 1,
+            op_desc_text(broadcast_input(config, bad), other));
     op_desc_fill(out, config->in.type, ndim, dims);
     return ERR_OK;
 }
 
 /* Can a dimension of [size], with stride[k] in input k, be merged with the last
- * dimension of [spread]? */
-static bool spread_joins(const op_spread_t *spread, int inputs, int64_t size,
-                         const int64_t *stride)
+ * dimension of [broadcast]? */
+static bool broadcast_joins(const op_broadcast_t *broadcast, int inputs,
+                            int64_t size, const int64_t *stride)
 {
-    const int last = spread->ndim - 1;
+    const int last = broadcast->ndim - 1;
 
     for (int k = 0; k < inputs && last >= 0; k++)
-        if (spread->stride[k][last] != stride[k] * size)
+        if (broadcast->stride[k][last] != stride[k] * size)
             return false;
     return last >= 0;
 }
 
-op_spread_t op_spread_of(const op_config_t *config)
+op_broadcast_t op_broadcast_of(const op_config_t *config)
 {
     const int inputs = config->others + 1;
     int64_t dims[OP_DIMS_MAX], steps[OP_INPUTS_MAX][OP_DIMS_MAX];
-    op_spread_t spread = {.ndim = 0};
-    int bad, ndim = spread_dims(config, dims, &bad);
+    op_broadcast_t broadcast = {.ndim = 0};
+    int bad, ndim = broadcast_dims(config, dims, &bad);
 
     for (int k = 0; k < inputs; k++) {
         int64_t step = 1;
 
         for (int i = ndim - 1; i >= 0; i--) {
-            const int64_t size = spread_size(spread_input(config, k), i, ndim);
+            const int64_t size =
+                broadcast_size(broadcast_input(config, k), i, ndim);
 
             steps[k][i] = size == 1 ? 0 : step;
             step *= size;
@@ -141,16 +145,16 @@ op_spread_t op_spread_of(const op_config_t *config)
             stride[k] = steps[k][i];
         if (dims[i] == 1)
             continue;
-        if (spread_joins(&spread, inputs, dims[i], stride))
-            spread.dims[spread.ndim - 1] *= dims[i];
+        if (broadcast_joins(&broadcast, inputs, dims[i], stride))
+            broadcast.dims[broadcast.ndim - 1] *= dims[i];
         else
-            spread.dims[spread.ndim++] = dims[i];
+            broadcast.dims[broadcast.ndim++] = dims[i];
         for (int k = 0; k < inputs; k++)
-            spread.stride[k][spread.ndim - 1] = stride[k];
+            broadcast.stride[k][broadcast.ndim - 1] = stride[k];
     }
-    if (spread.ndim == 0)
-        spread.dims[spread.ndim++] = 1;
-    return spread;
+    if (broadcast.ndim == 0)
+        broadcast.dims[broadcast.ndim++] = 1;
+    return broadcast;
 }
 
 /* ---- matmul -------------------------------------------------------------- */

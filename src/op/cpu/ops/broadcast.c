@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * add and mul of plain inputs that are repeated along dimensions
- * (op_spread_t). Forward goes row by row of y. Backward goes through the
+ * (op_broadcast_t). Forward goes row by row of y. Backward goes through the
  * elements of an input: the gradient of each is the sum over all elements of y
  * that used it. The order of the sum is fixed, so no bit depends on the number
  * of threads. The sum is in double; where one element was used for a whole
@@ -13,27 +13,27 @@
 
 #include "op/cpu/cpu.h"
 #include "op/cpu/ops/combine.h"
+#include "op/op_broadcast.h"
 #include "op/op_desc.h"
-#include "op/op_spread.h"
 #include "simd/math.h"
 #include "simd/team.h"
 #include "simd/vector.h"
 
 #define CHUNK 1024
 
-typedef struct spread_work {
-    op_spread_t spread;
+typedef struct broadcast_work {
+    op_broadcast_t broadcast;
     int inputs;
     bool product;
     const float *in[OP_INPUTS_MAX];
     const float *dy; /* NULL in forward */
     float *to;
     int input; /* backward: number of the input whose gradient is computed */
-} spread_work_t;
+} broadcast_work_t;
 
-static err_code_t cpu_spread_open(op_t *op, err_t *err)
+static err_code_t cpu_broadcast_open(op_t *op, err_t *err)
 {
-    op->reads_x = op->config.kind == OP_MUL_SPREAD;
+    op->reads_x = op->config.kind == OP_MUL_BROADCAST;
     return cpu_combine_open(op, true, err);
 }
 
@@ -73,7 +73,7 @@ static void row_mul_one(const float *a, float b, float *y, int64_t n)
 
 /* y = y + b or y = y b, where b is a row (stride 1) or one number (stride 0).
  */
-static void row_take(const spread_work_t *work, float *y, const float *b,
+static void row_take(const broadcast_work_t *work, float *y, const float *b,
                      int64_t stride, int64_t n)
 {
     if (work->product && stride == 1)
@@ -96,32 +96,32 @@ static void row_begin(float *y, const float *a, int64_t stride, int64_t n)
 }
 
 /* Offset in input [k] of the elements for row [row] of y. */
-static int64_t row_at(const op_spread_t *spread, int k, int64_t row)
+static int64_t row_at(const op_broadcast_t *broadcast, int k, int64_t row)
 {
     int64_t at = 0;
 
-    for (int d = spread->ndim - 2; d >= 0; d--) {
-        at += row % spread->dims[d] * spread->stride[k][d];
-        row /= spread->dims[d];
+    for (int d = broadcast->ndim - 2; d >= 0; d--) {
+        at += row % broadcast->dims[d] * broadcast->stride[k][d];
+        row /= broadcast->dims[d];
     }
     return at;
 }
 
 static void forward_body(void *context, int64_t first, int64_t last)
 {
-    const spread_work_t *work = context;
-    const op_spread_t *spread = &work->spread;
-    const int column = spread->ndim - 1;
-    const int64_t n = spread->dims[column];
+    const broadcast_work_t *work = context;
+    const op_broadcast_t *broadcast = &work->broadcast;
+    const int column = broadcast->ndim - 1;
+    const int64_t n = broadcast->dims[column];
 
     for (int64_t row = first; row < last; row++) {
         float *y = work->to + row * n;
 
-        row_begin(y, work->in[0] + row_at(spread, 0, row),
-                  spread->stride[0][column], n);
+        row_begin(y, work->in[0] + row_at(broadcast, 0, row),
+                  broadcast->stride[0][column], n);
         for (int k = 1; k < work->inputs; k++)
-            row_take(work, y, work->in[k] + row_at(spread, k, row),
-                     spread->stride[k][column], n);
+            row_take(work, y, work->in[k] + row_at(broadcast, k, row),
+                     broadcast->stride[k][column], n);
     }
 }
 
@@ -129,36 +129,38 @@ static void forward_body(void *context, int64_t first, int64_t last)
 
 /* kept: number of rows of y with different elements of the input; repeats:
  * number of rows of y that use the same elements of the input. */
-typedef struct spread_rows {
+typedef struct broadcast_rows {
     int64_t kept, repeats;
-} spread_rows_t;
+} broadcast_rows_t;
 
-static spread_rows_t rows_of(const spread_work_t *work)
+static broadcast_rows_t rows_of(const broadcast_work_t *work)
 {
-    const op_spread_t *spread = &work->spread;
-    spread_rows_t rows = {1, 1};
+    const op_broadcast_t *broadcast = &work->broadcast;
+    broadcast_rows_t rows = {1, 1};
 
-    for (int d = 0; d < spread->ndim - 1; d++) {
-        if (spread->stride[work->input][d] != 0)
-            rows.kept *= spread->dims[d];
+    for (int d = 0; d < broadcast->ndim - 1; d++) {
+        if (broadcast->stride[work->input][d] != 0)
+            rows.kept *= broadcast->dims[d];
         else
-            rows.repeats *= spread->dims[d];
+            rows.repeats *= broadcast->dims[d];
     }
     return rows;
 }
 
 /* Row of y that is repeat number [repeat] of kept row [kept]. */
-static int64_t row_of(const spread_work_t *work, int64_t kept, int64_t repeat)
+static int64_t row_of(const broadcast_work_t *work, int64_t kept,
+                      int64_t repeat)
 {
-    const op_spread_t *spread = &work->spread;
+    const op_broadcast_t *broadcast = &work->broadcast;
     int64_t row = 0, step = 1;
 
-    for (int d = spread->ndim - 2; d >= 0; d--) {
-        int64_t *number = spread->stride[work->input][d] != 0 ? &kept : &repeat;
+    for (int d = broadcast->ndim - 2; d >= 0; d--) {
+        int64_t *number =
+            broadcast->stride[work->input][d] != 0 ? &kept : &repeat;
 
-        row += *number % spread->dims[d] * step;
-        *number /= spread->dims[d];
-        step *= spread->dims[d];
+        row += *number % broadcast->dims[d] * step;
+        *number /= broadcast->dims[d];
+        step *= broadcast->dims[d];
     }
     return row;
 }
@@ -166,12 +168,12 @@ static int64_t row_of(const spread_work_t *work, int64_t kept, int64_t repeat)
 /* What [n] elements of row [row] of y, from [begin] on, contribute to the
  * gradient: dy, multiplied by the other inputs if the op is mul. Returns a
  * pointer into dy, or [buffer]. */
-static const float *row_slope(const spread_work_t *work, int64_t row,
+static const float *row_slope(const broadcast_work_t *work, int64_t row,
                               int64_t begin, int64_t n, float *buffer)
 {
-    const op_spread_t *spread = &work->spread;
-    const int column = spread->ndim - 1;
-    const float *dy = work->dy + row * spread->dims[column] + begin;
+    const op_broadcast_t *broadcast = &work->broadcast;
+    const int column = broadcast->ndim - 1;
+    const float *dy = work->dy + row * broadcast->dims[column] + begin;
 
     if (!work->product)
         return dy;
@@ -179,9 +181,9 @@ static const float *row_slope(const spread_work_t *work, int64_t row,
     for (int k = 0; k < work->inputs; k++)
         if (k != work->input)
             row_take(work, buffer,
-                     work->in[k] + row_at(spread, k, row) +
-                         begin * spread->stride[k][column],
-                     spread->stride[k][column], n);
+                     work->in[k] + row_at(broadcast, k, row) +
+                         begin * broadcast->stride[k][column],
+                     broadcast->stride[k][column], n);
     return buffer;
 }
 
@@ -210,10 +212,10 @@ static void sums_add(const float *x, double *sums, int64_t n)
 }
 
 /* Gradient of an input that has one element per kept row. */
-static void gradient_number(const spread_work_t *work, int64_t kept,
+static void gradient_number(const broadcast_work_t *work, int64_t kept,
                             int64_t repeats)
 {
-    const int64_t count = work->spread.dims[work->spread.ndim - 1];
+    const int64_t count = work->broadcast.dims[work->broadcast.ndim - 1];
     float buffer[CHUNK];
     double sum = 0;
 
@@ -230,10 +232,10 @@ static void gradient_number(const spread_work_t *work, int64_t kept,
 }
 
 /* Gradient of an input that has a row of elements per kept row. */
-static void gradient_row(const spread_work_t *work, int64_t kept,
+static void gradient_row(const broadcast_work_t *work, int64_t kept,
                          int64_t repeats)
 {
-    const int64_t count = work->spread.dims[work->spread.ndim - 1];
+    const int64_t count = work->broadcast.dims[work->broadcast.ndim - 1];
     double sums[CHUNK];
     float buffer[CHUNK];
 
@@ -259,10 +261,10 @@ static void gradient_row(const spread_work_t *work, int64_t kept,
 
 static void backward_body(void *context, int64_t first, int64_t last)
 {
-    const spread_work_t *work = context;
+    const broadcast_work_t *work = context;
     const int64_t repeats = rows_of(work).repeats;
     const bool number =
-        work->spread.stride[work->input][work->spread.ndim - 1] == 0;
+        work->broadcast.stride[work->input][work->broadcast.ndim - 1] == 0;
 
     for (int64_t kept = first; kept < last; kept++)
         (number ? gradient_number : gradient_row)(work, kept, repeats);
@@ -270,18 +272,18 @@ static void backward_body(void *context, int64_t first, int64_t last)
 
 /* ---- calls --------------------------------------------------------------- */
 
-static spread_work_t work_of(const op_t *op)
+static broadcast_work_t work_of(const op_t *op)
 {
-    return (spread_work_t){.spread = op_spread_of(&op->config),
-                           .inputs = op->config.others + 1,
-                           .product = op->config.kind == OP_MUL_SPREAD};
+    return (broadcast_work_t){.broadcast = op_broadcast_of(&op->config),
+                              .inputs = op->config.others + 1,
+                              .product = op->config.kind == OP_MUL_BROADCAST};
 }
 
-static err_code_t cpu_spread_forward(op_t *op, const op_args_t *args,
-                                     err_t *err)
+static err_code_t cpu_broadcast_forward(op_t *op, const op_args_t *args,
+                                        err_t *err)
 {
-    spread_work_t work = work_of(op);
-    const int64_t n = work.spread.dims[work.spread.ndim - 1];
+    broadcast_work_t work = work_of(op);
+    const int64_t n = work.broadcast.dims[work.broadcast.ndim - 1];
     err_code_t rc = cpu_combine_read(op, args, work.in, err);
 
     if (rc != ERR_OK)
@@ -292,10 +294,10 @@ static err_code_t cpu_spread_forward(op_t *op, const op_args_t *args,
     return ERR_OK;
 }
 
-static err_code_t cpu_spread_backward(op_t *op, const op_args_t *args,
-                                      err_t *err)
+static err_code_t cpu_broadcast_backward(op_t *op, const op_args_t *args,
+                                         err_t *err)
 {
-    spread_work_t work = work_of(op);
+    broadcast_work_t work = work_of(op);
     err_code_t rc = ERR_OK;
 
     if (work.product)
@@ -317,9 +319,9 @@ static err_code_t cpu_spread_backward(op_t *op, const op_args_t *args,
     return rc;
 }
 
-const op_kernel_t cpu_spread_kernel = {
-    .open = cpu_spread_open,
+const op_kernel_t cpu_broadcast_kernel = {
+    .open = cpu_broadcast_open,
     .close = cpu_combine_close,
-    .forward = cpu_spread_forward,
-    .backward = cpu_spread_backward,
+    .forward = cpu_broadcast_forward,
+    .backward = cpu_broadcast_backward,
 };
