@@ -13,12 +13,12 @@ COMM_TESTS = \
 	tests/comm/test_comm_table \
 	tests/comm/test_comm_threads \
 	tests/comm/test_comm_tree \
-	tests/comm/test_comm_ucx \
-	tests/comm/test_ucx_fabric \
-	tests/comm/test_ucx_strangers \
-	tests/comm/test_ucx_tasks \
-	tests/comm/test_watch \
-	tests/comm/test_watch_liveness
+	tests/comm/ucx/test_comm_ucx \
+	tests/comm/ucx/test_ucx_fabric \
+	tests/comm/ucx/test_ucx_strangers \
+	tests/comm/ucx/test_ucx_tasks \
+	tests/comm/watch/test_watch \
+	tests/comm/watch/test_watch_liveness
 check_PROGRAMS += $(COMM_TESTS)
 COMM_TEST_LIBS = libfixtures.la libcomm.la libbase.la
 $(COMM_TESTS): $(COMM_TEST_LIBS)

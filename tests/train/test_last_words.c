@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /* The file that a rank leaves when UCX ends its process, and the ranks that
- * read it. tests/comm/test_ucx_strangers.c shows that UCX does end a process.
+ * read it. tests/comm/ucx/test_ucx_strangers.c shows that UCX does end a
+ * process.
  */
 #include "train/last_words.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /* The ucx backend: collectives with ranks as threads and as processes. Faults
- * are in test_comm_faults.c. */
+ * are in ../test_comm_faults.c. */
 #include <criterion/criterion.h>
 #include <sched.h>
 #include <stdlib.h>
