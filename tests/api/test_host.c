@@ -20,26 +20,26 @@
 #include <unistd.h>
 
 #include "api/check.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/str.h"
 #include "cddp/cddp.h"
 #include "hdf5io/checkpoint_manifest.h"
 #include "lib/german.h"
 
-/* Duration of a slow call in seconds, much longer than the group's timeout.
- * This test depends on real time. */
-#define TIMEOUT 1.0
-#define SLOW 4
 #define ROWS 600
 
 /* global, because functions that libraries call use them */
 static atomic_int slow_syncs, reads, inside_host, inside_library, meetings;
 static char directory[] = "/tmp/cddp-host-XXXXXX";
 
+/* Seconds: of the group, and of a slow call. */
+static double timeout = 60, slow;
+
 int fsync(int fd)
 {
     if (atomic_fetch_sub(&slow_syncs, 1) == 1)
-        sleep(SLOW);
+        usleep((useconds_t)(1e6 * slow)); /* time itself is what is tested */
     return (int)syscall(SYS_fsync, fd);
 }
 
@@ -109,7 +109,7 @@ static cddp_code_t checkpoint_main(cddp_group_t *group, void *context,
 
 static cddp_code_t checkpoint(plan_t *plan, int64_t step, cddp_error_t *error)
 {
-    const cddp_run_config_t config = {.local = 2, .timeout = TIMEOUT};
+    const cddp_run_config_t config = {.local = 2, .timeout = timeout};
 
     plan->step = step;
     return cddp_run(&config, checkpoint_main, plan, error);
@@ -122,11 +122,24 @@ static void checkpoint_ok(plan_t *plan, int64_t step)
     cr_assert_eq(checkpoint(plan, step, &error), CDDP_OK, "%s", error.text);
 }
 
+/* From here on a slow call takes much longer than the timeout, which is several
+ * times the duration of a whole checkpoint on this machine. */
+static void storage_slow(void)
+{
+    plan_t plan = {.config = {.directory = directory}};
+    double begin = clock_now();
+
+    checkpoint_ok(&plan, 5);
+    timeout = fmax(1, 6 * (clock_now() - begin));
+    slow = 4 * timeout;
+    atomic_store(&slow_syncs, 2);
+}
+
 Test(host, a_shard_may_take_longer_than_the_timeout)
 {
     plan_t plan = {.config = {.directory = directory}};
 
-    atomic_store(&slow_syncs, 2);
+    storage_slow();
     checkpoint_ok(&plan, 10);
     cr_assert_leq(atomic_load(&slow_syncs), 0);
     checkpoint_ok(&plan, 0);
@@ -139,7 +152,7 @@ Test(host, patience_with_storage_ends)
     plan_t plan = {.config = {.directory = directory, .io_timeout = 0.2}};
     cddp_error_t error;
 
-    atomic_store(&slow_syncs, 2);
+    storage_slow();
     cr_assert_eq(checkpoint(&plan, 10, &error), CDDP_PEER);
     cr_assert(strstr(error.text, "showed no progress"), "%s", error.text);
 }

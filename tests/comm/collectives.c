@@ -10,6 +10,7 @@
 #include "base/half.h"
 #include "base/hash.h"
 #include "comm/comm_ops.h"
+#include "comm/waits.h"
 #include "lib/ranks.h"
 
 #define MOST 1000007
@@ -150,6 +151,8 @@ static int check_values(const void *data, size_t count, comm_type_t type,
     return 0;
 }
 
+/* ---- collectives --------------------------------------------------------- */
+
 /* Check that [data] has the same bytes on all ranks. */
 static int check_same(comm_group_t *group, const void *data, size_t bytes)
 {
@@ -208,9 +211,8 @@ static int run_flights(comm_group_t *group)
     for (int i = 0; i < FLIGHTS; i++) {
         data[i] = malloc(counts[i] * sizeof(double));
         fill(data[i], counts[i], COMM_FLOAT64, rank);
-        /* For each work another rank starts late, when the others have long
-         * been waiting. Without this delay such an order of starts would be
-         * rare. */
+        /* For each work another rank is late on purpose: without this delay it
+         * would be rare that others have waited for long. */
         if ((rank + i) % 4 == 1)
             usleep(1500);
         RANKS_CHECK(comm_allreduce_start(group, data[i], counts[i],
@@ -240,9 +242,7 @@ static int run_poll(comm_group_t *group)
     fill(data, 40000, COMM_FLOAT64, rank);
     RANKS_CHECK(comm_allreduce_start(group, data, 40000, COMM_FLOAT64, COMM_SUM,
                                      &work, &err) != COMM_FAILED);
-    while (comm_work_poll(work) == COMM_PENDING)
-        usleep(100); /* computes; a caller that only polls gets no event */
-    RANKS_CHECK(comm_work_poll(work) == COMM_DONE);
+    RANKS_CHECK(waits_poll(work) == COMM_DONE);
     RANKS_OK(comm_work_wait(work, &err), err);
     failed = check_values(data, 40000, COMM_FLOAT64, COMM_SUM, size);
     free(data);

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "comm/comm_ops.h"
+#include "comm/waits.h"
 #include "lib/ranks.h"
 
 TestSuite(comm_slot, .init = ranks_transports, .timeout = 120);
@@ -113,27 +114,28 @@ Test(comm_slot, a_late_rank_holds_nobody_up)
 
 /* ---- works in another order ---------------------------------------------- */
 
-#define TIMEOUT 0.6
-
 /* How rank 1 spends its time between the two works. */
-typedef enum away { AWAY_BUSY, AWAY_STUCK } away_t;
+typedef struct away {
+    double timeout;
+    bool stuck; /* it does not report progress */
+} away_t;
 
 /* Rank 1 completes the first work, stays away for longer than the timeout for
  * works without progress, and only then starts the second work. */
-static int be_away(comm_group_t *group, float *data, away_t how)
+static int be_away(comm_group_t *group, float *data, const away_t *away)
 {
-    const double end = clock_now() + 4 * TIMEOUT;
+    const double end = clock_now() + 4 * away->timeout;
     comm_work_t *work;
     err_t err = ERR_INIT;
 
     if (work_start(group, data, 0, &work) || work_end(group, data, 0, work))
         return 1;
     while (clock_now() < end && comm_group_check(group, &err) == ERR_OK) {
-        if (how == AWAY_BUSY)
+        if (!away->stuck)
             comm_group_report(group, 7, "evaluation");
-        usleep(10000);
+        usleep(10000); /* away on purpose: how long is what is tested */
     }
-    if (how == AWAY_STUCK) {
+    if (away->stuck) {
         RANKS_CHECK(err.culprit == 1);
         return 0;
     }
@@ -143,7 +145,7 @@ static int be_away(comm_group_t *group, float *data, away_t how)
 }
 
 /* Rank 0 has started both works and waits for the second one first. */
-static int wait_backwards(comm_group_t *group, float *data, away_t how)
+static int wait_backwards(comm_group_t *group, float *data, const away_t *away)
 {
     comm_work_t *works[2];
     err_t err = ERR_INIT;
@@ -151,7 +153,7 @@ static int wait_backwards(comm_group_t *group, float *data, away_t how)
     for (int i = 0; i < 2; i++)
         if (work_start(group, data + i * MOST, i, &works[i]))
             return 1;
-    if (how == AWAY_STUCK) {
+    if (away->stuck) {
         RANKS_CHECK(comm_work_wait(works[1], &err) == ERR_PEER);
         RANKS_CHECK(err.culprit == 1);
         RANKS_CHECK(comm_work_wait(works[0], &err) != ERR_OK);
@@ -163,8 +165,8 @@ static int wait_backwards(comm_group_t *group, float *data, away_t how)
 
 static int run_backwards(const comm_oob_t *oob, void *argument)
 {
-    const away_t how = *(const away_t *)argument;
-    comm_config_t config = {.backend = "ucx", .timeout = TIMEOUT};
+    const away_t *away = argument;
+    comm_config_t config = {.backend = "ucx", .timeout = away->timeout};
     comm_group_t *group;
     comm_arena_t *arena;
     float *data;
@@ -175,8 +177,8 @@ static int run_backwards(const comm_oob_t *oob, void *argument)
     RANKS_OK(comm_arena_open(group, 2 * MOST * sizeof *data, &arena, &err),
              err);
     data = comm_arena_data(arena);
-    failed = oob->rank == 0 ? wait_backwards(group, data, how)
-                            : be_away(group, data, how);
+    failed = oob->rank == 0 ? wait_backwards(group, data, away)
+                            : be_away(group, data, away);
     comm_arena_close(arena);
     comm_group_close(group);
     return failed;
@@ -188,11 +190,11 @@ static int run_backwards(const comm_oob_t *oob, void *argument)
 Test(comm_slot, who_waits_for_a_later_work_waits_for_the_right_one)
 {
     int results[RANKS_MAX];
-    away_t how = AWAY_BUSY;
+    away_t away = {.timeout = waits_timeout(0.6)};
 
-    cr_assert_eq(ranks_forks(2, 30, run_backwards, &how, results), 0);
-    how = AWAY_STUCK;
-    (void)ranks_forks(2, 30, run_backwards, &how, results);
+    cr_assert_eq(ranks_forks(2, 60, run_backwards, &away, results), 0);
+    away.stuck = true;
+    (void)ranks_forks(2, 60, run_backwards, &away, results);
     /* rank 1 may be killed before it has learnt of the fault */
     cr_assert_eq(results[0], 0);
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "comm/comm_ops.h"
+#include "comm/waits.h"
 #include "lib/ranks.h"
 
 TestSuite(comm_stage, .init = ranks_transports, .timeout = 120);
@@ -95,9 +96,8 @@ static int run_staged(const comm_oob_t *oob, void *argument)
             int which = (i * strides[(oob->rank + round) % 8] + 3 * oob->rank) %
                         (2 * STAGED);
 
-            while (which % 5 == 4 &&
-                   comm_work_poll(works[which]) == COMM_PENDING)
-                usleep(10);
+            if (which % 5 == 4)
+                (void)waits_poll(works[which]);
             RANKS_OK(comm_work_wait(works[which], &err), err);
         }
         for (int i = 0; i < STAGED; i++)

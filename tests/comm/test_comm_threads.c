@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "comm/collectives.h"
+#include "comm/waits.h"
 #include "lib/ranks.h"
 
 Test(comm_threads, self, .timeout = 60)
@@ -77,7 +78,7 @@ static int culprit_run(comm_group_t *group, const fault_case_t *fault)
         return 0;
     comm_group_report(group, 40, "forward");
     while (clock_now() < end) {
-        usleep(20000);
+        usleep(20000); /* away on purpose: how long is what is tested */
         if (fault->reports)
             comm_group_report(group, 41, "staging");
     }
@@ -123,8 +124,9 @@ static int run_fault(const comm_oob_t *oob, void *argument)
 Test(comm_threads, absent_rank_is_named, .timeout = 60)
 {
     fault_case_t fault = {
-        .timeout = 0.4, .culprit = 2, .late = 1.5, .expected = ERR_PEER};
+        .timeout = waits_timeout(0.4), .culprit = 2, .expected = ERR_PEER};
 
+    fault.late = 4 * fault.timeout;
     cr_assert_eq(ranks_threads(4, run_fault, &fault), 0);
 }
 
@@ -135,17 +137,17 @@ Test(comm_threads, leaving_early_is_named_at_once, .timeout = 60)
     double begin = clock_now();
 
     cr_assert_eq(ranks_threads(3, run_fault, &fault), 0);
-    cr_assert_lt(clock_now() - begin, 5);
+    cr_assert_lt(clock_now() - begin, fault.timeout);
 }
 
 Test(comm_threads, a_slow_rank_that_reports_is_no_culprit, .timeout = 60)
 {
-    fault_case_t fault = {.timeout = 0.5,
+    fault_case_t fault = {.timeout = waits_timeout(0.5),
                           .culprit = 0,
-                          .late = 1.5,
                           .reports = true,
                           .expected = ERR_OK};
 
+    fault.late = 3 * fault.timeout;
     cr_assert_eq(ranks_threads(3, run_fault, &fault), 0);
 }
 
@@ -224,8 +226,7 @@ static int run_pending(const comm_oob_t *oob, void *argument)
                                          COMM_SUM, &work,
                                          &err) == COMM_PENDING);
     } else {
-        while (comm_group_check(group, &err) == ERR_OK)
-            usleep(1000); /* a check never blocks, so it is repeated */
+        waits_fault(group, &err);
         RANKS_CHECK(err.culprit == 0);
     }
     comm_group_close(group);

@@ -6,6 +6,7 @@
  * is pending if that is given, and writes an exit record to the current
  * directory.
  */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,13 +20,18 @@ static const char *lookup(const char *name)
     return getenv(name);
 }
 
-/* Sleep until the signal is pending; alarm() ends a process that is left
- * over. */
+/* Sleep until the signal is pending; alarm() ends a process that is left over.
+ * Signals are blocked except during the sleep, so that none is missed. */
 static void wait_signal(slurm_signal_t wanted)
 {
+    sigset_t every, before;
+
     alarm(60);
+    sigfillset(&every);
+    sigprocmask(SIG_BLOCK, &every, &before);
     while (slurm_signal_pending() != wanted)
-        usleep(20000);
+        sigsuspend(&before);
+    sigprocmask(SIG_SETMASK, &before, NULL);
     printf("got it\n");
 }
 

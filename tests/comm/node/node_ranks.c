@@ -13,6 +13,7 @@ void node_ranks_init(node_ranks_t *all, const char *nodes)
     *all = (node_ranks_t){.nodes = nodes, .fault = ERR_INIT};
     sem_init(&all->go, 0, 0);
     sem_init(&all->asleep, 0, 0);
+    sem_init(&all->slept, 0, 0);
 }
 
 /* ---- callbacks ----------------------------------------------------------- */
@@ -39,8 +40,13 @@ static void fail(void *context, const err_t *fault)
 
 static void sleeps(void *context, uint64_t number)
 {
+    node_rank_t *rank = context;
+
     (void)number;
-    atomic_fetch_add(&((node_rank_t *)context)->all->sleeps, 1);
+    atomic_fetch_add(&rank->all->sleeps, 1);
+    if (!rank->slept)
+        sem_post(&rank->all->slept);
+    rank->slept = true;
 }
 
 static err_code_t watch(void *context, int fd, err_t *err)

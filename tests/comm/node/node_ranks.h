@@ -21,6 +21,7 @@ typedef struct node_ranks {
     err_t fault;        /* the error of that call */
     atomic_int sleeps;  /* number of calls of config.sleeps */
     sem_t go, asleep;   /* used by tests to order events */
+    sem_t slept;        /* posted by each rank that sleeps for the first time */
 } node_ranks_t;
 
 /* One rank of the test. */
@@ -31,6 +32,7 @@ typedef struct node_rank {
     node_place_t place;
     node_t *node;
     int wake_fd; /* the file descriptor that config.watch was given */
+    bool slept;  /* it has called config.sleeps */
     uint64_t started;
     node_work_t works[COMM_WORKS_MAX];
     comm_request_t requests[COMM_WORKS_MAX];

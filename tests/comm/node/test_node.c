@@ -3,9 +3,9 @@
 /* The node stage without a group: ranks are threads with plain callbacks. */
 #include <criterion/criterion.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "comm/node/node_ranks.h"
@@ -75,7 +75,7 @@ static int run_ways(const comm_oob_t *oob, void *argument)
             node_rank_start(rank, NODE_ZCOPY, shared, i % 9 ? 5000 : ZCOPY);
         works[3] = node_rank_start(rank, NODE_ONESHOT, NULL, 0);
         while (i % 4 == 0 && node_poll(rank->node, works[1]) == COMM_PENDING)
-            usleep(10);
+            sched_yield(); /* no event tells a caller that only polls */
         for (int j = 4; --j >= 0;)
             if (wait_well(rank, works[j]))
                 return 1;
@@ -243,9 +243,11 @@ Test(node, an_absent_owner_is_replaced_by_its_comm_thread)
 typedef struct failing {
     node_ranks_t all;
     node_way_t way;
+    int sleeps; /* number of sleeps before the group failed */
 } failing_t;
 
-/* Rank 1 never starts, and after a while declares that the group has failed. */
+/* Rank 1 never starts, and declares that the group has failed when the other
+ * ranks wait and have slept. */
 static int run_dead(const comm_oob_t *oob, void *argument)
 {
     failing_t *what = argument;
@@ -262,8 +264,10 @@ static int run_dead(const comm_oob_t *oob, void *argument)
              err);
     data = what->way == NODE_ZCOPY ? arena->data : plain;
     if (oob->rank == 1) {
-        usleep(100000);
+        for (int i = 1; i < oob->size; i++)
+            RANKS_CHECK(sem_wait(&what->all.slept) == 0);
         atomic_store(&what->all.failed, true);
+        what->sleeps = atomic_load(&what->all.sleeps);
     } else {
         work = node_rank_start(rank, what->way, data,
                                what->way == NODE_ONESHOT ? 10 : 5000);
@@ -272,9 +276,7 @@ static int run_dead(const comm_oob_t *oob, void *argument)
         RANKS_CHECK(since >= begin);
         RANKS_CHECK(node_poll(rank->node, work) == COMM_PENDING);
         RANKS_CHECK(!node_wait(rank->node, work));
-        RANKS_CHECK(clock_now() - begin < 2);
         RANKS_CHECK(node_oldest(rank->node, &since) == UINT64_MAX);
-        RANKS_CHECK(atomic_load(&what->all.sleeps) > 0);
     }
     node_arena_close(rank->node, arena);
     node_rank_close(rank);
@@ -289,6 +291,8 @@ Test(node, a_wait_ends_when_the_group_has_failed)
 
         node_ranks_init(&what.all, NULL);
         cr_assert_eq(ranks_threads(3, run_dead, &what), 0, "way %d", (int)way);
+        /* a rank that was about to sleep may do so once more */
+        cr_assert_leq(atomic_load(&what.all.sleeps), what.sleeps + 2);
     }
 }
 
