@@ -106,7 +106,7 @@ static double element(const void *data, size_t i, comm_type_t type)
     return (double)one;
 }
 
-static void fill(void *data, size_t count, comm_type_t type, int rank)
+void collectives_fill(void *data, size_t count, comm_type_t type, int rank)
 {
     for (size_t i = 0; i < count; i++)
         element_set(data, i, type, typed_value(rank, i, type));
@@ -126,10 +126,8 @@ static double room_of(comm_type_t type, double span, int size)
     return rooms[type] * span * (comm_type_rounds(type) ? size : 1);
 }
 
-/* Check that sums of floats are close to the serial sum; maxima, minima and
- * integers must be exact. */
-static int check_values(const void *data, size_t count, comm_type_t type,
-                        comm_op_t op, int size)
+int collectives_check(const void *data, size_t count, comm_type_t type,
+                      comm_op_t op, int size)
 {
     for (size_t i = 0; i < count; i += 1 + count / 501) {
         double sum = 0, span = 0, max = -INFINITY, min = INFINITY;
@@ -181,12 +179,12 @@ static int run_allreduce(comm_group_t *group, void *data, bool large)
                     continue;
                 if (count == MOST && op != COMM_SUM)
                     continue;
-                fill(data, count, (comm_type_t)type, rank);
+                collectives_fill(data, count, (comm_type_t)type, rank);
                 RANKS_OK(comm_allreduce(group, data, count, (comm_type_t)type,
                                         (comm_op_t)op, &err),
                          err);
-                if (check_values(data, count, (comm_type_t)type, (comm_op_t)op,
-                                 size) ||
+                if (collectives_check(data, count, (comm_type_t)type,
+                                      (comm_op_t)op, size) ||
                     check_same(group, data,
                                count * comm_type_bytes((comm_type_t)type)))
                     return 1;
@@ -210,7 +208,7 @@ static int run_flights(comm_group_t *group)
 
     for (int i = 0; i < FLIGHTS; i++) {
         data[i] = malloc(counts[i] * sizeof(double));
-        fill(data[i], counts[i], COMM_FLOAT64, rank);
+        collectives_fill(data[i], counts[i], COMM_FLOAT64, rank);
         /* For each work another rank is late on purpose: without this delay it
          * would be rare that others have waited for long. */
         if ((rank + i) % 4 == 1)
@@ -222,9 +220,9 @@ static int run_flights(comm_group_t *group)
     for (int i = FLIGHTS - 1; i >= 0; i--)
         RANKS_OK(comm_work_wait(works[i], &err), err);
     for (int i = 0; i < FLIGHTS; i++) {
-        failed |=
-            check_values(data[i], counts[i], COMM_FLOAT64, COMM_SUM, size) ||
-            check_same(group, data[i], counts[i] * sizeof(double));
+        failed |= collectives_check(data[i], counts[i], COMM_FLOAT64, COMM_SUM,
+                                    size) ||
+                  check_same(group, data[i], counts[i] * sizeof(double));
         free(data[i]);
     }
     return failed;
@@ -239,12 +237,12 @@ static int run_poll(comm_group_t *group)
     err_t err = ERR_INIT;
     int failed;
 
-    fill(data, 40000, COMM_FLOAT64, rank);
+    collectives_fill(data, 40000, COMM_FLOAT64, rank);
     RANKS_CHECK(comm_allreduce_start(group, data, 40000, COMM_FLOAT64, COMM_SUM,
                                      &work, &err) != COMM_FAILED);
     RANKS_CHECK(waits_poll(work) == COMM_DONE);
     RANKS_OK(comm_work_wait(work, &err), err);
-    failed = check_values(data, 40000, COMM_FLOAT64, COMM_SUM, size);
+    failed = collectives_check(data, 40000, COMM_FLOAT64, COMM_SUM, size);
     free(data);
     return failed;
 }
@@ -340,7 +338,7 @@ static int run_ranges_once(comm_group_t *group, void *data, size_t count,
     int failed;
 
     cuts_make(cuts, count, size, way);
-    fill(data, count, type, rank);
+    collectives_fill(data, count, type, rank);
     RANKS_OK(comm_reduce_scatter(group, data, cuts, type, op, &err), err);
     memcpy(kept, data, bytes);
     for (size_t i = 0; i < bytes; i++)
@@ -349,7 +347,7 @@ static int run_ranges_once(comm_group_t *group, void *data, size_t count,
             ((unsigned char *)data)[i] = 0xee;
     RANKS_OK(comm_allgather_ranges(group, data, cuts, type, &err), err);
     failed = check_range(data, cuts, rank, kept, type) ||
-             check_values(data, count, type, op, size) ||
+             collectives_check(data, count, type, op, size) ||
              check_same(group, data, bytes);
     free(kept);
     return failed;
@@ -409,7 +407,7 @@ static int run_rank_order(comm_group_t *group, void *data, size_t count,
 
     for (int way = 0; way < 4 && !failed; way++) {
         cuts_make(cuts, count, size, way);
-        fill(data, count, type, rank);
+        collectives_fill(data, count, type, rank);
         RANKS_OK(comm_reduce_scatter(group, data, cuts, type, COMM_SUM, &err),
                  err);
         failed = check_serial(data, cuts[rank], cuts[rank + 1], type, size);

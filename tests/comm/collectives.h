@@ -20,4 +20,13 @@ typedef struct collectives {
 /* A ranks_main_t; [argument] is a collectives_t. */
 int collectives_run(const comm_oob_t *oob, void *argument);
 
+/* Fill [data] with the values of [rank]: sums of floats depend on the order of
+ * summation. */
+void collectives_fill(void *data, size_t count, comm_type_t type, int rank);
+/* Check the all-reduce of what [size] ranks have filled. Sums of floats are
+ * close to the serial sum; maxima, minima and integers are exact. Returns 0 for
+ * success. */
+int collectives_check(const void *data, size_t count, comm_type_t type,
+                      comm_op_t op, int size);
+
 #endif
