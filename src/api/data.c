@@ -146,6 +146,18 @@ static err_code_t dataset_open(comm_group_t *group,
     return hdf5io_dataset_open(&inner, out, err);
 }
 
+/* Index of [name] in [names], which ends with NULL; 0 if [name] is NULL, -1 if
+ * it is not there. */
+static int name_find(const char *name, const char *const *names)
+{
+    if (name == NULL)
+        return 0;
+    for (int k = 0; names[k] != NULL; k++)
+        if (strcmp(names[k], name) == 0)
+            return k;
+    return -1;
+}
+
 static err_code_t sampler_open(const comm_group_t *group,
                                const cddp_data_config_t *config,
                                int64_t samples, hdf5io_sampler_t **out,
@@ -154,15 +166,12 @@ static err_code_t sampler_open(const comm_group_t *group,
     static const char *const names[] = {"none", "chunk", "full", NULL};
     static const hdf5io_shuffle_t kinds[] = {
         HDF5IO_SHUFFLE_NONE, HDF5IO_SHUFFLE_CHUNK, HDF5IO_SHUFFLE_FULL};
-    const char *shuffle = config->shuffle == NULL ? "none" : config->shuffle;
-    int k = 0;
+    const int k = name_find(config->shuffle, names);
 
-    while (names[k] != NULL && strcmp(names[k], shuffle) != 0)
-        k++;
-    if (names[k] == NULL)
+    if (k < 0)
         return err_set(err, ERR_CONFIG,
                        "shuffle is '%s', but must be none, chunk or full",
-                       shuffle);
+                       config->shuffle);
     return hdf5io_sampler_open(
         &(hdf5io_sampler_config_t){.samples = samples,
                                    .batch = config->batch,
@@ -184,11 +193,9 @@ static err_code_t validate_find(const char *name, train_validate_t *out,
     static const char *const names[] = {"quick", "full", "none", NULL};
     static const train_validate_t kinds[] = {
         TRAIN_VALIDATE_QUICK, TRAIN_VALIDATE_FULL, TRAIN_VALIDATE_NONE};
-    int k = 0;
+    const int k = name_find(name, names);
 
-    while (name != NULL && names[k] != NULL && strcmp(names[k], name) != 0)
-        k++;
-    if (names[k] == NULL)
+    if (k < 0)
         return err_set(err, ERR_CONFIG,
                        "validate is '%s', but must be quick, full or none",
                        name);

@@ -18,7 +18,7 @@ typedef struct hooked {
     cddp_hook_view_t *views;
 } hooked_t;
 
-/* ---- the way out --------------------------------------------------------- */
+/* ---- collectives of a turn ----------------------------------------------- */
 
 static ddp_wire_t *wire_of(cddp_wire_t *wire)
 {
@@ -76,8 +76,8 @@ static cddp_hook_view_t view_of(const ddp_hook_view_t *view)
 
 /* Convert the buckets of [plan], and their views, which are stored bucket after
  * bucket in one array. */
-static err_code_t buckets_tell(hooked_t *hooked, const ddp_hook_plan_t *plan,
-                               err_t *err)
+static err_code_t buckets_convert(hooked_t *hooked, const ddp_hook_plan_t *plan,
+                                  err_t *err)
 {
     size_t views = 0;
     err_code_t rc;
@@ -127,7 +127,7 @@ static err_code_t hook_open(const ddp_hook_plan_t *plan, void **state,
     if (rc != ERR_OK)
         return rc;
     hooked->hook = plan->context;
-    rc = buckets_tell(hooked, plan, err);
+    rc = buckets_convert(hooked, plan, err);
     hooked->plan = (cddp_hook_plan_t){.context = hooked->hook->context,
                                       .buckets = hooked->buckets,
                                       .bucket_count = plan->bucket_count,

@@ -145,13 +145,13 @@ Test(model, products_in_bf16, .timeout = 60)
     cddp_code_t code = bf16_try(model, &error);
 
     if (code == CDDP_OK) {
-        step_t wide = step_run(model, (cddp_exec_config_t){.bf16 = 0});
-        step_t narrow = step_run(model, (cddp_exec_config_t){.bf16 = 1});
+        step_t fp32 = step_run(model, (cddp_exec_config_t){.bf16 = 0});
+        step_t bf16 = step_run(model, (cddp_exec_config_t){.bf16 = 1});
 
-        cr_expect_neq(wide.loss, narrow.loss);
-        cr_expect_float_eq(wide.loss, narrow.loss, 0.02 * wide.loss);
-        free(wide.grads);
-        free(narrow.grads);
+        cr_expect_neq(fp32.loss, bf16.loss);
+        cr_expect_float_eq(fp32.loss, bf16.loss, 0.02 * fp32.loss);
+        free(fp32.grads);
+        free(bf16.grads);
     } else {
         cr_expect_eq(code, CDDP_UNAVAILABLE);
         cr_expect_not_null(strstr(error.text, "cannot multiply bfloat16"));

@@ -24,7 +24,7 @@ Test(finite, one_bad_number_is_found_anywhere)
             cr_expect_not(train_all_finite(data, COUNT), "%g at %d", bad[b],
                           at);
             cr_expect_not(train_all_finite(data + at, 1));
-            cr_expect(train_all_finite(data, at), "what lies behind it");
+            cr_expect(train_all_finite(data, at), "numbers after the last one");
             cr_expect(train_all_finite(data + at + 1, COUNT - at - 1));
             data[at] = 0;
         }

@@ -225,29 +225,29 @@ Test(run, groups_change_the_run)
  * processor lacks. A run with auto has the bits of bf16 or of fp32. */
 Test(run, products_in_bf16)
 {
-    train_outcome_t wide, narrow, chosen;
+    train_outcome_t fp32, bf16, chosen;
     harness_t harness;
     err_t err = ERR_INIT;
     err_code_t rc;
 
     harness_open(&harness, SAMPLES);
-    harness_run_ok(&harness, 2, &wide);
+    harness_run_ok(&harness, 2, &fp32);
     harness.resume = TRAIN_RESUME_FRESH;
     harness.settings[0] = "train.precision=auto";
     harness_run_ok(&harness, 2, &chosen);
     harness.settings[0] = "train.precision=bf16";
-    rc = harness_run(&harness, 2, &narrow, &err);
+    rc = harness_run(&harness, 2, &bf16, &err);
     if (rc == ERR_UNAVAILABLE) {
         cr_expect_not_null(strstr(err.text, "train.precision is bf16"), "%s",
                            err.text);
-        cr_expect_eq(chosen.loss, wide.loss);
+        cr_expect_eq(chosen.loss, fp32.loss);
     } else {
         cr_assert_eq(rc, ERR_OK, "%s", err.text);
-        cr_expect_eq(chosen.loss, narrow.loss);
-        cr_expect_neq(narrow.loss, wide.loss);
-        cr_expect_float_eq(narrow.loss, wide.loss, 0.1 * wide.loss + 0.02);
+        cr_expect_eq(chosen.loss, bf16.loss);
+        cr_expect_neq(bf16.loss, fp32.loss);
+        cr_expect_float_eq(bf16.loss, fp32.loss, 0.1 * fp32.loss + 0.02);
         harness_run_ok(&harness, 3, &chosen);
-        cr_expect_float_eq(chosen.loss, narrow.loss, 0.1 * narrow.loss + 0.02);
+        cr_expect_float_eq(chosen.loss, bf16.loss, 0.1 * bf16.loss + 0.02);
     }
     harness_close(&harness);
 }
