@@ -160,14 +160,8 @@ static void describe_loss(const nn_layer_t *layer, str_buf_t *text)
         str_buf_add(text, " %a", (double)layer->class_weights[k]);
 }
 
-/* Write the fields in which the options of first_form are stored. Fields that a
- * kind does not use are zero. */
-static void describe_layer(const nn_layer_t *layer, str_buf_t *text)
+static void describe_windows(const op_config_t *config, str_buf_t *text)
 {
-    const op_config_t *config = &layer->config;
-
-    str_buf_add(text, "layer %s %s bias %d out %" PRId64, layer->kind->name,
-                layer->name, config->bias, config->out);
     str_buf_add(text, " conv %" PRId64 " %" PRId64, config->conv.out,
                 config->conv.groups);
     for (int i = 0; i < OP_SPACE_MAX; i++)
@@ -181,6 +175,17 @@ static void describe_layer(const nn_layer_t *layer, str_buf_t *text)
     for (int i = 0; i < OP_SPACE_MAX; i++)
         if (config->conv.behind[i] != 0)
             str_buf_add(text, " behind %d %" PRId64, i, config->conv.behind[i]);
+}
+
+/* Write the fields in which the options of first_form are stored. Fields that a
+ * kind does not use are zero. */
+static void describe_layer(const nn_layer_t *layer, str_buf_t *text)
+{
+    const op_config_t *config = &layer->config;
+
+    str_buf_add(text, "layer %s %s bias %d out %" PRId64, layer->kind->name,
+                layer->name, config->bias, config->out);
+    describe_windows(config, text);
     str_buf_add(text, " eps %a rate %a momentum %a in", config->epsilon,
                 config->rate, layer->momentum);
     describe_desc(&config->in, text);
