@@ -281,30 +281,28 @@ static err_code_t files_parse(json_t *list, hdf5io_manifest_t *m, err_t *err)
     return ERR_OK;
 }
 
-/* Parse a piece of tensor [t]; it must start at element [at]. */
-static err_code_t piece_parse(json_t *item, const hdf5io_manifest_t *m, int t,
-                              int64_t at, hdf5io_manifest_piece_t *piece,
-                              err_t *err)
+/* Parse [piece], whose tensor and first element are set. */
+static err_code_t piece_parse(json_t *item, const hdf5io_manifest_t *m,
+                              hdf5io_manifest_piece_t *piece, err_t *err)
 {
+    const hdf5io_manifest_tensor_t *tensor = &m->tensors[piece->tensor];
     int file;
     json_int_t first, count, offset;
     json_error_t why;
 
     if (json_unpack_ex(item, &why, 0, "[i, I, I, I]", &file, &first, &count,
                        &offset) != 0)
-        return err_set(err, ERR_DATA, "%s: %s", m->tensors[t].name, why.text);
-    if (file < 0 || file >= m->file_count || first != at || count < 1 ||
-        count > m->tensors[t].elems - at || offset < 0 ||
+        return err_set(err, ERR_DATA, "%s: %s", tensor->name, why.text);
+    if (file < 0 || file >= m->file_count || first != piece->first ||
+        count < 1 || count > tensor->elems - first || offset < 0 ||
         (uint64_t)offset > m->files[file].bytes ||
         m->files[file].bytes - (uint64_t)offset < (uint64_t)count * 4)
         return err_set(err, ERR_DATA,
                        "%s: its pieces do not cover it within the files",
-                       m->tensors[t].name);
-    *piece = (hdf5io_manifest_piece_t){.tensor = t,
-                                       .file = file,
-                                       .first = first,
-                                       .count = count,
-                                       .offset = offset};
+                       tensor->name);
+    piece->file = file;
+    piece->count = count;
+    piece->offset = offset;
     return ERR_OK;
 }
 
@@ -353,8 +351,9 @@ static err_code_t tensor_parse(json_t *item, hdf5io_manifest_t *m, int i,
     for (int j = 0; rc == ERR_OK && j < t->pieces; j++) {
         hdf5io_manifest_piece_t *piece = &m->pieces[m->piece_count++];
 
-        rc = piece_parse(json_array_get(pieces, (size_t)j), m, i, at, piece,
-                         err);
+        piece->tensor = i;
+        piece->first = at;
+        rc = piece_parse(json_array_get(pieces, (size_t)j), m, piece, err);
         at += piece->count;
     }
     if (rc == ERR_OK && at != t->elems)

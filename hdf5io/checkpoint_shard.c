@@ -153,12 +153,18 @@ static const float *piece_data(const hdf5io_files_t *files,
     return NULL;
 }
 
-/* Write one piece. *dirty counts the bytes that are not synced yet. */
-static err_code_t piece_fill(const hdf5io_files_t *files, int fd,
-                             const char *path,
-                             const hdf5io_manifest_piece_t *piece,
-                             size_t *dirty, err_t *err)
+/* An open shard. */
+typedef struct shard_file {
+    const hdf5io_files_t *files;
+    const char *path;
+    int fd;
+    size_t dirty; /* bytes that are not synced yet */
+} shard_file_t;
+
+static err_code_t piece_fill(shard_file_t *shard,
+                             const hdf5io_manifest_piece_t *piece, err_t *err)
 {
+    const hdf5io_files_t *files = shard->files;
     const char *data = (const char *)piece_data(files, piece);
     size_t bytes = (size_t)piece->count * sizeof(float), done = 0;
     err_code_t rc = ERR_OK;
@@ -166,21 +172,22 @@ static err_code_t piece_fill(const hdf5io_files_t *files, int fd,
     check(data != NULL, "rank %d has no elements from %lld on of tensor %d",
           files->rank, (long long)piece->first, piece->tensor);
     check(piece->offset > 0, "tensor %d has no place in %s", piece->tensor,
-          path);
+          shard->path);
     while (done < bytes && rc == ERR_OK) {
-        size_t room = DIRTY_MAX - *dirty;
+        size_t room = DIRTY_MAX - shard->dirty;
         size_t bite = bytes - done < room ? bytes - done : room;
 
         rc = hdf5io_io_write(
-            files->io, fd, path,
+            files->io, shard->fd, shard->path,
             &(hdf5io_io_data_t){data + done, bite, piece->offset + (off_t)done},
             err);
         done += bite;
-        *dirty += bite;
-        check(*dirty <= DIRTY_MAX, "%zu bytes are not synced", *dirty);
-        if (rc == ERR_OK && *dirty == DIRTY_MAX) {
-            rc = hdf5io_io_flush(files->io, fd, path, err);
-            *dirty = 0;
+        shard->dirty += bite;
+        check(shard->dirty <= DIRTY_MAX, "%zu bytes are not synced",
+              shard->dirty);
+        if (rc == ERR_OK && shard->dirty == DIRTY_MAX) {
+            rc = hdf5io_io_flush(files->io, shard->fd, shard->path, err);
+            shard->dirty = 0;
         }
     }
     return rc;
@@ -190,22 +197,21 @@ static err_code_t shard_fill(hdf5io_files_t *files, int number,
                              const char *path, err_t *err)
 {
     const hdf5io_manifest_t *m = files->manifest;
+    shard_file_t shard = {.files = files, .path = path};
     err_code_t rc;
-    size_t dirty = 0;
-    int fd;
 
-    rc = file_open_regular(path, O_WRONLY, FILE_OWN, &fd, err);
+    rc = file_open_regular(path, O_WRONLY, FILE_OWN, &shard.fd, err);
     if (rc != ERR_OK)
         return rc;
     for (int i = 0; i < m->piece_count && rc == ERR_OK; i++) {
         const hdf5io_manifest_piece_t *p = &m->pieces[i];
 
         if (p->file == number)
-            rc = piece_fill(files, fd, path, p, &dirty, err);
+            rc = piece_fill(&shard, p, err);
     }
     if (rc == ERR_OK)
-        rc = hdf5io_io_flush(files->io, fd, path, err);
-    if (close(fd) != 0 && rc == ERR_OK)
+        rc = hdf5io_io_flush(files->io, shard.fd, path, err);
+    if (close(shard.fd) != 0 && rc == ERR_OK)
         rc =
             err_set(err, ERR_IO, "%s: close failed: %s", path, strerror(errno));
     return rc;

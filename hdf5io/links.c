@@ -73,8 +73,14 @@ static bool links_opens(hid_t file, const char *path)
     return object >= 0;
 }
 
-static bool links_search(hid_t file, const char *name, const char *path,
-                         int depth, err_t *err);
+/* An open file, its name, and how many links led to it. */
+typedef struct links_at {
+    hid_t file;
+    const char *name;
+    int depth;
+} links_at_t;
+
+static bool links_search(const links_at_t *at, const char *path, err_t *err);
 
 /* Set the error: the file of an external link is missing or does not open. */
 static void links_no_file(const links_value_t *value, const char *name,
@@ -95,78 +101,80 @@ static void links_no_file(const links_value_t *value, const char *name,
 
 /* Set the error for an external link that does not open: the file is missing,
  * or the object in it. */
-static void links_external(const links_value_t *value, const char *name,
-                           const char *path, int depth, err_t *err)
+static void links_external(const links_at_t *at, const links_value_t *value,
+                           const char *path, err_t *err)
 {
     char *home = NULL, *refused = NULL;
-    hid_t target =
-        hdf5io_home_open(name, value->external, "HDF5_EXT_PREFIX", &refused);
+    links_at_t target = {.depth = at->depth + 1};
 
-    if (target >= 0)
-        home = hdf5io_home_name(target);
+    target.file = hdf5io_home_open(at->name, value->external, "HDF5_EXT_PREFIX",
+                                   &refused);
+    if (target.file >= 0)
+        home = hdf5io_home_name(target.file);
+    target.name = home;
     if (home == NULL)
-        links_no_file(value, name, path, refused, err);
-    else if (depth >= LINKS_DEPTH)
+        links_no_file(value, at->name, path, refused, err);
+    else if (at->depth >= LINKS_DEPTH)
         err_set(err, ERR_DATA,
                 "%s: %s is an external link to %s:%s, the last one of a chain "
                 "of %d links: HDF5 follows fewer, and the links may form a "
                 "cycle",
-                name, path, value->external, value->inner, depth + 1);
-    else if (!links_search(target, home, value->inner, depth + 1, err))
+                at->name, path, value->external, value->inner, target.depth);
+    else if (!links_search(&target, value->inner, err))
         err_set(err, ERR_DATA,
                 "%s: %s is an external link to %s:%s, but %s has no such "
                 "object",
-                name, path, value->external, value->inner, home);
-    if (target >= 0)
-        H5Fclose(target);
+                at->name, path, value->external, value->inner, home);
+    if (target.file >= 0)
+        H5Fclose(target.file);
     free(refused);
     free(home);
 }
 
-static void links_describe(hid_t file, const links_value_t *value,
-                           const char *name, const char *path, int depth,
-                           err_t *err)
+/* Set the error for the link [path], which does not open. */
+static void links_describe(const links_at_t *at, const links_value_t *value,
+                           const char *path, err_t *err)
 {
+    const links_at_t next = {at->file, at->name, at->depth + 1};
     char cause[128];
 
     if (value->type == H5L_TYPE_EXTERNAL) {
-        links_external(value, name, path, depth, err);
+        links_external(at, value, path, err);
         return;
     }
     /* A soft link may point to another link, which is the broken one. */
-    links_opens(file, path);
+    links_opens(at->file, path);
     h5_err_text(cause, sizeof cause);
-    if (value->bytes[0] == '/' && depth < LINKS_DEPTH &&
-        links_search(file, name, value->bytes, depth + 1, err))
+    if (value->bytes[0] == '/' && at->depth < LINKS_DEPTH &&
+        links_search(&next, value->bytes, err))
         return;
     err_set(err, ERR_DATA,
-            "%s: %s is a soft link to %s, which does not open (HDF5: %s)", name,
-            path, value->bytes, cause);
+            "%s: %s is a soft link to %s, which does not open (HDF5: %s)",
+            at->name, path, value->bytes, cause);
 }
 
-static bool links_search(hid_t file, const char *name, const char *path,
-                         int depth, err_t *err)
+static bool links_search(const links_at_t *at, const char *path, err_t *err)
 {
     char *part = str_printf("%s%s", path[0] == '/' ? "" : "/", path);
-    size_t at = 0, length = strlen(part);
+    size_t end = 0, length = strlen(part);
     bool broken = false, found = true;
 
-    while (at < length && !broken && found) {
+    while (end < length && !broken && found) {
         links_value_t value;
         char kept;
 
-        at += 1 + strcspn(part + at + 1, "/");
-        kept = part[at];
-        part[at] = '\0';
-        if (part[at - 1] != '/' && !links_opens(file, part)) {
-            found = links_read(file, part, &value);
+        end += 1 + strcspn(part + end + 1, "/");
+        kept = part[end];
+        part[end] = '\0';
+        if (part[end - 1] != '/' && !links_opens(at->file, part)) {
+            found = links_read(at->file, part, &value);
             if (found) {
-                links_describe(file, &value, name, part, depth, err);
+                links_describe(at, &value, part, err);
                 free(value.bytes);
                 broken = true;
             }
         }
-        part[at] = kept;
+        part[end] = kept;
     }
     H5Eclear2(H5E_DEFAULT);
     free(part);
@@ -176,5 +184,5 @@ static bool links_search(hid_t file, const char *name, const char *path,
 bool hdf5io_links_broken(hid_t file, const char *name, const char *path,
                          err_t *err)
 {
-    return links_search(file, name, path, 0, err);
+    return links_search(&(links_at_t){.file = file, .name = name}, path, err);
 }

@@ -160,12 +160,12 @@ static err_code_t virtual_visit(virtual_walk_t *walk, const virtual_set_t *set,
                                 virtual_node_t *node, err_t *err);
 
 /* Check the open dataset [object], which the mapping calls [name]. */
-static err_code_t virtual_enter(virtual_walk_t *walk, virtual_map_t *map,
-                                const virtual_name_t *name, hid_t object,
-                                virtual_node_t **out, err_t *err)
+static err_code_t virtual_enter(virtual_map_t *map, const virtual_name_t *name,
+                                hid_t object, virtual_node_t **out, err_t *err)
 {
     char *home = hdf5io_home_name(object);
     const virtual_set_t set = {object, home, name->path};
+    virtual_walk_t *walk = map->walk;
     virtual_node_t *node = NULL;
     err_code_t rc = ERR_OK;
 
@@ -194,8 +194,7 @@ static err_code_t virtual_enter(virtual_walk_t *walk, virtual_map_t *map,
 }
 
 /* Check one source. *out stays NULL if no such dataset exists. */
-static err_code_t virtual_source(virtual_walk_t *walk, virtual_map_t *map,
-                                 const virtual_name_t *name,
+static err_code_t virtual_source(virtual_map_t *map, const virtual_name_t *name,
                                  virtual_node_t **out, err_t *err)
 {
     virtual_node_t *node;
@@ -205,7 +204,7 @@ static err_code_t virtual_source(virtual_walk_t *walk, virtual_map_t *map,
     virtual_file_open(map, name->file);
     if (map->home == NULL)
         return ERR_OK;
-    node = virtual_find(walk, map->home, name->path);
+    node = virtual_find(map->walk, map->home, name->path);
     if (node != NULL && node->busy)
         return hdf5io_virtual_refuse(
             map->set, name, err,
@@ -220,7 +219,7 @@ static err_code_t virtual_source(virtual_walk_t *walk, virtual_map_t *map,
     if (object < 0)
         return ERR_OK;
     if (H5Iget_type(object) == H5I_DATASET)
-        rc = virtual_enter(walk, map, name, object, out, err);
+        rc = virtual_enter(map, name, object, out, err);
     H5Oclose(object);
     return rc;
 }
@@ -228,15 +227,14 @@ static err_code_t virtual_source(virtual_walk_t *walk, virtual_map_t *map,
 /* ---- mappings ------------------------------------------------------------ */
 
 /* Check the source of block [number]; *there: it exists. */
-static err_code_t virtual_block(virtual_walk_t *walk, virtual_map_t *map,
-                                virtual_link_t *link, uint64_t number,
-                                bool *there, err_t *err)
+static err_code_t virtual_block(virtual_map_t *map, virtual_link_t *link,
+                                uint64_t number, bool *there, err_t *err)
 {
     char *file = virtual_name(link->file, number);
     char *path = virtual_name(link->path, number);
     const virtual_name_t name = {file, path};
     virtual_node_t *node = NULL;
-    err_code_t rc = virtual_source(walk, map, &name, &node, err);
+    err_code_t rc = virtual_source(map, &name, &node, err);
 
     if (rc == ERR_OK && node != NULL)
         rc = hdf5io_virtual_fits(map, link, &name, node, err);
@@ -265,14 +263,14 @@ static err_code_t virtual_block_missing(virtual_map_t *map,
 /* Check the sources of a mapping: one, or one per existing block. HDF5 takes
  * the first missing number for the end. If later numbers exist, the missing one
  * was lost. */
-static err_code_t virtual_link_sources(virtual_walk_t *walk, virtual_map_t *map,
-                                       virtual_link_t *link, err_t *err)
+static err_code_t virtual_link_sources(virtual_map_t *map, virtual_link_t *link,
+                                       err_t *err)
 {
     err_code_t rc = ERR_OK;
     bool there = true;
 
     while (rc == ERR_OK && there) {
-        rc = virtual_block(walk, map, link, link->blocks, &there, err);
+        rc = virtual_block(map, link, link->blocks, &there, err);
         link->blocks += there;
         there = there && link->many;
     }
@@ -280,7 +278,7 @@ static err_code_t virtual_link_sources(virtual_walk_t *walk, virtual_map_t *map,
         return virtual_block_missing(map, link, 0, err);
     for (uint64_t k = 1; k <= VIRTUAL_AHEAD && link->many && rc == ERR_OK;
          k++) {
-        rc = virtual_block(walk, map, link, link->blocks + k, &there, err);
+        rc = virtual_block(map, link, link->blocks + k, &there, err);
         if (rc == ERR_OK && there)
             rc = virtual_block_missing(map, link, link->blocks, err);
     }
@@ -384,7 +382,8 @@ static err_code_t virtual_mappings(virtual_walk_t *walk,
                                    const virtual_set_t *set, hid_t create,
                                    err_t *err)
 {
-    virtual_map_t map = {.set = set, .create = create, .file = H5I_INVALID_HID};
+    virtual_map_t map = {
+        .walk = walk, .set = set, .create = create, .file = H5I_INVALID_HID};
     size_t count = 0;
     err_code_t rc = ERR_OK;
 
@@ -406,7 +405,7 @@ static err_code_t virtual_mappings(virtual_walk_t *walk,
 
         rc = virtual_link_open(&map, i, &link, err);
         if (rc == ERR_OK)
-            rc = virtual_link_sources(walk, &map, &link, err);
+            rc = virtual_link_sources(&map, &link, err);
         if (rc == ERR_OK)
             rc = hdf5io_virtual_piece(&map, &link, err);
         virtual_link_close(&link);

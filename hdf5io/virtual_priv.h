@@ -27,6 +27,7 @@ typedef struct virtual_set {
 
 /* The mappings of a virtual dataset, and the source file that is open now. */
 typedef struct virtual_map {
+    struct virtual_walk *walk; /* the walk that checks it (virtual.c) */
     const virtual_set_t *set;
     hid_t create;
     int ndim;
