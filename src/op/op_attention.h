@@ -22,10 +22,10 @@ typedef struct op_attention {
 } op_attention_t;
 
 op_attention_t op_attention_of(const op_config_t *config);
-/* If heads.masked: write 1 (valid) or 0 for each key to open[N * S], from the
+/* If heads.masked: write 1 (valid) or 0 for each key to valid[N * S], from the
  * last input, which is [mask]. ERR_DATA if the mask has other values. */
-err_code_t op_attention_open_keys(const op_config_t *config, const void *mask,
-                                  float *open, err_t *err);
+err_code_t op_attention_valid_keys(const op_config_t *config, const void *mask,
+                                   float *valid, err_t *err);
 double op_attention_flops(const op_config_t *config);
 err_code_t op_shape_attention(const op_config_t *config, op_desc_t *out,
                               err_t *err);

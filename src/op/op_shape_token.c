@@ -161,8 +161,8 @@ op_attention_t op_attention_of(const op_config_t *config)
     return a;
 }
 
-err_code_t op_attention_open_keys(const op_config_t *config, const void *mask,
-                                  float *open, err_t *err)
+err_code_t op_attention_valid_keys(const op_config_t *config, const void *mask,
+                                   float *valid, err_t *err)
 {
     const op_desc_t *desc = &config->other[config->others - 1];
     const op_attention_t a = op_attention_of(config);
@@ -183,7 +183,7 @@ err_code_t op_attention_open_keys(const op_config_t *config, const void *mask,
                            ", but it must be %s %g",
                            at / each, value, at % each,
                            lengths ? "a whole number from 0 to" : "0 or", most);
-        open[i] = lengths ? (double)(i % a.S) < value : value != 0;
+        valid[i] = lengths ? (double)(i % a.S) < value : value != 0;
     }
     return ERR_OK;
 }

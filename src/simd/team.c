@@ -45,7 +45,7 @@ void simd_team_lend(crew_t *crew)
 static _Thread_local int simd_team_place;
 
 /* Run the items of member [number] of [size]. */
-static void simd_team_share(simd_team_t *team, int number, int size)
+static void simd_team_items(simd_team_t *team, int number, int size)
 {
     const int64_t first = team->count * number / size;
     const int64_t last = team->count * (number + 1) / size;
@@ -65,7 +65,7 @@ static void simd_team_share(simd_team_t *team, int number, int size)
 
 static void simd_team_member(void *argument)
 {
-    simd_team_share(argument, omp_get_thread_num(), omp_get_num_threads());
+    simd_team_items(argument, omp_get_thread_num(), omp_get_num_threads());
 }
 
 static void simd_team_crew_member(void *argument, int member)
@@ -73,7 +73,7 @@ static void simd_team_crew_member(void *argument, int member)
     simd_team_t *team = argument;
 
     if (member < team->size)
-        simd_team_share(team, member, team->size);
+        simd_team_items(team, member, team->size);
 }
 
 void simd_team_run(int threads, int64_t count, int64_t grain,
@@ -88,7 +88,7 @@ void simd_team_run(int threads, int64_t count, int64_t grain,
         threads = (int)most;
     team.size = threads;
     if (threads <= 1) {
-        simd_team_share(&team, 0, 1);
+        simd_team_items(&team, 0, 1);
     } else if (simd_team_crew != NULL && !crew_busy(simd_team_crew) &&
                crew_size(simd_team_crew) >= threads) {
         crew_run(simd_team_crew, simd_team_crew_member, &team);

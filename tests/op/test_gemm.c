@@ -108,7 +108,7 @@ static void check(const trial_t *t, int form)
 
 static void need_vectors(void)
 {
-    if (!cpu_gemm_here())
+    if (!cpu_gemm_supported())
         cr_skip_test("this CPU has no AVX-512");
 }
 

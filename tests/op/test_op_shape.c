@@ -422,18 +422,18 @@ Test(op_shape, mask_of_attention)
     config.others = 1;
     config.other[0] =
         (op_desc_t){.type = OP_FLOAT32, .ndim = 2, .dims = {2, 3}};
-    cr_expect_eq(op_attention_open_keys(&config, mask, open, &err), ERR_DATA);
+    cr_expect_eq(op_attention_valid_keys(&config, mask, open, &err), ERR_DATA);
     cr_expect(strstr(err.text, "sample 1 of the batch holds 2 in place 1"),
               "%s", err.text);
     mask[4] = 1;
-    cr_assert_eq(op_attention_open_keys(&config, mask, open, &err), ERR_OK);
+    cr_assert_eq(op_attention_valid_keys(&config, mask, open, &err), ERR_OK);
     cr_expect_arr_eq(open, mask, sizeof mask);
     config.other[0].dims[1] = 1;
-    cr_expect_eq(op_attention_open_keys(&config, lengths, open, &err),
+    cr_expect_eq(op_attention_valid_keys(&config, lengths, open, &err),
                  ERR_DATA);
     cr_expect(strstr(err.text, "a whole number from 0 to 3"), "%s", err.text);
     lengths[1] = 2;
-    cr_assert_eq(op_attention_open_keys(&config, lengths, open, &err), ERR_OK);
+    cr_assert_eq(op_attention_valid_keys(&config, lengths, open, &err), ERR_OK);
     cr_expect_arr_eq(open, ((float[]){0, 0, 0, 1, 1, 0}), sizeof open);
 }
 

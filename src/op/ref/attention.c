@@ -32,7 +32,7 @@ typedef struct ref_attention {
     void *gradient[3];
     double *p, *ds;  /* [T,S] */
     double *sums[3]; /* sums of dk and dv, at K and V: [S,D] */
-    float *open;     /* [N,S]: 1 for valid keys, 0 for others; NULL: no mask */
+    float *valid;    /* [N,S]: 1 for valid keys, 0 for others; NULL: no mask */
 } ref_attention_t;
 
 static err_code_t ref_attention_open(op_t *op, err_t *err)
@@ -58,7 +58,7 @@ static ref_attention_t ref_attention_make(const op_t *op, const op_args_t *args)
     s.sums[K] = s.ds + s.a.T * s.a.S;
     s.sums[V] = s.sums[K] + s.a.S * s.a.D;
     if (op->config.heads.masked)
-        s.open = (float *)(s.sums[V] + s.a.S * s.a.D);
+        s.valid = (float *)(s.sums[V] + s.a.S * s.a.D);
     for (int i = 0; i < 3; i++) {
         int from = s.a.input[i];
 
@@ -70,15 +70,15 @@ static ref_attention_t ref_attention_make(const op_t *op, const op_args_t *args)
     return s;
 }
 
-/* Read the mask, if there is one, into open. */
+/* Read the mask, if there is one, into valid. */
 static err_code_t ref_attention_mask(const ref_attention_t *s,
                                      const op_args_t *args, err_t *err)
 {
-    return s->open == NULL
+    return s->valid == NULL
                ? ERR_OK
-               : op_attention_open_keys(&s->op->config,
-                                        args->other[s->op->config.others - 1],
-                                        s->open, err);
+               : op_attention_valid_keys(&s->op->config,
+                                         args->other[s->op->config.others - 1],
+                                         s->valid, err);
 }
 
 /* Index of feature 0 of token [t] of head [h] in q, k or v. */
@@ -109,7 +109,7 @@ static bool ref_attention_reads(const ref_attention_t *s, int64_t n, int64_t i,
                                 int64_t j)
 {
     return (!s->causal || j <= i) &&
-           (s->open == NULL || s->open[n * s->a.S + j] != 0);
+           (s->valid == NULL || s->valid[n * s->a.S + j] != 0);
 }
 
 /* Compute p of sample [n] and head [h]. p is 0 for keys that a query does not

@@ -73,7 +73,7 @@ static err_code_t activation_op_forward(op_t *op, const op_args_t *args,
 {
     cpu_activation_work_t work = {.to = args->y};
     const void *x[OP_INPUTS_MAX];
-    err_code_t rc = cpu_combine_bring(op, args, x, err);
+    err_code_t rc = cpu_combine_convert(op, args, x, err);
 
     if (rc != ERR_OK)
         return rc;
@@ -92,7 +92,7 @@ static err_code_t activation_op_backward(op_t *op, const op_args_t *args,
     if (!op->config.need_dx)
         return ERR_OK;
     if (op->reads_x)
-        rc = cpu_combine_bring(op, args, x, err);
+        rc = cpu_combine_convert(op, args, x, err);
     if (rc != ERR_OK)
         return rc;
     work.x = x[0];

@@ -88,7 +88,7 @@ static err_code_t cpu_add_forward(op_t *op, const op_args_t *args, err_t *err)
                            .relu = op->config.relu,
                            .bf16 = op_stored_bf16(&op->out),
                            .y = args->y};
-    err_code_t rc = cpu_combine_bring(op, args, work.in, err);
+    err_code_t rc = cpu_combine_convert(op, args, work.in, err);
 
     if (rc == ERR_OK)
         simd_team_run(op->config.threads,

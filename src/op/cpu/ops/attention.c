@@ -87,7 +87,7 @@ static void attention_forward_keys(const cpu_attention_work_t *work,
     cpu_square_t s;
 
     attention_scores(k, queries->q, a->D, s);
-    queries->softmax.open = cpu_attention_mask(work, n, k0);
+    queries->softmax.valid = cpu_attention_mask(work, n, k0);
     cpu_attention_softmax(s, keys, work->causal ? i0 - k0 + 1 : keys,
                           work->scale, &queries->softmax);
     for (int64_t i = 0; i < queries->count && k0 > 0; i++)
@@ -143,8 +143,8 @@ static void attention_body_forward(void *context, int64_t first, int64_t last)
 /* ---- backward ------------------------------------------------------------ */
 
 /* Number of keys that query [i] reads of the block that begins at [k0]. */
-static int64_t attention_seen(const cpu_attention_work_t *work, int64_t i,
-                              int64_t k0)
+static int64_t attention_keys_read(const cpu_attention_work_t *work, int64_t i,
+                                   int64_t k0)
 {
     int64_t count = cpu_attention_count(k0, work->a.S);
 
@@ -162,26 +162,26 @@ typedef struct attention_keys {
 } attention_keys_t;
 
 /* Convert the scores [s] and [dp] of one query to p and ds. Elements from
- * [seen] on become 0. */
+ * [count] on become 0. */
 SIMD_CLONES
-static void attention_row_back(float *s, float *dp, int64_t seen, float scale,
-                               float top, float part, float delta)
+static void attention_row_back(float *s, float *dp, int64_t count, float scale,
+                               float top, float inverse, float delta)
 {
-    for (int64_t j = 0; j < seen; j++) {
-        s[j] = simd_math_exp(s[j] * scale - top) * part;
+    for (int64_t j = 0; j < count; j++) {
+        s[j] = simd_math_exp(s[j] * scale - top) * inverse;
         dp[j] = s[j] * (dp[j] - delta) * scale;
     }
-    for (int64_t j = seen; j < BLOCK; j++)
+    for (int64_t j = count; j < BLOCK; j++)
         s[j] = dp[j] = 0;
 }
 
-/* Set p and ds to 0 for the keys that the mask hides. [open] is the mask from
+/* Set p and ds to 0 for the keys that the mask hides. [valid] is the mask from
  * the first key of the block on. */
-static void attention_hide(const float *open, int64_t rows, int64_t keys,
+static void attention_hide(const float *valid, int64_t rows, int64_t keys,
                            cpu_square_t p, cpu_square_t ds)
 {
     for (int64_t j = 0; j < keys; j++)
-        for (int64_t i = 0; i < rows && cpu_attention_hidden(open, j); i++)
+        for (int64_t i = 0; i < rows && cpu_attention_hidden(valid, j); i++)
             p[i][j] = ds[i][j] = 0;
 }
 
@@ -234,9 +234,10 @@ static void attention_backward_block(const cpu_attention_work_t *work,
     attention_scores(q, keys->k, a->D, p);
     attention_scores(dy, keys->v, a->D, ds);
     for (int64_t i = 0; i < rows; i++)
-        attention_row_back(p[i], ds[i], attention_seen(work, i0 + i, keys->k0),
-                           work->scale, work->top[at + i], work->part[at + i],
-                           work->delta[at + i]);
+        attention_row_back(p[i], ds[i],
+                           attention_keys_read(work, i0 + i, keys->k0),
+                           work->scale, work->top[at + i],
+                           work->inverse[at + i], work->delta[at + i]);
     attention_hide(cpu_attention_mask(work, n, keys->k0), rows, keys->count, p,
                    ds);
     attention_add_keys(keys, p, dy, a->D, keys->dv);
@@ -334,7 +335,7 @@ typedef struct cpu_attention {
     /* bf16: offset in scratch of the threads' buffers, bytes of one thread's
      * buffer */
     size_t memory, memory_bytes;
-    size_t open; /* heads.masked: offset of the mask in scratch */
+    size_t valid; /* heads.masked: offset of the mask in scratch */
 } cpu_attention_t;
 
 static err_code_t cpu_attention_open(op_t *op, err_t *err)
@@ -351,8 +352,8 @@ static err_code_t cpu_attention_open(op_t *op, err_t *err)
         return rc;
     state = op->state;
     if (op->config.heads.masked)
-        state->open = cpu_scratch_take(&state->combine.scratch,
-                                       (size_t)(a.N * a.S) * sizeof(float));
+        state->valid = cpu_scratch_take(&state->combine.scratch,
+                                        (size_t)(a.N * a.S) * sizeof(float));
     cpu_scratch_finish(&state->combine.scratch, op);
     if (!op_computes_bf16(&op->config))
         return ERR_OK;
@@ -378,9 +379,9 @@ static err_code_t attention_start(op_t *op, const op_args_t *args,
     for (int i = 0; i < 3 && rc == ERR_OK; i++)
         work->in[i] = inside[work->a.input[i]];
     if (rc == ERR_OK && op->config.heads.masked) {
-        work->open = (float *)((char *)args->scratch + state->open);
-        rc = op_attention_open_keys(&op->config, inside[op->config.others],
-                                    work->open, err);
+        work->valid = (float *)((char *)args->scratch + state->valid);
+        rc = op_attention_valid_keys(&op->config, inside[op->config.others],
+                                     work->valid, err);
     }
     if (op_computes_bf16(&op->config)) {
         work->memory = (char *)args->scratch + state->memory;
@@ -391,8 +392,8 @@ static err_code_t attention_start(op_t *op, const op_args_t *args,
         const int64_t rows = work->a.N * work->a.H * work->a.T;
 
         work->top = args->workspace;
-        work->part = work->top + rows;
-        work->delta = work->part + rows;
+        work->inverse = work->top + rows;
+        work->delta = work->inverse + rows;
     }
     return rc;
 }

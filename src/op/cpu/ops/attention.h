@@ -21,13 +21,13 @@ typedef struct cpu_attention_work {
     bool causal;
     float scale; /* 1 / sqrt(D) */
     const float *in[3];
-    float *open; /* [N,S]: 0 where a key is hidden, else 1; NULL: no mask */
+    float *valid; /* [N,S]: 0 where a key is hidden, else 1; NULL: no mask */
     float *gradient[3]; /* of q, k, v; NULL: not computed */
     float *y;
     const float *dy;
     /* For each query, float [N,H,T]: maximum score, 1 / sum of exponentials,
      * dot product of y and dy. NULL in evaluation. */
-    float *top, *part, *delta;
+    float *top, *inverse, *delta;
     /* bfloat16 only: [memory_bytes] of buffers for each thread, and whether to
      * use AMX tiles. */
     char *memory;
@@ -42,7 +42,7 @@ typedef float cpu_square_t[CPU_ATTENTION_BLOCK][CPU_ATTENTION_BLOCK];
 typedef struct cpu_columns {
     float top[CPU_ATTENTION_BLOCK], sum[CPU_ATTENTION_BLOCK],
         factor[CPU_ATTENTION_BLOCK];
-    const float *open; /* mask of the next keys; NULL: no key is hidden */
+    const float *valid; /* mask of the next keys; NULL: no key is hidden */
 } cpu_attention_columns_t;
 
 void cpu_attention_start(cpu_attention_columns_t *columns);
@@ -51,19 +51,19 @@ void cpu_attention_start(cpu_attention_columns_t *columns);
 static inline const float *cpu_attention_mask(const cpu_attention_work_t *work,
                                               int64_t n, int64_t k0)
 {
-    return work->open == NULL ? NULL : work->open + n * work->a.S + k0;
+    return work->valid == NULL ? NULL : work->valid + n * work->a.S + k0;
 }
 
-/* Does the mask [open] hide key [j]? */
-static inline bool cpu_attention_hidden(const float *open, int64_t j)
+/* Does the mask [valid] hide key [j]? */
+static inline bool cpu_attention_hidden(const float *valid, int64_t j)
 {
-    return open != NULL && open[j] == 0;
+    return valid != NULL && valid[j] == 0;
 }
 
 /*
  * Turn scores [keys, queries] into exp(score * scale - top). Updates top and
  * sum, and sets factor, by which earlier results must be multiplied. Query i
- * reads the first i + [ahead] of these keys, except those that columns->open
+ * reads the first i + [ahead] of these keys, except those that columns->valid
  * hides.
  */
 void cpu_attention_softmax(float (*s)[CPU_ATTENTION_BLOCK], int64_t keys,

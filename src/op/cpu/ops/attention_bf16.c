@@ -30,13 +30,13 @@ typedef struct bf16_memory {
     cpu_bf16_t *k_rows, *v_rows; /* [S, width] */
     cpu_bf16_t *columns; /* forward: transposed v; backward: transposed k */
     cpu_bf16_t *q_transposed, *q_packed, *dy_transposed,
-        *dy_packed;   /* [T, width] */
-    cpu_bf16_t *some; /* temporary: a block between two conversions */
-    float *dk, *dv;   /* [S, width] */
+        *dy_packed;    /* [T, width] */
+    cpu_bf16_t *block; /* temporary: a block between two conversions */
+    float *dk, *dv;    /* [S, width] */
     float *sums; /* transposed y of a block, or dq: [width, BLOCK] per block */
-    float *back; /* a block of [sums], transposed to [BLOCK, width] */
-    float *top, *part, *delta; /* of the queries of one head, [T] */
-    const float *open;         /* mask of a sample; NULL: no mask */
+    float *rows; /* a block of [sums], transposed to [BLOCK, width] */
+    float *top, *inverse, *delta; /* of the queries of one head, [T] */
+    const float *valid;           /* mask of a sample; NULL: no mask */
     char *from; /* start of the memory; NULL: only measure its size */
     size_t size;
 } bf16_memory_t;
@@ -61,9 +61,9 @@ static bf16_memory_t memory_make(const op_attention_t *a, bool training,
     memory.k_rows = memory_take(&memory, keys, sizeof(cpu_bf16_t));
     memory.columns = memory_take(&memory, keys, sizeof(cpu_bf16_t));
     memory.q_transposed = memory_take(&memory, queries, sizeof(cpu_bf16_t));
-    memory.some = memory_take(&memory, block, sizeof(cpu_bf16_t));
+    memory.block = memory_take(&memory, block, sizeof(cpu_bf16_t));
     memory.sums = memory_take(&memory, queries, sizeof(float));
-    memory.back = memory_take(&memory, block, sizeof(float));
+    memory.rows = memory_take(&memory, block, sizeof(float));
     if (!training)
         return memory;
     memory.v_rows = memory_take(&memory, keys, sizeof(cpu_bf16_t));
@@ -73,7 +73,7 @@ static bf16_memory_t memory_make(const op_attention_t *a, bool training,
     memory.dk = memory_take(&memory, keys, sizeof(float));
     memory.dv = memory_take(&memory, keys, sizeof(float));
     memory.top = memory_take(&memory, tokens, sizeof(float));
-    memory.part = memory_take(&memory, tokens, sizeof(float));
+    memory.inverse = memory_take(&memory, tokens, sizeof(float));
     memory.delta = memory_take(&memory, tokens, sizeof(float));
     return memory;
 }
@@ -153,13 +153,13 @@ static void bf16_pack_forward(const cpu_attention_work_t *work,
 {
     const op_attention_t *a = &work->a;
 
-    memory->open = cpu_attention_mask(work, n, 0);
+    memory->valid = cpu_attention_mask(work, n, 0);
     for (int64_t k0 = 0; k0 < a->S; k0 += BLOCK) {
         cpu_gemm_bf16_rows(cpu_attention_rows(work, CPU_K, n, k0, g), a->D,
                            memory->k_rows + k0 * memory->width);
         cpu_gemm_bf16_pack(cpu_attention_rows(work, CPU_V, n, k0, g), a->D,
-                           memory->some);
-        cpu_gemm_bf16_transpose(memory->some, BLOCK / 2, memory->width,
+                           memory->block);
+        cpu_gemm_bf16_transpose(memory->block, BLOCK / 2, memory->width,
                                 memory->columns + k0 * memory->width);
     }
 }
@@ -195,7 +195,7 @@ static void bf16_forward_keys(const cpu_attention_work_t *work,
     for (int64_t k = 0; k < keys; k += BLOCK)
         bf16_products(work, width, memory->k_rows + (k0 + k) * width,
                       memory->q_transposed, s[k]);
-    queries->softmax.open = memory->open == NULL ? NULL : memory->open + k0;
+    queries->softmax.valid = memory->valid == NULL ? NULL : memory->valid + k0;
     cpu_attention_softmax(s, keys, work->causal ? queries->i0 - k0 + 1 : keys,
                           work->scale, &queries->softmax);
     for (int64_t k = 0; k < keys; k += BLOCK)
@@ -220,21 +220,21 @@ static void bf16_forward_block(const cpu_attention_work_t *work,
     queries.i0 = i0;
     queries.last = work->causal ? i0 + rows : a->S;
     cpu_gemm_bf16_rows(cpu_attention_rows(work, CPU_Q, n, i0, h), a->D,
-                       memory->some);
-    cpu_gemm_bf16_transpose(memory->some, BLOCK, memory->width / 2,
+                       memory->block);
+    cpu_gemm_bf16_transpose(memory->block, BLOCK, memory->width / 2,
                             memory->q_transposed);
     memset(memory->sums, 0, (size_t)(memory->width * BLOCK) * sizeof(float));
     cpu_attention_start(&queries.softmax);
     for (int64_t k0 = 0; k0 < queries.last; k0 += BLOCKS * BLOCK)
         bf16_forward_keys(work, memory, &queries, k0);
-    cpu_gemm_bf16_transpose(memory->sums, memory->width, BLOCK, memory->back);
+    cpu_gemm_bf16_transpose(memory->sums, memory->width, BLOCK, memory->rows);
     for (int64_t i = 0; i < rows; i++) {
         float *y = work->y + cpu_attention_y(work, n, i0 + i, h);
-        float part = cpu_attention_keep(work, &queries.softmax,
-                                        (n * a->H + h) * a->T + i0, i);
+        float inverse = cpu_attention_keep(work, &queries.softmax,
+                                           (n * a->H + h) * a->T + i0, i);
 
         for (int64_t d = 0; d < a->D; d++)
-            y[d] = memory->back[i * memory->width + d] * part;
+            y[d] = memory->rows[i * memory->width + d] * inverse;
     }
 }
 
@@ -264,14 +264,14 @@ static void bf16_pack_keys(const cpu_attention_work_t *work,
     const op_attention_t *a = &work->a;
     const int64_t keys = cpu_gemm_bf16_pad(a->S) * memory->width;
 
-    memory->open = cpu_attention_mask(work, n, 0);
+    memory->valid = cpu_attention_mask(work, n, 0);
     for (int64_t k0 = 0; k0 < a->S; k0 += BLOCK) {
         const int64_t at = k0 * memory->width;
         const cpu_rows_t k = cpu_attention_rows(work, CPU_K, n, k0, g);
 
         cpu_gemm_bf16_rows(k, a->D, memory->k_rows + at);
-        cpu_gemm_bf16_pack(k, a->D, memory->some);
-        cpu_gemm_bf16_transpose(memory->some, BLOCK / 2, memory->width,
+        cpu_gemm_bf16_pack(k, a->D, memory->block);
+        cpu_gemm_bf16_transpose(memory->block, BLOCK / 2, memory->width,
                                 memory->columns + at);
         cpu_gemm_bf16_rows(cpu_attention_rows(work, CPU_V, n, k0, g), a->D,
                            memory->v_rows + at);
@@ -314,21 +314,21 @@ static void bf16_pack_queries(const cpu_attention_work_t *work,
     const cpu_rows_t q = cpu_attention_rows(work, CPU_Q, n, i0, h);
     const cpu_rows_t dy = cpu_attention_dy(work, n, i0, h);
 
-    cpu_gemm_bf16_rows(q, a->D, memory->some);
-    cpu_gemm_bf16_transpose(memory->some, BLOCK, memory->width / 2,
+    cpu_gemm_bf16_rows(q, a->D, memory->block);
+    cpu_gemm_bf16_transpose(memory->block, BLOCK, memory->width / 2,
                             memory->q_transposed + at);
     cpu_gemm_bf16_pack(q, a->D, memory->q_packed + at);
-    cpu_gemm_bf16_rows(dy, a->D, memory->some);
-    cpu_gemm_bf16_transpose(memory->some, BLOCK, memory->width / 2,
+    cpu_gemm_bf16_rows(dy, a->D, memory->block);
+    cpu_gemm_bf16_transpose(memory->block, BLOCK, memory->width / 2,
                             memory->dy_transposed + at);
     cpu_gemm_bf16_pack(dy, a->D, memory->dy_packed + at);
     for (int64_t i = 0; i < BLOCK; i++) {
         const bool real = i < rows;
 
         memory->top[i0 + i] = real ? work->top[kept + i] : 0;
-        memory->part[i0 + i] = real ? work->part[kept + i] : 0;
+        memory->inverse[i0 + i] = real ? work->inverse[kept + i] : 0;
         memory->delta[i0 + i] =
-            real ? bf16_delta(y + i * dy.row, memory->some + i * memory->width,
+            real ? bf16_delta(y + i * dy.row, memory->block + i * memory->width,
                               a->D)
                  : 0;
     }
@@ -346,21 +346,22 @@ static void bf16_slope(const cpu_attention_work_t *work,
                        const bf16_memory_t *memory, int64_t i0, int64_t k0,
                        bf16_scores_t *scores)
 {
-    const float *top = memory->top + i0, *part = memory->part + i0;
+    const float *top = memory->top + i0, *inverse = memory->inverse + i0;
     const float *delta = memory->delta + i0, scale = work->scale;
     const int32_t keys = (int32_t)cpu_attention_count(k0, work->a.S);
     const int32_t ahead = work->causal ? (int32_t)(i0 - k0) + 1 : keys;
 
     for (int32_t j = 0; j < keys; j++)
         for (int32_t i = 0; i < BLOCK; i++) {
-            float e = simd_math_exp(scores->p[j][i] * scale - top[i]) * part[i];
+            float e =
+                simd_math_exp(scores->p[j][i] * scale - top[i]) * inverse[i];
             float slope = e * (scores->ds[j][i] - delta[i]) * scale;
 
             scores->p[j][i] = j < i + ahead ? e : 0;
             scores->ds[j][i] = j < i + ahead ? slope : 0;
         }
-    for (int32_t j = 0; j < keys && memory->open != NULL; j++)
-        for (int32_t i = 0; i < BLOCK && memory->open[k0 + j] == 0; i++)
+    for (int32_t j = 0; j < keys && memory->valid != NULL; j++)
+        for (int32_t i = 0; i < BLOCK && memory->valid[k0 + j] == 0; i++)
             scores->p[j][i] = scores->ds[j][i] = 0;
 }
 
@@ -417,10 +418,10 @@ static void bf16_backward_head(const cpu_attention_work_t *work,
             bf16_backward_block(work, memory, i0, k0);
     for (int64_t i0 = 0; i0 < a->T; i0 += BLOCK) {
         cpu_gemm_bf16_transpose(memory->sums + i0 * width, width, BLOCK,
-                                memory->back);
+                                memory->rows);
         cpu_attention_store(
             work, CPU_Q,
-            (cpu_rows_t){memory->back, width, cpu_attention_count(i0, a->T)},
+            (cpu_rows_t){memory->rows, width, cpu_attention_count(i0, a->T)},
             cpu_attention_at(work, CPU_Q, n, i0, h));
     }
 }

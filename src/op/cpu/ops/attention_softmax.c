@@ -15,22 +15,22 @@ void cpu_attention_start(cpu_attention_columns_t *columns)
         columns->top[i] = -INFINITY;
         columns->sum[i] = 0;
     }
-    columns->open = NULL;
+    columns->valid = NULL;
 }
 
 float cpu_attention_keep(const cpu_attention_work_t *work,
                          const cpu_attention_columns_t *columns, int64_t at,
                          int64_t i)
 {
-    const float part = columns->sum[i] == 0 ? 0 : 1.0f / columns->sum[i];
+    const float inverse = columns->sum[i] == 0 ? 0 : 1.0f / columns->sum[i];
 
     check(at + i < work->a.N * work->a.H * work->a.T, "no row %d to keep",
           (int)(at + i));
     if (work->top != NULL) {
         work->top[at + i] = columns->top[i];
-        work->part[at + i] = part;
+        work->inverse[at + i] = inverse;
     }
-    return part;
+    return inverse;
 }
 
 SIMD_CLONES
@@ -43,7 +43,7 @@ void cpu_attention_softmax(float (*s)[CPU_ATTENTION_BLOCK], int64_t keys,
     for (int i = 0; i < BLOCK; i++)
         most[i] = columns->top[i];
     for (int32_t j = 0; j < (int32_t)keys; j++) {
-        if (cpu_attention_hidden(columns->open, j))
+        if (cpu_attention_hidden(columns->valid, j))
             continue;
         for (int32_t i = 0; i < BLOCK; i++) {
             s[j][i] *= scale;
@@ -60,7 +60,7 @@ void cpu_attention_softmax(float (*s)[CPU_ATTENTION_BLOCK], int64_t keys,
         sum[i] = columns->sum[i] * columns->factor[i];
     }
     for (int32_t j = 0; j < (int32_t)keys; j++) {
-        const int32_t from = cpu_attention_hidden(columns->open, j)
+        const int32_t from = cpu_attention_hidden(columns->valid, j)
                                  ? BLOCK
                                  : j - (int32_t)ahead + 1;
 

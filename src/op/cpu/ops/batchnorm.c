@@ -37,7 +37,7 @@ typedef struct cpu_bn {
     int64_t C, N, lanes, blocks; /* lanes: channels per block */
     /* distance in elements between samples, and between blocks of channels */
     int64_t sample, block;
-    bool follow;   /* all channels of a position are adjacent in memory */
+    bool adjacent; /* all channels of a position are adjacent in memory */
     cpu_run_t run; /* one sample of one block */
     int64_t group; /* samples per item: more than one where samples are small */
     int64_t groups, segments, items;
@@ -74,8 +74,8 @@ static void bn_shape(const op_t *op, int lanes, cpu_bn_t *bn)
     bn->N = rows ? 1 : in->dims[0];
     bn->lanes = lanes > 0 && !rows ? lanes : CPU_WIDE;
     bn->blocks = (C + bn->lanes - 1) / bn->lanes;
-    bn->follow = rows || lanes == 0;
-    if (bn->follow) {
+    bn->adjacent = rows || lanes == 0;
+    if (bn->adjacent) {
         bn->sample = C * space;
         bn->block = CPU_WIDE;
         bn->run = (cpu_run_t){.vectors = rows ? in->dims[0] : space,
@@ -102,7 +102,7 @@ static void bn_shape(const op_t *op, int lanes, cpu_bn_t *bn)
     bn->items = bn->blocks * bn->groups * bn->segments;
 }
 
-static void bn_room(op_t *op, cpu_bn_t *bn)
+static void bn_reserve(op_t *op, cpu_bn_t *bn)
 {
     const size_t padded = (size_t)(bn->blocks * bn->lanes);
 
@@ -141,7 +141,7 @@ static err_code_t cpu_bn_open(op_t *op, err_t *err)
         return rc;
     op->reads_y = op->config.relu;
     bn_shape(op, lanes, bn);
-    bn_room(op, bn);
+    bn_reserve(op, bn);
     return ERR_OK;
 }
 
@@ -158,18 +158,18 @@ typedef struct cpu_bn_item {
  * indices. */
 static int64_t bn_index(const cpu_bn_t *bn, int64_t block, int64_t part)
 {
-    return bn->follow ? part * bn->blocks + block
-                      : block * bn->groups * bn->segments + part;
+    return bn->adjacent ? part * bn->blocks + block
+                        : block * bn->groups * bn->segments + part;
 }
 
 static cpu_bn_item_t bn_item(const cpu_bn_t *bn, int64_t index)
 {
     const int64_t each = bn->groups * bn->segments;
-    const int64_t part = bn->follow ? index / bn->blocks : index % each;
+    const int64_t part = bn->adjacent ? index / bn->blocks : index % each;
     const int64_t s = part % bn->segments;
     const int64_t n = part / bn->segments * bn->group;
     cpu_bn_item_t item = {.block =
-                              bn->follow ? index % bn->blocks : index / each,
+                              bn->adjacent ? index % bn->blocks : index / each,
                           .run = bn->run};
     const int64_t first = s * BN_SEGMENT_VECTORS,
                   left = bn->run.vectors - first;
@@ -179,7 +179,7 @@ static cpu_bn_item_t bn_item(const cpu_bn_t *bn, int64_t index)
     item.run.vectors = left < BN_SEGMENT_VECTORS ? left : BN_SEGMENT_VECTORS;
     if (s + 1 < bn->segments)
         item.run.rest = 0;
-    if (bn->follow && bn->C - item.block * CPU_WIDE < CPU_WIDE)
+    if (bn->adjacent && bn->C - item.block * CPU_WIDE < CPU_WIDE)
         item.run.width = (int)(bn->C - item.block * CPU_WIDE);
     return item;
 }
@@ -211,7 +211,7 @@ static double bn_count(const cpu_bn_t *bn, cpu_run_t run)
 
 /* Add the lanes that belong to one channel. Writes CPU_WIDE elements of [out].
  */
-static void bn_fold(const cpu_bn_t *bn, const float *lanes, double *out)
+static void bn_add_lanes(const cpu_bn_t *bn, const float *lanes, double *out)
 {
     for (int l = 0; l < CPU_WIDE; l++)
         out[l] = 0;
@@ -261,12 +261,12 @@ static void statistics_chunk(const cpu_bn_work_t *work,
     double sums[CPU_WIDE], squares[CPU_WIDE];
 
     cpu_channels_sum(x, chunk->run, first);
-    bn_fold(bn, first, sums);
+    bn_add_lanes(bn, first, sums);
     for (int l = 0; l < CPU_WIDE; l++)
         centre[l] = (float)(sums[l % bn->lanes] / count);
     cpu_channels_moments(x, chunk->run, centre, first, second);
-    bn_fold(bn, first, sums);
-    bn_fold(bn, second, squares);
+    bn_add_lanes(bn, first, sums);
+    bn_add_lanes(bn, second, squares);
     for (int64_t c = 0; c < bn->lanes; c++)
         moments_merge(&moments[c], count, (double)centre[c] + sums[c] / count,
                       squares[c] - sums[c] * sums[c] / count);
@@ -407,7 +407,7 @@ static err_code_t cpu_bn_forward(op_t *op, const op_args_t *args, err_t *err)
     const void *in[OP_INPUTS_MAX] = {NULL};
     cpu_bn_work_t work = {
         .bn = bn, .config = &op->config, .args = args, .to = args->y};
-    err_code_t rc = cpu_combine_bring(op, args, in, err);
+    err_code_t rc = cpu_combine_convert(op, args, in, err);
 
     if (rc != ERR_OK)
         return rc;
@@ -444,15 +444,15 @@ static void products_body(void *context, int64_t first, int64_t last)
         while (bn_chunk(&item, &chunk)) {
             const cpu_tensors_t tensors = bn_tensors(work, chunk.at);
             float plain[CPU_WIDE], product[CPU_WIDE];
-            double folded[2][CPU_WIDE];
+            double sums[2][CPU_WIDE];
 
             cpu_channels_products(&tensors, chunk.run, lanes.mean, plain,
                                   product);
-            bn_fold(work->bn, plain, folded[0]);
-            bn_fold(work->bn, product, folded[1]);
+            bn_add_lanes(work->bn, plain, sums[0]);
+            bn_add_lanes(work->bn, product, sums[1]);
             for (int64_t c = 0; c < each; c++) {
-                partial[c] += folded[0][c];
-                partial[each + c] += folded[1][c];
+                partial[c] += sums[0][c];
+                partial[each + c] += sums[1][c];
             }
         }
     }

@@ -133,8 +133,8 @@ err_code_t cpu_combine_flush(const op_t *op, const op_args_t *args, int k,
                       : cpu_reorder_flush(&combine->grad[k], args, to, err);
 }
 
-err_code_t cpu_combine_bring(op_t *op, const op_args_t *args,
-                             const void *inside[OP_INPUTS_MAX], err_t *err)
+err_code_t cpu_combine_convert(op_t *op, const op_args_t *args,
+                               const void *inside[OP_INPUTS_MAX], err_t *err)
 {
     cpu_combine_t *combine = op->state;
     err_code_t rc = ERR_OK;
@@ -153,7 +153,7 @@ err_code_t cpu_combine_read(op_t *op, const op_args_t *args,
                             const float *inside[OP_INPUTS_MAX], err_t *err)
 {
     const void *data[OP_INPUTS_MAX] = {NULL};
-    err_code_t rc = cpu_combine_bring(op, args, data, err);
+    err_code_t rc = cpu_combine_convert(op, args, data, err);
 
     for (int k = 0; k <= op->config.others && rc == ERR_OK; k++)
         inside[k] = data[k];

@@ -45,9 +45,9 @@ err_code_t cpu_combine_flush(const op_t *op, const op_args_t *args, int k,
 
 /* Convert all inputs to the common layout: inside[0 .. others]. Elements are
  * bfloat16 if op_stored_bf16(&op->out). */
-err_code_t cpu_combine_bring(op_t *op, const op_args_t *args,
-                             const void *inside[OP_INPUTS_MAX], err_t *err);
-/* Like cpu_combine_bring, for ops whose inputs are always float32: ops on
+err_code_t cpu_combine_convert(op_t *op, const op_args_t *args,
+                               const void *inside[OP_INPUTS_MAX], err_t *err);
+/* Like cpu_combine_convert, for ops whose inputs are always float32: ops on
  * plain tensors, and ops that do not support bfloat16. */
 err_code_t cpu_combine_read(op_t *op, const op_args_t *args,
                             const float *inside[OP_INPUTS_MAX], err_t *err);

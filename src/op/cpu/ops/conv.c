@@ -122,14 +122,14 @@ static err_code_t cpu_conv_make_forward(op_t *op, cpu_conv_spec_t *spec,
 {
     cpu_conv_t *conv = op->state;
     cpu_engine_t *engine = &conv->scratch.engine;
-    op_config_t bare = op->config;
+    op_config_t unbiased = op->config;
     cpu_md_t y;
     err_code_t rc;
 
     if (op->config.kind == OP_CONV2D || !op->config.bias)
         return cpu_prim_conv_forward(&conv->forward, engine, spec, err);
-    bare.bias = false;
-    spec->config = &bare;
+    unbiased.bias = false;
+    spec->config = &unbiased;
     rc = cpu_prim_conv_forward(&conv->forward, engine, spec, err);
     spec->config = &op->config;
     if (rc != ERR_OK)

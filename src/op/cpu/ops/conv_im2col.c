@@ -54,7 +54,7 @@ static int64_t columns_row(const op_t *op)
  * with channels last. With AMX and oneDNN 3.x the two ways have not been
  * compared, so the version does not decide (docs/benchmarks/libraries.md).
  */
-static bool columns_pay(const op_t *op)
+static bool columns_are_faster(const op_t *op)
 {
     const op_config_t *config = &op->config;
     bool jumps = false;
@@ -75,8 +75,8 @@ err_code_t cpu_im2col_suit(const op_t *op, cpu_engine_t *engine,
     err_code_t rc = ERR_OK;
 
     if (config->kind == OP_CONV2D && op_computes_bf16(config) &&
-        config->conv.groups == 1 && bytes <= COLUMNS_BYTES && columns_pay(op) &&
-        cpu_md_is_bf16(x))
+        config->conv.groups == 1 && bytes <= COLUMNS_BYTES &&
+        columns_are_faster(op) && cpu_md_is_bf16(x))
         rc = cpu_md_lanes(x, engine, &config->in, &lanes, err);
     if (rc == ERR_OK)
         *suit = lanes == 0;

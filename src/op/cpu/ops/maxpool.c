@@ -14,8 +14,8 @@
 
 typedef struct cpu_maxpool {
     cpu_scratch_t scratch;
-    cpu_plain_t plain; /* used if [ported] */
-    bool ported;
+    cpu_plain_t plain; /* used if [converts] */
+    bool converts;
     cpu_md_t y;
     cpu_windows_t windows;
 } cpu_maxpool_t;
@@ -46,17 +46,17 @@ static err_code_t cpu_maxpool_open(op_t *op, err_t *err)
         rc = cpu_md_of(&x, engine, in, err);
     if (rc == ERR_OK)
         rc = cpu_md_lanes(&x, engine, in, &lanes, err);
-    pool->ported =
+    pool->converts =
         lanes < 0 || (op_stored_bf16(in) && !reads_halves(op, lanes));
-    if (rc == ERR_OK && pool->ported) {
+    if (rc == ERR_OK && pool->converts) {
         lanes = 1;
         rc = cpu_plain_open(&pool->plain, &pool->scratch, op, err);
     }
     if (rc == ERR_OK)
         rc = cpu_md_in_lanes(
             &pool->y, engine,
-            cpu_shape_of(&op->out, op_stored_bf16(in) && !pool->ported), lanes,
-            err);
+            cpu_shape_of(&op->out, op_stored_bf16(in) && !pool->converts),
+            lanes, err);
     if (rc == ERR_OK)
         rc = cpu_md_publish(&pool->y, engine, &op->out, err);
     if (rc != ERR_OK)
@@ -87,7 +87,7 @@ static err_code_t cpu_maxpool_forward(op_t *op, const op_args_t *args,
     op_args_t inside = *args;
     err_code_t rc = ERR_OK;
 
-    if (pool->ported)
+    if (pool->converts)
         rc = cpu_reorder_read(&pool->plain.x, args, args->x, &inside.x, err);
     if (rc != ERR_OK)
         return rc;
@@ -106,13 +106,13 @@ static err_code_t cpu_maxpool_backward(op_t *op, const op_args_t *args,
 
     if (!op->config.need_dx)
         return ERR_OK;
-    if (pool->ported)
+    if (pool->converts)
         inside.dx = cpu_reorder_place(&pool->plain.dx, args, args->dx);
     if (pool->windows.tiled)
         cpu_tiles_backward(&pool->windows, op, &inside);
     else
         cpu_windows_backward(&pool->windows, op, &inside);
-    return pool->ported
+    return pool->converts
                ? cpu_reorder_flush(&pool->plain.dx, args, args->dx, err)
                : ERR_OK;
 }

@@ -15,7 +15,7 @@ typedef struct pad_work {
     const op_config_t *config;
     const op_desc_t *out;
     int64_t x_elems, y_elems, y_lines; /* of an image */
-    int64_t width, wide;               /* elements of a line of x and of y */
+    int64_t width, y_width;            /* elements of a line of x and of y */
     const float *from;
     float *to;
 } pad_work_t;
@@ -58,19 +58,19 @@ static void pad_line(const pad_work_t *work, const float *x, float *y)
     const float value = (float)work->config->pad.value;
 
     if (x == NULL) {
-        pad_fill(y, work->wide, value);
+        pad_fill(y, work->y_width, value);
         return;
     }
     memcpy(y + before, x, (size_t)work->width * sizeof *y);
     if (!work->config->pad.reflect) {
         pad_fill(y, before, value);
-        pad_fill(y + before + work->width, work->wide - before - work->width,
+        pad_fill(y + before + work->width, work->y_width - before - work->width,
                  value);
         return;
     }
     for (int64_t i = 0; i < before; i++)
         y[i] = x[before - i];
-    for (int64_t i = before + work->width; i < work->wide; i++)
+    for (int64_t i = before + work->width; i < work->y_width; i++)
         y[i] = x[op_pad_source(work->config, last, i)];
 }
 
@@ -84,7 +84,7 @@ static void pad_forward_body(void *context, int64_t first, int64_t last)
             const float *image = work->from + n * work->x_elems;
 
             pad_line(work, source < 0 ? NULL : image + source * work->width,
-                     work->to + n * work->y_elems + line * work->wide);
+                     work->to + n * work->y_elems + line * work->y_width);
         }
 }
 
@@ -103,7 +103,7 @@ static void pad_line_back(const pad_work_t *work, const float *dy,
         return;
     for (int64_t i = 0; i < before; i++)
         dx[before - i] += dy[i];
-    for (int64_t i = before + work->width; i < work->wide; i++)
+    for (int64_t i = before + work->width; i < work->y_width; i++)
         dx[op_pad_source(work->config, last, i)] += dy[i];
 }
 
@@ -117,7 +117,7 @@ static void pad_backward_body(void *context, int64_t first, int64_t last)
         for (int64_t line = 0; line < work->y_lines; line++) {
             int64_t source = source_line(work, line);
             const float *dy =
-                work->from + n * work->y_elems + line * work->wide;
+                work->from + n * work->y_elems + line * work->y_width;
             float *dx = work->to + n * work->x_elems + source * work->width;
 
             if (source >= 0)
@@ -134,11 +134,11 @@ static void pad_run(const op_t *op, simd_team_body_t *body, const float *from,
                        .x_elems = op_desc_space(in),
                        .y_elems = op_desc_space(&op->out),
                        .width = in->dims[in->ndim - 1],
-                       .wide = op->out.dims[in->ndim - 1],
+                       .y_width = op->out.dims[in->ndim - 1],
                        .from = from,
                        .to = to};
 
-    work.y_lines = work.y_elems / work.wide;
+    work.y_lines = work.y_elems / work.y_width;
     simd_team_run(op->config.threads, in->dims[0] * in->dims[1],
                   1 + CPU_COMBINE_GRAIN / work.y_elems, body, &work);
 }

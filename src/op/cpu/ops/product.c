@@ -10,7 +10,8 @@ err_code_t cpu_product_open(cpu_product_t *product, cpu_scratch_t *scratch,
 {
     product->scratch = scratch;
     product->spec = *spec;
-    product->own = cpu_gemm_here() && cpu_gemm_pays(spec->M, spec->N, spec->K);
+    product->own =
+        cpu_gemm_supported() && cpu_gemm_is_faster(spec->M, spec->N, spec->K);
     if (!product->own)
         return cpu_prim_matmul(&product->prim, &scratch->engine, spec, err);
     product->at = cpu_scratch_take(scratch, cpu_gemm_bytes(op->config.threads));

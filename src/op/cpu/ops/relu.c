@@ -79,8 +79,8 @@ static void cpu_relu_body_backward(void *context, int64_t first, int64_t last)
     }
 }
 
-static void cpu_relu_share(const op_t *op, simd_team_body_t *body,
-                           cpu_relu_work_t *work)
+static void cpu_relu_team(const op_t *op, simd_team_body_t *body,
+                          cpu_relu_work_t *work)
 {
     work->bf16 = op_stored_bf16(&op->out);
     simd_team_run(op->config.threads, (int64_t)op_desc_stored_elems(&op->out),
@@ -92,7 +92,7 @@ static err_code_t cpu_relu_forward(op_t *op, const op_args_t *args, err_t *err)
     cpu_relu_work_t work = {.x = args->x, .to = args->y};
 
     (void)err;
-    cpu_relu_share(op, cpu_relu_body_forward, &work);
+    cpu_relu_team(op, cpu_relu_body_forward, &work);
     return ERR_OK;
 }
 
@@ -100,7 +100,7 @@ void cpu_relu_gradient(const op_t *op, const op_args_t *args, void *to)
 {
     cpu_relu_work_t work = {.y = args->y, .dy = args->dy, .to = to};
 
-    cpu_relu_share(op, cpu_relu_body_backward, &work);
+    cpu_relu_team(op, cpu_relu_body_backward, &work);
 }
 
 static err_code_t cpu_relu_backward(op_t *op, const op_args_t *args, err_t *err)

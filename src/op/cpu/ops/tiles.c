@@ -127,8 +127,8 @@ static void forward_body(void *context, int64_t first, int64_t last)
     }
 }
 
-static void tiles_share(const op_t *op, tiles_work_t *work,
-                        simd_team_body_t *body)
+static void tiles_team(const op_t *op, tiles_work_t *work,
+                       simd_team_body_t *body)
 {
     const int64_t *out = work->tiles->out;
 
@@ -149,7 +149,7 @@ void cpu_tiles_forward(const cpu_windows_t *tiles, const op_t *op,
                          .winners =
                              op->config.training ? args->workspace : NULL};
 
-    tiles_share(op, &work, forward_body);
+    tiles_team(op, &work, forward_body);
 }
 
 /* ---- backward ------------------------------------------------------------ */
@@ -322,5 +322,5 @@ void cpu_tiles_backward(const cpu_windows_t *tiles, const op_t *op,
                          .to = args->dx,
                          .winners = args->workspace};
 
-    tiles_share(op, &work, backward_body);
+    tiles_team(op, &work, backward_body);
 }

@@ -38,7 +38,7 @@ typedef struct linear_work {
     int space;                /* dimensions of an image */
     const int64_t *in, *out;  /* sizes of an image of x and of y */
     int64_t x_elems, y_elems; /* of an image */
-    int64_t y_lines, width, wide;
+    int64_t y_lines, width, y_width;
     linear_tap_t *const *taps;
     const float *from;
     float *to;
@@ -171,7 +171,7 @@ static void linear_unmix(const linear_work_t *work, const linear_lines_t *lines,
  * i + 1. Only the elements at the ends have one neighbour. */
 static bool linear_doubles(const linear_work_t *work)
 {
-    return work->wide == 2 * work->width && work->width >= DOUBLE_MIN &&
+    return work->y_width == 2 * work->width && work->width >= DOUBLE_MIN &&
            work->width <= PIECE;
 }
 
@@ -240,7 +240,7 @@ static void linear_line_forward(const linear_work_t *work, const float *image,
         linear_mix(work, &lines, image, a, mixed);
         if (doubles)
             linear_double(mixed, work->width, taps, y);
-        for (; !doubles && j < work->wide && taps[j].first < a + PIECE; j++)
+        for (; !doubles && j < work->y_width && taps[j].first < a + PIECE; j++)
             y[j] = mixed[taps[j].first - a] * (1 - taps[j].weight) +
                    mixed[taps[j].second - a] * taps[j].weight;
     }
@@ -260,7 +260,8 @@ static void linear_line_backward(const linear_work_t *work, const float *dy,
             linear_halve(dy, work->width, taps, mixed);
         else
             memset(mixed, 0, (size_t)linear_piece(work, a) * sizeof *mixed);
-        for (; !doubles && j < work->wide && taps[j].first < a + PIECE; j++) {
+        for (; !doubles && j < work->y_width && taps[j].first < a + PIECE;
+             j++) {
             mixed[taps[j].first - a] += dy[j] * (1 - taps[j].weight);
             mixed[taps[j].second - a] += dy[j] * taps[j].weight;
         }
@@ -276,7 +277,7 @@ static void linear_forward_body(void *context, int64_t first, int64_t last)
         for (int64_t line = 0; line < work->y_lines; line++)
             linear_line_forward(work, work->from + n * work->x_elems, line,
                                 work->to + n * work->y_elems +
-                                    line * work->wide);
+                                    line * work->y_width);
 }
 
 static void linear_backward_body(void *context, int64_t first, int64_t last)
@@ -288,8 +289,8 @@ static void linear_backward_body(void *context, int64_t first, int64_t last)
     for (int64_t n = first; n < last; n++)
         for (int64_t line = 0; line < work->y_lines; line++)
             linear_line_backward(
-                work, work->from + n * work->y_elems + line * work->wide, line,
-                work->to + n * work->x_elems);
+                work, work->from + n * work->y_elems + line * work->y_width,
+                line, work->to + n * work->x_elems);
 }
 
 static void linear_run(const op_t *op, simd_team_body_t *body,
@@ -303,12 +304,12 @@ static void linear_run(const op_t *op, simd_team_body_t *body,
                           .x_elems = op_desc_space(in),
                           .y_elems = op_desc_space(&op->out),
                           .width = in->dims[in->ndim - 1],
-                          .wide = op->out.dims[in->ndim - 1],
+                          .y_width = op->out.dims[in->ndim - 1],
                           .taps = state->taps,
                           .from = from,
                           .to = to};
 
-    work.y_lines = work.y_elems / work.wide;
+    work.y_lines = work.y_elems / work.y_width;
     simd_team_run(op->config.threads, in->dims[0] * in->dims[1],
                   1 + CPU_COMBINE_GRAIN / work.y_elems, body, &work);
 }

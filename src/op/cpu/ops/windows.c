@@ -30,7 +30,7 @@ typedef struct windows_work {
     void *to;         /* y or dx */
     uint8_t *winners; /* NULL in evaluation */
     bool bf16;
-    bool wide; /* the winners in the workspace are int32_t */
+    bool words; /* the winners in the workspace are int32_t */
 } windows_work_t;
 
 /* ---- opening ------------------------------------------------------------- */
@@ -75,14 +75,15 @@ void cpu_windows_open(cpu_windows_t *windows, const op_t *op, int lanes)
         windows_taps(windows);
 }
 
-static bool windows_wide(const cpu_windows_t *windows)
+static bool windows_need_words(const cpu_windows_t *windows)
 {
     return windows->taps > CPU_WINDOW_TAPS;
 }
 
 size_t cpu_windows_bytes(const cpu_windows_t *windows, size_t elems)
 {
-    return elems * (windows_wide(windows) ? sizeof(int32_t) : sizeof(uint8_t));
+    return elems *
+           (windows_need_words(windows) ? sizeof(int32_t) : sizeof(uint8_t));
 }
 
 static int64_t least(int64_t a, int64_t b)
@@ -130,8 +131,8 @@ SIMD_INLINE int64_t tap_number(const cpu_windows_t *windows, int64_t d,
 }
 
 /* Offset in x of the tap at [d, h, w], relative to tap 0 of the window. */
-SIMD_INLINE int64_t tap_place(const cpu_windows_t *windows, int64_t d,
-                              int64_t h, int64_t w)
+SIMD_INLINE int64_t tap_at(const cpu_windows_t *windows, int64_t d, int64_t h,
+                           int64_t w)
 {
     return ((d * windows->in[1] + h) * windows->in[2] + w) * windows->run;
 }
@@ -166,7 +167,7 @@ SIMD_INLINE void strip_floats(const windows_work_t *work, const strip_t *strip,
         for (int64_t h = box.from[1]; h < box.to[1]; h++)
             for (int64_t w = box.from[2]; w < box.to[2]; w++) {
                 const float *tap = (const float *)work->from +
-                                   (strip->x + tap_place(windows, d, h, w));
+                                   (strip->x + tap_at(windows, d, h, w));
 
                 cpu_winner_take(&winner,
                                 cpu_winner_read(tap, strip->step, n, buffer), n,
@@ -174,8 +175,8 @@ SIMD_INLINE void strip_floats(const windows_work_t *work, const strip_t *strip,
             }
     cpu_winner_end(
         &winner, n, y,
-        work->winners == NULL || work->wide ? NULL : work->winners + strip->y);
-    if (work->winners != NULL && work->wide)
+        work->winners == NULL || work->words ? NULL : work->winners + strip->y);
+    if (work->winners != NULL && work->words)
         memcpy((int32_t *)(void *)work->winners + strip->y, winner.which,
                (size_t)n * sizeof(int32_t));
 }
@@ -195,12 +196,12 @@ SIMD_INLINE void strip_halves(const windows_work_t *work, const strip_t *strip,
             for (int64_t w = box.from[2]; w < box.to[2]; w++)
                 cpu_winner_half_take(&winner,
                                      (const uint16_t *)work->from + strip->x +
-                                         tap_place(windows, d, h, w),
+                                         tap_at(windows, d, h, w),
                                      n, (int)tap_number(windows, d, h, w));
     cpu_winner_half_end(
         &winner, n, y,
-        work->winners == NULL || work->wide ? NULL : work->winners + strip->y);
-    for (int i = 0; i < n && work->winners != NULL && work->wide; i++)
+        work->winners == NULL || work->words ? NULL : work->winners + strip->y);
+    for (int i = 0; i < n && work->winners != NULL && work->words; i++)
         ((int32_t *)(void *)work->winners)[strip->y + i] =
             winner.which[i / CPU_WINNER_HALF][i % CPU_WINNER_HALF];
 }
@@ -314,11 +315,11 @@ static void forward_body(void *context, int64_t first, int64_t last)
 }
 
 /* Divide [lines] lines of [width] elements each among threads. */
-static void windows_share(const op_t *op, windows_work_t *work, int64_t lines,
-                          int64_t width, simd_team_body_t *body)
+static void windows_team(const op_t *op, windows_work_t *work, int64_t lines,
+                         int64_t width, simd_team_body_t *body)
 {
     work->bf16 = op_stored_bf16(&op->out);
-    work->wide = windows_wide(work->windows);
+    work->words = windows_need_words(work->windows);
     simd_team_run(op->config.threads, lines, 1 + 4096 / width, body, work);
 }
 
@@ -332,8 +333,8 @@ void cpu_windows_forward(const cpu_windows_t *windows, const op_t *op,
                            .winners =
                                op->config.training ? args->workspace : NULL};
 
-    windows_share(op, &work, windows->images * out[0] * out[1],
-                  out[2] * windows->run, forward_body);
+    windows_team(op, &work, windows->images * out[0] * out[1],
+                 out[2] * windows->run, forward_body);
 }
 
 /* ---- backward, where channels are adjacent ------------------------------- */
@@ -351,24 +352,24 @@ static void box_readers(const cpu_windows_t *windows, int i, int64_t at,
 }
 
 /* A position of x, with all its channels. */
-typedef struct place {
+typedef struct position {
     int64_t at[OP_SPACE_MAX]; /* index, counting the padding before x */
     int64_t x;                /* offset in x */
     int64_t image;            /* offset in y of its image */
     cpu_box_t readers;
-} place_t;
+} position_t;
 
 /* Add dy to [sum] where tap [k] has won, for [n] elements of y from offset [y]
- * on, at most CPU_WINNER_WIDE. [bf16] and [wide] repeat fields of [work], so
+ * on, at most CPU_WINNER_WIDE. [bf16] and [words] repeat fields of [work], so
  * that they can be constants. */
-SIMD_INLINE void won_add(const windows_work_t *work, bool bf16, bool wide,
-                         int64_t y, int k, int n, cpu_wide_t *sum)
+SIMD_INLINE void winner_add(const windows_work_t *work, bool bf16, bool words,
+                            int64_t y, int k, int n, cpu_wide_t *sum)
 {
-    const int32_t wanted = wide ? k : k * 0x01010101;
+    const int32_t wanted = words ? k : k * 0x01010101;
     cpu_wide_int_t which = {0}, dy = {0};
     cpu_half_bits_t halves = {0};
 
-    if (wide)
+    if (words)
         memcpy(&which, (const int32_t *)(const void *)work->winners + y,
                (size_t)n * sizeof(int32_t));
     else
@@ -383,26 +384,27 @@ SIMD_INLINE void won_add(const windows_work_t *work, bool bf16, bool wide,
     *sum += (cpu_wide_t)(dy & (which == wanted));
 }
 
-SIMD_INLINE void place_gather(const windows_work_t *work, bool bf16, bool wide,
-                              const place_t *place, int64_t c, int n)
+SIMD_INLINE void position_gather(const windows_work_t *work, bool bf16,
+                                 bool words, const position_t *position,
+                                 int64_t c, int n)
 {
     const cpu_windows_t *windows = work->windows;
     const int64_t *out = windows->out, *stride = windows->stride;
-    const int64_t *at = place->at, run = windows->run;
-    const cpu_box_t box = place->readers;
+    const int64_t *at = position->at, run = windows->run;
+    const cpu_box_t box = position->readers;
     const int64_t step = stride[2];
     cpu_wide_t sum = {0};
 
     for (int64_t d = box.from[0]; d < box.to[0]; d++)
         for (int64_t h = box.from[1]; h < box.to[1]; h++) {
-            int64_t y = place->image + c +
+            int64_t y = position->image + c +
                         ((d * out[1] + h) * out[2] + box.from[2]) * run;
             int64_t k =
                 tap_number(windows, at[0] - d * stride[0],
                            at[1] - h * stride[1], at[2] - box.from[2] * step);
 
             for (int64_t w = box.from[2]; w < box.to[2]; w++) {
-                won_add(work, bf16, wide, y, (int)k, n, &sum);
+                winner_add(work, bf16, words, y, (int)k, n, &sum);
                 y += run;
                 k -= step;
             }
@@ -411,45 +413,46 @@ SIMD_INLINE void place_gather(const windows_work_t *work, bool bf16, bool wide,
         float sums[CPU_WINNER_WIDE];
 
         memcpy(sums, &sum, sizeof sums);
-        half_round_bf16((uint16_t *)work->to + place->x + c, sums, (size_t)n);
+        half_round_bf16((uint16_t *)work->to + position->x + c, sums,
+                        (size_t)n);
     } else {
-        memcpy((float *)work->to + place->x + c, &sum,
+        memcpy((float *)work->to + position->x + c, &sum,
                (size_t)n * sizeof(float));
     }
 }
 
-SIMD_INLINE void place_all(const windows_work_t *work, bool bf16, bool wide,
-                           const place_t *place)
+SIMD_INLINE void position_all(const windows_work_t *work, bool bf16, bool words,
+                              const position_t *position)
 {
     const int64_t run = work->windows->run;
     int64_t c = 0;
 
     for (; c + CPU_WINNER_WIDE <= run; c += CPU_WINNER_WIDE)
-        place_gather(work, bf16, wide, place, c, CPU_WINNER_WIDE);
+        position_gather(work, bf16, words, position, c, CPU_WINNER_WIDE);
     if (c < run)
-        place_gather(work, bf16, wide, place, c, (int)(run - c));
+        position_gather(work, bf16, words, position, c, (int)(run - c));
 }
 
 SIMD_CLONES
-static void place_sum(const windows_work_t *work, const place_t *place)
+static void place_sum(const windows_work_t *work, const position_t *position)
 {
-    if (work->wide)
-        place_all(work, work->bf16, true, place);
+    if (work->words)
+        position_all(work, work->bf16, true, position);
     else if (work->bf16)
-        place_all(work, true, false, place);
+        position_all(work, true, false, position);
     else
-        place_all(work, false, false, place);
+        position_all(work, false, false, position);
 }
 
 /* Move to the next element of the line. Updates its windows without a
  * division. */
-static void place_next(const cpu_windows_t *windows, place_t *place)
+static void place_next(const cpu_windows_t *windows, position_t *position)
 {
     const int64_t stride = windows->stride[2];
-    const int64_t at = ++place->at[2];
-    int64_t *from = &place->readers.from[2], *to = &place->readers.to[2];
+    const int64_t at = ++position->at[2];
+    int64_t *from = &position->readers.from[2], *to = &position->readers.to[2];
 
-    place->x += windows->run;
+    position->x += windows->run;
     *from += *from * stride + windows->kernel[2] <= at;
     *to += *to * stride <= at && *to < windows->out[2];
 }
@@ -464,17 +467,17 @@ static void gather_body(void *context, int64_t first, int64_t last)
     for (int64_t line = first; line < last; line++) {
         const int64_t image = line / in[1] / in[0];
         const int64_t d = line / in[1] % in[0], h = line % in[1];
-        place_t place = {.at = {d + pad[0], h + pad[1], pad[2]},
-                         .x = line * in[2] * windows->run,
-                         .image =
-                             image * out[0] * out[1] * out[2] * windows->run};
+        position_t position = {.at = {d + pad[0], h + pad[1], pad[2]},
+                               .x = line * in[2] * windows->run,
+                               .image = image * out[0] * out[1] * out[2] *
+                                        windows->run};
 
-        box_readers(windows, 0, place.at[0], &place.readers);
-        box_readers(windows, 1, place.at[1], &place.readers);
-        box_readers(windows, 2, place.at[2], &place.readers);
+        box_readers(windows, 0, position.at[0], &position.readers);
+        box_readers(windows, 1, position.at[1], &position.readers);
+        box_readers(windows, 2, position.at[2], &position.readers);
         for (int64_t w = 0; w < in[2]; w++) {
-            place_sum(work, &place);
-            place_next(windows, &place);
+            place_sum(work, &position);
+            place_next(windows, &position);
         }
     }
 }
@@ -485,8 +488,8 @@ static int64_t place_of_tap(const cpu_windows_t *windows, int64_t k)
 {
     const int64_t *kernel = windows->kernel;
 
-    return tap_place(windows, k / kernel[2] / kernel[1],
-                     k / kernel[2] % kernel[1], k % kernel[2]);
+    return tap_at(windows, k / kernel[2] / kernel[1], k / kernel[2] % kernel[1],
+                  k % kernel[2]);
 }
 
 /* Items of the parallel loop are images. */
@@ -505,9 +508,9 @@ static void scatter_body(void *context, int64_t first, int64_t last)
         int64_t x = line_begin(windows, line, &box), y = line * out[2];
 
         for (int64_t i = 0; i < out[2]; i++, y++, x += windows->stride[2]) {
-            check(work->wide || work->winners[y] < windows->taps,
+            check(work->words || work->winners[y] < windows->taps,
                   "tap %d has won of %d", work->winners[y], (int)windows->taps);
-            if (work->wide)
+            if (work->words)
                 dx[x + place_of_tap(windows, ((const int32_t *)(const void *)
                                                   work->winners)[y])] += dy[y];
             else
@@ -526,9 +529,9 @@ void cpu_windows_backward(const cpu_windows_t *windows, const op_t *op,
                            .winners = args->workspace};
 
     if (windows->run == 1 && !op_stored_bf16(&op->out))
-        windows_share(op, &work, windows->images, in[0] * in[1] * in[2],
-                      scatter_body);
+        windows_team(op, &work, windows->images, in[0] * in[1] * in[2],
+                     scatter_body);
     else
-        windows_share(op, &work, windows->images * in[0] * in[1],
-                      in[2] * windows->run, gather_body);
+        windows_team(op, &work, windows->images * in[0] * in[1],
+                     in[2] * windows->run, gather_body);
 }

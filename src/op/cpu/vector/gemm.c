@@ -42,7 +42,7 @@
 /* Rows to prefetch ahead of the one that is copied. */
 #define AHEAD 8
 
-/* The smallest product for which this file is used (see cpu_gemm_pays). */
+/* The smallest product for which this file is used (see cpu_gemm_is_faster). */
 #define PAYS_SIDE 128
 #define PAYS_WORK (64 * 1024 * 1024)
 
@@ -51,7 +51,7 @@
 _Static_assert(WIDE == SIMD_ZIP, "SIMD_ZIP_MIX");
 _Static_assert(BLOCK_ROWS *DEPTH <= A_ELEMS, "a block of A fits");
 
-bool cpu_gemm_pays(int64_t M, int64_t N, int64_t K)
+bool cpu_gemm_is_faster(int64_t M, int64_t N, int64_t K)
 {
     return M >= PAYS_SIDE && N >= PAYS_SIDE && K >= PAYS_SIDE &&
            (double)M * (double)N * (double)K >= PAYS_WORK;
@@ -68,7 +68,7 @@ size_t cpu_gemm_bytes(int threads)
 
 typedef float wide_t __attribute__((vector_size(4 * WIDE), aligned(4)));
 
-bool cpu_gemm_here(void)
+bool cpu_gemm_supported(void)
 {
     return __builtin_cpu_supports("avx512f");
 }
@@ -144,16 +144,16 @@ typedef struct places {
     int64_t step, second;
 } places_t;
 
-SIMD_INLINE void places_put(const places_t *to, int64_t k, const float *wide)
+SIMD_INLINE void places_put(const places_t *to, int64_t k, const float *lanes)
 {
     float *out = to->out + k * to->step;
 
     if (to->second == 8) { /* a constant after inlining */
-        memcpy(out, wide, WIDE * sizeof *out);
+        memcpy(out, lanes, WIDE * sizeof *out);
         return;
     }
-    memcpy(out, wide, 8 * sizeof *out);
-    memcpy(out + to->second, wide + 8, 8 * sizeof *out);
+    memcpy(out, lanes, 8 * sizeof *out);
+    memcpy(out + to->second, lanes + 8, 8 * sizeof *out);
 }
 
 /* Transpose [lines] <= 16 rows of [depth] numbers. Missing rows are 0. */
@@ -585,7 +585,7 @@ void cpu_gemm_run(const cpu_gemm_t *gemm, int threads, void *scratch)
 
 #else
 
-bool cpu_gemm_here(void)
+bool cpu_gemm_supported(void)
 {
     return false;
 }

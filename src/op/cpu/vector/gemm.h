@@ -26,16 +26,16 @@ typedef struct cpu_gemm {
 } cpu_gemm_t;
 
 /* Does this CPU support the vector instructions (AVX-512)? */
-bool cpu_gemm_here(void);
+bool cpu_gemm_supported(void);
 /* Is this shape large enough for cpu_gemm_run? For small and thin products,
  * oneDNN is used. */
-bool cpu_gemm_pays(int64_t M, int64_t N, int64_t K);
+bool cpu_gemm_is_faster(int64_t M, int64_t N, int64_t K);
 
 /* Bytes of scratch that cpu_gemm_run needs, aligned to 64 bytes. */
 size_t cpu_gemm_bytes(int threads);
 
-/* Compute the product with at most [threads] threads. cpu_gemm_here() must be
- * true. */
+/* Compute the product with at most [threads] threads. cpu_gemm_supported() must
+ * be true. */
 void cpu_gemm_run(const cpu_gemm_t *gemm, int threads, void *scratch);
 
 #endif
