@@ -80,17 +80,18 @@ err_code_t cpu_md_any(cpu_md_t *md, cpu_engine_t *engine, cpu_shape_t shape,
                       "free layout", err);
 }
 
-err_code_t cpu_md_permute(const cpu_md_t *md, cpu_engine_t *engine, int ndim,
-                          const int *order, cpu_md_t *out, err_t *err)
+err_code_t cpu_md_permute(const cpu_md_t *md, cpu_engine_t *engine,
+                          const cpu_order_t *order, cpu_md_t *out, err_t *err)
 {
+    const int ndim = order->ndim, *from = order->from;
     int place[OP_DIMS_MAX] = {0}; /* oneDNN expects the inverse of [order] */
     unsigned named = 0;
 
     for (int i = 0; i < ndim; i++) {
-        check(order[i] >= 0 && order[i] < ndim && !(named >> order[i] & 1),
-              "dimension %d is %d of %d, or named twice", i, order[i], ndim);
-        named |= 1u << order[i];
-        place[order[i]] = i;
+        check(from[i] >= 0 && from[i] < ndim && !(named >> from[i] & 1),
+              "dimension %d is %d of %d, or named twice", i, from[i], ndim);
+        named |= 1u << from[i];
+        place[from[i]] = i;
     }
     return cpu_status(cpu_md_place(md, engine, place, out), "permuted layout",
                       err);

@@ -73,11 +73,16 @@ err_code_t cpu_md_plain(cpu_md_t *md, cpu_engine_t *engine, cpu_shape_t shape,
 /* The primitive chooses the layout. */
 err_code_t cpu_md_any(cpu_md_t *md, cpu_engine_t *engine, cpu_shape_t shape,
                       err_t *err);
-/* Describe the memory of [md], which has [ndim] dimensions, with its
- * dimensions in another order: dimension i of [out] is dimension order[i] of
- * [md]. */
-err_code_t cpu_md_permute(const cpu_md_t *md, cpu_engine_t *engine, int ndim,
-                          const int *order, cpu_md_t *out, err_t *err);
+/* An order of the dimensions of a tensor: dimension i is the former dimension
+ * from[i]. */
+typedef struct cpu_order {
+    int ndim;
+    int from[OP_DIMS_MAX];
+} cpu_order_t;
+
+/* Describe the memory of [md] with its dimensions in another order. */
+err_code_t cpu_md_permute(const cpu_md_t *md, cpu_engine_t *engine,
+                          const cpu_order_t *order, cpu_md_t *out, err_t *err);
 /* Layout with channels last (weights: input channels last). */
 err_code_t cpu_md_last(cpu_md_t *md, cpu_engine_t *engine, cpu_shape_t shape,
                        err_t *err);

@@ -117,24 +117,15 @@ static void bf16_products(const cpu_attention_work_t *work, int64_t width,
     cpu_gemm_bf16_add(&product);
 }
 
-/* to [M,N] += A B, summed over the tokens of [blocks] blocks. For each block,
- * A is [M, BLOCK], and B is [BLOCK, N], packed. */
-static void bf16_sum(const cpu_attention_work_t *work, int64_t M, int64_t N,
-                     int64_t blocks, const cpu_bf16_t *a, const cpu_bf16_t *b,
-                     float *to)
+/* C [M,N] += A B, summed over the tokens of K / BLOCK blocks. For each block, A
+ * is [M, BLOCK], and B is [BLOCK, N], packed. Sets the distances in [product].
+ */
+static void bf16_sum(const cpu_attention_work_t *work, cpu_gemm_bf16_t product)
 {
-    const cpu_gemm_bf16_t product = {.tiles = work->tiles,
-                                     .M = M,
-                                     .N = N,
-                                     .K = blocks * BLOCK,
-                                     .a = a,
-                                     .b = b,
-                                     .a_row = BLOCK,
-                                     .a_next = M * BLOCK,
-                                     .b_row = N,
-                                     .c_row = N,
-                                     .c = to};
-
+    product.tiles = work->tiles;
+    product.a_row = BLOCK;
+    product.a_next = product.M * BLOCK;
+    product.b_row = product.c_row = product.N;
     cpu_gemm_bf16_add(&product);
 }
 
@@ -204,8 +195,12 @@ static void bf16_forward_keys(const cpu_attention_work_t *work,
             p + k * BLOCK);
     if (k0 > 0)
         bf16_rescale(memory->sums, width, queries->softmax.factor);
-    bf16_sum(work, width, BLOCK, blocks, memory->columns + k0 * width, p,
-             memory->sums);
+    bf16_sum(work, (cpu_gemm_bf16_t){.M = width,
+                                     .N = BLOCK,
+                                     .K = blocks * BLOCK,
+                                     .a = memory->columns + k0 * width,
+                                     .b = p,
+                                     .c = memory->sums});
 }
 
 /* Compute y of the queries from [i0] on. */
@@ -392,13 +387,25 @@ static void bf16_backward_block(const cpu_attention_work_t *work,
         if (work->gradient[CPU_Q] == NULL)
             continue;
         cpu_gemm_bf16_pack(ds, BLOCK, packed);
-        bf16_sum(work, width, BLOCK, 1, memory->columns + k, packed,
-                 memory->sums + q);
+        bf16_sum(work, (cpu_gemm_bf16_t){.M = width,
+                                         .N = BLOCK,
+                                         .K = BLOCK,
+                                         .a = memory->columns + k,
+                                         .b = packed,
+                                         .c = memory->sums + q});
     }
-    bf16_sum(work, BLOCK, width, blocks, p_rows, memory->dy_packed + i0 * width,
-             memory->dv + k);
-    bf16_sum(work, BLOCK, width, blocks, ds_rows, memory->q_packed + i0 * width,
-             memory->dk + k);
+    bf16_sum(work, (cpu_gemm_bf16_t){.M = BLOCK,
+                                     .N = width,
+                                     .K = blocks * BLOCK,
+                                     .a = p_rows,
+                                     .b = memory->dy_packed + i0 * width,
+                                     .c = memory->dv + k});
+    bf16_sum(work, (cpu_gemm_bf16_t){.M = BLOCK,
+                                     .N = width,
+                                     .K = blocks * BLOCK,
+                                     .a = ds_rows,
+                                     .b = memory->q_packed + i0 * width,
+                                     .c = memory->dk + k});
 }
 
 /* Process head [h] with the keys of its key head. */

@@ -65,7 +65,7 @@ static err_code_t cpu_conv_weight_outside(op_t *op, int ndim,
         op->config.in
             .ndim; /* index of the output channels: 1 with groups, else 0 */
     int64_t stored[OP_DIMS_MAX];
-    int order[OP_DIMS_MAX];
+    cpu_order_t order = {.ndim = ndim};
     cpu_md_t plain;
     err_code_t rc;
 
@@ -73,14 +73,14 @@ static err_code_t cpu_conv_weight_outside(op_t *op, int ndim,
         return cpu_md_plain(&conv->w, &conv->scratch.engine,
                             (cpu_shape_t){ndim, dims, false}, err);
     for (int i = 0; i < ndim; i++) {
-        order[i] = i == o ? o + 1 : i == o + 1 ? o : i;
-        stored[i] = dims[order[i]];
+        order.from[i] = i == o ? o + 1 : i == o + 1 ? o : i;
+        stored[i] = dims[order.from[i]];
     }
     rc = cpu_md_plain(&plain, &conv->scratch.engine,
                       (cpu_shape_t){ndim, stored, false}, err);
     if (rc == ERR_OK)
-        rc = cpu_md_permute(&plain, &conv->scratch.engine, ndim, order,
-                            &conv->w, err);
+        rc = cpu_md_permute(&plain, &conv->scratch.engine, &order, &conv->w,
+                            err);
     return rc;
 }
 
@@ -207,6 +207,24 @@ static err_code_t cpu_conv_open_x(op_t *op, const cpu_md_t *x, err_t *err)
     return ERR_OK;
 }
 
+/* Open the reorders of the gradient of w, which reads and writes its tensors in
+ * these layouts. */
+static err_code_t cpu_conv_reorder_weights(op_t *op, const cpu_md_t *x,
+                                           const cpu_md_t *dy,
+                                           const cpu_md_t *dw, err_t *err)
+{
+    cpu_conv_t *conv = op->state;
+    cpu_scratch_t *scratch = &conv->scratch;
+    err_code_t rc = cpu_conv_open_x(op, x, err);
+
+    if (rc == ERR_OK)
+        rc = cpu_reorder_open_in(&conv->weights_dy, scratch, &conv->y, dy, err);
+    if (rc == ERR_OK)
+        rc =
+            cpu_reorder_open_out(&conv->weights_dw, scratch, dw, &conv->w, err);
+    return rc;
+}
+
 /* Open the gradient of w as a product of matrices (conv_im2col.h). */
 static err_code_t cpu_conv_open_columns(op_t *op, const cpu_md_t *x, err_t *err)
 {
@@ -219,16 +237,10 @@ static err_code_t cpu_conv_open_columns(op_t *op, const cpu_md_t *x, err_t *err)
         cpu_md_last(&dy, &scratch->engine, cpu_shape_of(&op->out, true), err);
 
     if (rc == ERR_OK)
-        rc = cpu_conv_open_x(op, x, err);
-    if (rc == ERR_OK)
         rc = cpu_md_last(&dw, &scratch->engine, (cpu_shape_t){ndim, w, false},
                          err);
     if (rc == ERR_OK)
-        rc =
-            cpu_reorder_open_in(&conv->weights_dy, scratch, &conv->y, &dy, err);
-    if (rc == ERR_OK)
-        rc = cpu_reorder_open_out(&conv->weights_dw, scratch, &dw, &conv->w,
-                                  err);
+        rc = cpu_conv_reorder_weights(op, x, &dy, &dw, err);
     if (rc == ERR_OK)
         rc = cpu_im2col_open(&conv->columns, op, scratch, err);
     return rc;
@@ -258,14 +270,7 @@ static err_code_t cpu_conv_open_weights(op_t *op, err_t *err)
     x = cpu_prim_md(&conv->weights, DNNL_ARG_SRC);
     dy = cpu_prim_md(&conv->weights, DNNL_ARG_DIFF_DST);
     dw = cpu_prim_md(&conv->weights, DNNL_ARG_DIFF_WEIGHTS);
-    rc = cpu_conv_open_x(op, &x, err);
-    if (rc == ERR_OK)
-        rc =
-            cpu_reorder_open_in(&conv->weights_dy, scratch, &conv->y, &dy, err);
-    if (rc == ERR_OK)
-        rc = cpu_reorder_open_out(&conv->weights_dw, scratch, &dw, &conv->w,
-                                  err);
-    return rc;
+    return cpu_conv_reorder_weights(op, &x, &dy, &dw, err);
 }
 
 static err_code_t cpu_conv_open_all(op_t *op, err_t *err)

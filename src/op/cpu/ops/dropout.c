@@ -76,16 +76,16 @@ static void dropout_random(const op_mask_t *mask, uint64_t sample,
 }
 
 /* For [count] elements: to = from * factor where the mask keeps the element,
- * else 0. [blocks] is a multiple of SIMD_ZIP. */
+ * else 0. */
 SIMD_CLONES
 static void dropout_keep(const op_mask_t *mask,
-                         const uint32_t random[4][BLOCKS], int64_t blocks,
-                         const float *from, float *to, int64_t count)
+                         const uint32_t random[4][BLOCKS], const float *from,
+                         float *to, int64_t count)
 {
     const uint32_t threshold = mask->threshold;
     const float factor = mask->factor;
 
-    for (int64_t b = 0; b < blocks; b += SIMD_ZIP) {
+    for (int64_t b = 0; 4 * b < count; b += SIMD_ZIP) {
         const int64_t at = 4 * b, step = 4 * SIMD_ZIP;
         const int64_t n = count - at < step ? count - at : step;
         float lanes[4][SIMD_ZIP], even[2 * SIMD_ZIP], odd[2 * SIMD_ZIP];
@@ -119,7 +119,7 @@ static void dropout_sample(const cpu_dropout_work_t *work, int64_t n)
 
         dropout_random(&work->mask, work->samples[n], (uint32_t)(i / 4), blocks,
                        random);
-        dropout_keep(&work->mask, random, blocks, from + i, to + i, count);
+        dropout_keep(&work->mask, random, from + i, to + i, count);
     }
 }
 

@@ -71,7 +71,7 @@ static err_code_t cpu_flatten_open(op_t *op, err_t *err)
 static err_code_t cpu_permute_open(op_t *op, err_t *err)
 {
     const op_view_t *view = &op->config.view;
-    int order[OP_DIMS_MAX] = {0};
+    cpu_order_t order = {.ndim = op->out.ndim};
     cpu_rearrange_t *state;
     cpu_md_t in, x;
     err_code_t rc = rearrange_new(op, "a permute op", false, err);
@@ -80,11 +80,10 @@ static err_code_t cpu_permute_open(op_t *op, err_t *err)
         return rc;
     state = op->state;
     for (int i = 0; i < view->ndim; i++)
-        order[i + 1] = (int)view->dims[i];
+        order.from[i + 1] = (int)view->dims[i];
     rc = cpu_md_of(&in, &state->scratch.engine, &op->config.in, err);
     if (rc == ERR_OK)
-        rc = cpu_md_permute(&in, &state->scratch.engine, op->out.ndim, order,
-                            &x, err);
+        rc = cpu_md_permute(&in, &state->scratch.engine, &order, &x, err);
     return rc == ERR_OK ? rearrange_make(op, &x, &op->out, err) : rc;
 }
 

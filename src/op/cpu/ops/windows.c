@@ -434,7 +434,7 @@ SIMD_INLINE void position_all(const windows_work_t *work, bool bf16, bool words,
 }
 
 SIMD_CLONES
-static void place_sum(const windows_work_t *work, const position_t *position)
+static void position_sum(const windows_work_t *work, const position_t *position)
 {
     if (work->words)
         position_all(work, work->bf16, true, position);
@@ -446,7 +446,7 @@ static void place_sum(const windows_work_t *work, const position_t *position)
 
 /* Move to the next element of the line. Updates its windows without a
  * division. */
-static void place_next(const cpu_windows_t *windows, position_t *position)
+static void position_next(const cpu_windows_t *windows, position_t *position)
 {
     const int64_t stride = windows->stride[2];
     const int64_t at = ++position->at[2];
@@ -476,8 +476,8 @@ static void gather_body(void *context, int64_t first, int64_t last)
         box_readers(windows, 1, position.at[1], &position.readers);
         box_readers(windows, 2, position.at[2], &position.readers);
         for (int64_t w = 0; w < in[2]; w++) {
-            place_sum(work, &position);
-            place_next(windows, &position);
+            position_sum(work, &position);
+            position_next(windows, &position);
         }
     }
 }
