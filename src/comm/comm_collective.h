@@ -55,6 +55,12 @@ const char *comm_allreduce_name(const comm_group_t *group, const void *data,
 bool comm_allreduce_plan(const comm_group_t *group, const void *data,
                          size_t count, comm_type_t type, struct comm_plan *out);
 
+/* The leaves of a tree that a rank has. */
+typedef struct comm_leaves {
+    int64_t first, held; /* this rank's first leaf; number of its leaves */
+    int64_t leaves;      /* leaves of all ranks together */
+} comm_leaves_t;
+
 /*
  * Sum along one fixed binary tree over leaves 0 .. leaves-1. The tree does not
  * depend on which rank has which leaves. The tree over [a, b) is the sum of the
@@ -62,18 +68,17 @@ bool comm_allreduce_plan(const comm_group_t *group, const void *data,
  * the largest power of two below b - a. Its nodes are the blocks [a 2^k, (a +
  * 1) 2^k), cut off at [leaves]. Each rank has a contiguous range of leaves;
  * together these ranges, in rank order, are all leaves. A rank may have none
- * (held 0). This rank has [first, first + held), already folded to maximal
- * subtrees (see comm_tree_view_end): [views] has comm_tree_views(first, held,
- * leaves) arrays of [count] elements, in order. [data] gets the total on every
- * rank; it may be one of [views]. The arrays of [views] are used as scratch and
- * must stay until the work is done; the array of pointers is copied. Any
+ * (held 0). This rank has [mine], already folded to maximal subtrees (see
+ * comm_tree_view_end): [views] has comm_tree_views(first, held, leaves) arrays
+ * of [count] elements, in order. [data] gets the total on every rank; it may be
+ * one of [views]. The arrays of [views] are used as scratch and must stay until
+ * the work is done; [mine] and the array of pointers are copied. Any
  * distribution of leaves gives the same bits.
  */
 comm_state_t comm_allreduce_tree_start(comm_group_t *group, void *const *views,
-                                       int64_t first, int64_t held,
-                                       int64_t leaves, void *data, size_t count,
-                                       comm_type_t type, comm_work_t **work,
-                                       err_t *err);
+                                       const comm_leaves_t *mine, void *data,
+                                       size_t count, comm_type_t type,
+                                       comm_work_t **work, err_t *err);
 
 /* Number of maximal aligned subtrees that cover leaves [first, first + held)
  * of a tree over [leaves] leaves. Pure. */
@@ -133,9 +138,8 @@ err_code_t comm_work_wait(comm_work_t *work, err_t *err);
 err_code_t comm_allreduce(comm_group_t *group, void *data, size_t count,
                           comm_type_t type, comm_op_t op, err_t *err);
 err_code_t comm_allreduce_tree(comm_group_t *group, void *const *views,
-                               int64_t first, int64_t held, int64_t leaves,
-                               void *data, size_t count, comm_type_t type,
-                               err_t *err);
+                               const comm_leaves_t *mine, void *data,
+                               size_t count, comm_type_t type, err_t *err);
 err_code_t comm_broadcast(comm_group_t *group, void *data, size_t bytes,
                           int root, err_t *err);
 err_code_t comm_allgather(comm_group_t *group, const void *mine, size_t bytes,

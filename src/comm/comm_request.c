@@ -102,10 +102,9 @@ bool comm_allreduce_plan(const comm_group_t *group, const void *data,
 }
 
 comm_state_t comm_allreduce_tree_start(comm_group_t *group, void *const *views,
-                                       int64_t first, int64_t held,
-                                       int64_t leaves, void *data, size_t count,
-                                       comm_type_t type, comm_work_t **work,
-                                       err_t *err)
+                                       const comm_leaves_t *mine, void *data,
+                                       size_t count, comm_type_t type,
+                                       comm_work_t **work, err_t *err)
 {
     comm_request_t request = {.kind = COMM_TREE,
                               .data = data,
@@ -113,9 +112,10 @@ comm_state_t comm_allreduce_tree_start(comm_group_t *group, void *const *views,
                               .type = type,
                               .op = COMM_SUM,
                               .views = views,
-                              .first = first,
-                              .held = held,
-                              .leaves = leaves};
+                              .first = mine->first,
+                              .held = mine->held,
+                              .leaves = mine->leaves};
+    int64_t first = mine->first, held = mine->held, leaves = mine->leaves;
 
     if (held < 0 || (held > 0 && (first < 0 || held > leaves - first))) {
         err_set(err, ERR_CONFIG,
@@ -261,17 +261,16 @@ err_code_t comm_allreduce(comm_group_t *group, void *data, size_t count,
 }
 
 err_code_t comm_allreduce_tree(comm_group_t *group, void *const *views,
-                               int64_t first, int64_t held, int64_t leaves,
-                               void *data, size_t count, comm_type_t type,
-                               err_t *err)
+                               const comm_leaves_t *mine, void *data,
+                               size_t count, comm_type_t type, err_t *err)
 {
     comm_work_t *work = NULL;
     err_t local;
 
     group->waits = true;
     return finish(group,
-                  comm_allreduce_tree_start(group, views, first, held, leaves,
-                                            data, count, type, &work, &local),
+                  comm_allreduce_tree_start(group, views, mine, data, count,
+                                            type, &work, &local),
                   &work, &local, err);
 }
 

@@ -22,7 +22,7 @@ struct ddp_tree {
     size_t grad_elems, tail_doubles;
     void *memory; /* memory of all arenas except arena 0 */
     ddp_fold_t *fold;
-    int64_t first, held, leaves;
+    comm_leaves_t mine;
     int partials;
     tree_arena_t arenas[];
 };
@@ -101,9 +101,7 @@ void ddp_tree_close(ddp_tree_t *tree)
 void ddp_tree_begin(ddp_tree_t *tree, int64_t first, int64_t held,
                     int64_t leaves)
 {
-    tree->first = first;
-    tree->held = held;
-    tree->leaves = leaves;
+    tree->mine = (comm_leaves_t){first, held, leaves};
     ddp_fold_begin(tree->fold, first, held, leaves);
 }
 
@@ -141,18 +139,18 @@ err_code_t ddp_tree_reduce(ddp_tree_t *tree, err_t *err)
     int views = ddp_fold_views(tree->fold, slots);
     err_code_t rc;
 
-    check(tree->held == 0 || views > 0, "%lld leaves gave no sum",
-          (long long)tree->held);
+    check(tree->mine.held == 0 || views > 0, "%lld leaves gave no sum",
+          (long long)tree->mine.held);
     for (int i = 0; i < views; i++) {
         grads[i] = tree->arenas[slots[i]].grads;
         tails[i] = tree->arenas[slots[i]].tail;
     }
-    rc = comm_allreduce_tree(tree->group, grads, tree->first, tree->held,
-                             tree->leaves, tree->arenas[0].grads,
-                             tree->grad_elems, COMM_FLOAT32, err);
+    rc = comm_allreduce_tree(tree->group, grads, &tree->mine,
+                             tree->arenas[0].grads, tree->grad_elems,
+                             COMM_FLOAT32, err);
     if (rc == ERR_OK)
-        rc = comm_allreduce_tree(tree->group, tails, tree->first, tree->held,
-                                 tree->leaves, tree->arenas[0].tail,
-                                 tree->tail_doubles, COMM_FLOAT64, err);
+        rc = comm_allreduce_tree(tree->group, tails, &tree->mine,
+                                 tree->arenas[0].tail, tree->tail_doubles,
+                                 COMM_FLOAT64, err);
     return rc;
 }

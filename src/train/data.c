@@ -185,15 +185,15 @@ void train_data_close(train_data_t *data)
     memset(data, 0, sizeof *data);
 }
 
-train_leaves_t train_leaves_of(const train_data_t *data, int64_t leaf,
-                               int64_t batch, int64_t step)
+comm_leaves_t train_leaves_of(const train_data_t *data, int64_t leaf,
+                              int64_t batch, int64_t step)
 {
     hdf5io_share_t share = hdf5io_sampler_share(data->sampler, step);
 
-    return (train_leaves_t){.first =
-                                (share.first - step * batch + leaf - 1) / leaf,
-                            .held = (share.count + leaf - 1) / leaf,
-                            .leaves = (share.global + leaf - 1) / leaf};
+    return (comm_leaves_t){.first =
+                               (share.first - step * batch + leaf - 1) / leaf,
+                           .held = (share.count + leaf - 1) / leaf,
+                           .leaves = (share.global + leaf - 1) / leaf};
 }
 
 int train_partials(const train_data_t *data, int64_t leaf, int64_t batch,
@@ -203,7 +203,7 @@ int train_partials(const train_data_t *data, int64_t leaf, int64_t batch,
     int most = 1;
 
     for (int i = 0; i < 2; i++) {
-        train_leaves_t mine = train_leaves_of(data, leaf, batch, steps[i]);
+        comm_leaves_t mine = train_leaves_of(data, leaf, batch, steps[i]);
         int slots = ddp_fold_slots(mine.first, mine.held, mine.leaves, teams);
 
         if (slots > most)

@@ -4,6 +4,7 @@
 #ifndef CDDP_TRAIN_DATA_H
 #define CDDP_TRAIN_DATA_H
 
+#include "comm/comm_collective.h"
 #include "hdf5io/dataset.h"
 #include "hdf5io/loader.h"
 #include "hdf5io/sampler.h"
@@ -55,16 +56,10 @@ void train_data_close(train_data_t *data); /* a zeroed one is allowed */
  * last micro-batch may be smaller. */
 int64_t train_micro_size(int64_t count, int64_t parts);
 
-/* The leaves of a step in reproducible mode. */
-typedef struct train_leaves {
-    int64_t first, held; /* this rank's first leaf; number of its leaves */
-    int64_t leaves;      /* leaves of all ranks together */
-} train_leaves_t;
-
-/* The leaves of step [step] of [data]; [leaf] is train.microbatch, [batch] is
- * train.batch. */
-train_leaves_t train_leaves_of(const train_data_t *data, int64_t leaf,
-                               int64_t batch, int64_t step);
+/* This rank's leaves of step [step] of [data], in reproducible mode; [leaf] is
+ * train.microbatch, [batch] is train.batch. */
+comm_leaves_t train_leaves_of(const train_data_t *data, int64_t leaf,
+                              int64_t batch, int64_t step);
 
 /* Number of partial arenas in which [teams] teams, the main team included, fold
  * this rank's leaves in its largest step. */

@@ -25,7 +25,7 @@ typedef struct leaves_job {
     train_state_t *run;
     const hdf5io_batch_t *batch;
     int64_t size; /* samples of a leaf: train.microbatch */
-    train_leaves_t mine;
+    comm_leaves_t mine;
     double scales[NN_FIELDS_MAX];
     pthread_mutex_t lock;     /* protects the fields below */
     double forward, backward; /* seconds, summed over teams */
@@ -181,7 +181,7 @@ err_code_t train_leaves_step(train_state_t *run, const hdf5io_batch_t *batch,
                              train_times_t *times, train_own_t *own)
 {
     const train_config_t *config = run->config;
-    const train_leaves_t mine =
+    const comm_leaves_t mine =
         train_leaves_of(&run->data.train, config->train.microbatch,
                         config->train.batch, run->progress.epoch_step);
     double *tail = ddp_tail(run->replica.ddp);
@@ -290,7 +290,7 @@ err_code_t train_leaves_eval_reduce(train_state_t *run,
 
     for (int i = 0; i < count; i++)
         views[i] = eval_leaf(evaluator, slots[i]);
-    return comm_allreduce_tree(
-        run->world.group, views, job.mine.first, job.mine.held, job.mine.leaves,
-        sums + EVAL_FLAGS, evaluator->count - EVAL_FLAGS, COMM_FLOAT64, err);
+    return comm_allreduce_tree(run->world.group, views, &job.mine,
+                               sums + EVAL_FLAGS, evaluator->count - EVAL_FLAGS,
+                               COMM_FLOAT64, err);
 }

@@ -85,7 +85,7 @@ err_code_t train_weigh_finish(train_weigh_t *weigh, err_t *err)
 
 /* Sum leaf by leaf: no bit may depend on which rank has which leaf. */
 err_code_t train_weigh_leaves(train_weigh_t *weigh, const hdf5io_batch_t *batch,
-                              const train_leaves_t *leaves, int64_t size,
+                              const comm_leaves_t *leaves, int64_t size,
                               err_t *err)
 {
     double stack[COMM_VIEWS_MAX][NN_FIELDS_MAX][WEIGH_SUMS];
@@ -109,9 +109,8 @@ err_code_t train_weigh_leaves(train_weigh_t *weigh, const hdf5io_batch_t *batch,
     }
     for (int i = 0; i < fold.depth; i++)
         views[i] = stack[i];
-    return comm_allreduce_tree(weigh->group, views, leaves->first, leaves->held,
-                               leaves->leaves, weigh->sums, weigh_count(weigh),
-                               COMM_FLOAT64, err);
+    return comm_allreduce_tree(weigh->group, views, leaves, weigh->sums,
+                               weigh_count(weigh), COMM_FLOAT64, err);
 }
 
 bool train_weigh_scales(const train_weigh_t *weigh,

@@ -47,7 +47,7 @@ err_code_t train_weigh_finish(train_weigh_t *weigh, err_t *err);
  * [leaves] are this rank's leaves, of [size] samples each. Collective;
  * blocks. */
 err_code_t train_weigh_leaves(train_weigh_t *weigh, const hdf5io_batch_t *batch,
-                              const train_leaves_t *leaves, int64_t size,
+                              const comm_leaves_t *leaves, int64_t size,
                               err_t *err);
 
 /* Set [scales] to the factor of each loss's gradients: the weight of the loss

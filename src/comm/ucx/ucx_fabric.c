@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/hash.h"
+#include "base/mem.h"
 
 /* ---- this process -------------------------------------------------------- */
 
@@ -172,10 +173,11 @@ static bool network_shared(const ucx_fabric_t *fabrics, int size,
  */
 static int iface_choose(const ucx_fabric_t *fabrics, int size, int rank)
 {
-    owner_t *owners = calloc((size_t)size, sizeof *owners);
+    owner_t *owners = NULL;
     const ucx_iface_t *best = NULL;
     int64_t most = 0;
 
+    (void)mem_new(owner_t, (size_t)size, "addresses", &owners, NULL);
     for (int i = 0; owners != NULL && i < fabrics[0].count; i++) {
         const ucx_iface_t *iface = &fabrics[0].ifaces[i];
         int64_t speed;
@@ -189,7 +191,7 @@ static int iface_choose(const ucx_fabric_t *fabrics, int size, int rank)
             most = speed;
         }
     }
-    free(owners);
+    mem_free(owners);
     return best == NULL ? -1
                         : iface_in(&fabrics[rank], best->address & best->mask,
                                    best->mask);
