@@ -61,10 +61,8 @@ static err_code_t ranks_run(rank_job_t *jobs, pthread_t *threads, int count,
     for (int r = 1; r < started; r++)
         pthread_join(threads[r], NULL);
     for (int r = 0; rc == ERR_OK && r < count; r++)
-        if (jobs[r].rc != ERR_OK) {
-            rc = jobs[r].rc;
-            *err = jobs[r].err;
-        }
+        if (jobs[r].rc != ERR_OK)
+            rc = err_copy(err, &jobs[r].err);
     return rc;
 }
 

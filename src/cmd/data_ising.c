@@ -47,7 +47,7 @@ static int site_up(int site)
     return (site - SIDE) & (SITES - 1);
 }
 
-/* The bound below which a random number of 32 bits is with this probability. */
+/* A random number of 32 bits is below the result with this probability. */
 static uint32_t chance(double probability)
 {
     return (uint32_t)fmin(probability * 4294967296.0, 4294967295.0);

@@ -73,9 +73,7 @@ err_code_t cmd_team_draw(const char *name, int threads, int64_t rows,
     for (int i = 0; i < started; i++)
         pthread_join(mates[i], NULL);
     mem_free(mates);
-    if (rc == ERR_OK && team.rc != ERR_OK) {
-        rc = team.rc;
-        *err = team.err;
-    }
+    if (rc == ERR_OK && team.rc != ERR_OK)
+        rc = err_copy(err, &team.err);
     return rc;
 }

@@ -242,9 +242,7 @@ static err_code_t finish(comm_group_t *group, comm_state_t state,
     group->waits = false;
     if (state != COMM_FAILED)
         return comm_work_wait(*work, err);
-    if (err != NULL)
-        *err = *local;
-    return local->code;
+    return err_copy(err, local);
 }
 
 err_code_t comm_allreduce(comm_group_t *group, void *data, size_t count,

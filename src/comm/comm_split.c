@@ -218,11 +218,8 @@ static err_code_t split_agree(split_t *split, err_code_t rc, err_t *reason,
     int odd;
 
     told = split_finish(split, rc == ERR_OK, &odd, rc == ERR_OK ? err : NULL);
-    if (rc != ERR_OK) {
-        if (err != NULL)
-            *err = *reason;
-        return rc;
-    }
+    if (rc != ERR_OK)
+        return err_copy(err, reason);
     if (told == ERR_OK && odd >= 0)
         told = err_set(err, ERR_UNAVAILABLE,
                        "rank %d could not open a sub-group that rank %d is in",

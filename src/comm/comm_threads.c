@@ -75,9 +75,7 @@ static err_code_t team_fault(threads_team_t *team, err_t *err)
     err_code_t rc;
 
     pthread_mutex_lock(&team->lock);
-    rc = team->fault.code;
-    if (err != NULL)
-        *err = team->fault;
+    rc = err_copy(err, &team->fault);
     pthread_mutex_unlock(&team->lock);
     return rc;
 }

@@ -161,11 +161,7 @@ err_code_t threads_team_join(const comm_oob_t *oob, double timeout,
     rc = team_meet(oob, &mine, out, err);
     if (rc != ERR_OK)
         threads_team_free(team);
-    if (made == ERR_OK)
-        return rc;
-    if (err != NULL)
-        *err = reason;
-    return made;
+    return made == ERR_OK ? rc : err_copy(err, &reason);
 }
 
 void threads_slot_complete(threads_team_t *team, threads_slot_t *slot,

@@ -61,7 +61,7 @@ typedef struct optim_warmup {
 
 typedef enum optim_warmup_form {
     OPTIM_WARMUP_BEFORE, /* linear warm-up; the shape begins after it */
-    /* Warm-up is a factor of the shape, which spans the whole run. */
+    /* The shape begins with the run; during warm-up a factor reduces it. */
     OPTIM_WARMUP_OVER,
     OPTIM_WARMUP_OWN /* the shape includes its own warm-up */
 } optim_warmup_form_t;

@@ -123,10 +123,8 @@ err_code_t train_kept_read(const train_kept_t *kept,
             begin_anew(kept, source, info);
         return ERR_OK;
     }
-    if (rc != ERR_CONFIG) {
-        *err = why;
-        return rc;
-    }
+    if (rc != ERR_CONFIG)
+        return err_copy(err, &why);
     rc = hdf5io_checkpoint_read(config, source->path, kept->tensors,
                                 kept->count - kept->hook_count, found, info,
                                 err);

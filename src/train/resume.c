@@ -27,9 +27,7 @@ static err_code_t rank0_check(const train_world_t *world,
     rc = train_tell(&world->votes, 0, &said, sizeof said, err);
     if (rc != ERR_OK || said.code == ERR_OK)
         return rc;
-    if (err != NULL)
-        *err = said;
-    return said.code;
+    return err_copy(err, &said);
 }
 
 /* Log the checkpoint, epoch and step from which the run resumes. */

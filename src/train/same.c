@@ -360,11 +360,8 @@ static err_code_t bytes_compare(look_t *look, train_marks_t *out, err_t *err)
     first[count] = found == ERR_OK ? 0 : 1;
     rc = comm_allreduce(look->same->group, first, count + 1, COMM_INT64,
                         COMM_SUM, err);
-    if (rc == ERR_OK && found != ERR_OK) {
-        rc = found;
-        if (err != NULL)
-            *err = own;
-    }
+    if (rc == ERR_OK && found != ERR_OK)
+        rc = err_copy(err, &own);
     if (rc == ERR_OK && first[count] == 0)
         rc = units_compare(look, rounds, mine, first, err);
     if (rc == ERR_OK)

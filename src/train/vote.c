@@ -98,11 +98,8 @@ err_code_t train_vote(const train_votes_t *votes, err_code_t code,
     if (any_ok(codes, votes->size))
         place_say(votes, &said);
     rc = train_tell(votes, failed, &said, sizeof said, err);
-    if (rc == ERR_OK) {
-        rc = said.code;
-        if (err != NULL)
-            *err = said;
-    }
+    if (rc == ERR_OK)
+        rc = err_copy(err, &said);
     *speaker = rc == ERR_PEER || failed == votes->rank;
 free:
     mem_free(codes);

@@ -133,8 +133,8 @@ Test(keep, a_save_on_the_last_step_is_written_once)
 
 /* ---- the run directory --------------------------------------------------- */
 
-/* The harness whose directory is renamed at a look for a signal. Global,
- * because the signal function has no argument. */
+/* The harness whose directory is renamed when the run looks for a signal.
+ * Global, because the signal function has no argument. */
 static const harness_t *victim;
 static atomic_int looks_left;
 

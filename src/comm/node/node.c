@@ -61,16 +61,13 @@ static err_code_t wakeups_open(node_t *node, err_t *err)
     return rc;
 }
 
-/* Handle [rc], a failure to share memory. The group can do without it, and a
- * warning tells [how]; it is an error only if the group has failed. */
-static err_code_t do_without(node_t *node, err_code_t rc, const err_t *reason,
-                             const char *how, err_t *err)
+/* Memory cannot be shared, for [reason]. The group works without, and a warning
+ * says [how]. Only if the group has failed, [reason] is returned. */
+static err_code_t do_without(node_t *node, const err_t *reason, const char *how,
+                             err_t *err)
 {
-    if (node_failed(node)) {
-        if (err != NULL)
-            *err = *reason;
-        return rc;
-    }
+    if (node_failed(node))
+        return err_copy(err, reason);
     if (node->config.rank == 0)
         log_warn("comm", "%s, which is slower: %s", how, reason->text);
     return ERR_OK;
@@ -92,11 +89,11 @@ err_code_t node_open(node_t *node, err_t *err)
     if (rc == ERR_OK)
         rc = wakeups_open(node, &reason);
     if (rc != ERR_OK)
-        return do_without(node, rc, &reason,
+        return do_without(node, &reason,
                           "gradients go through UCX even within the node", err);
     rc = node_stage_open(node, &reason);
     if (rc != ERR_OK)
-        rc = do_without(node, rc, &reason,
+        rc = do_without(node, &reason,
                         "what lies in no arena goes through UCX even within "
                         "the node",
                         err);

@@ -104,11 +104,8 @@ err_code_t node_shm_share(node_t *node, size_t bytes, bool all, void **maps,
     if (rc == ERR_OK) /* the array is not needed any more, so it is used for the
                          votes */
         rc = node_shm_agree(node, well, "map memory", (char *)regions, err);
-    if (made != ERR_OK) {
-        rc = made;
-        if (err != NULL)
-            *err = reason;
-    }
+    if (made != ERR_OK)
+        rc = err_copy(err, &reason);
     if (mine.fd >= 0)
         close((int)mine.fd);
     if (rc != ERR_OK)

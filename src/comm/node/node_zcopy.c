@@ -341,7 +341,7 @@ bool node_zcopy_progress(node_t *node, node_work_t *work)
     uint64_t number = work->number;
     bool did = false;
 
-    check(node->place.nodes == 1, "a piece is claimed, of %d nodes",
+    check(node->place.nodes == 1, "pieces are claimed in a group of %d nodes",
           node->place.nodes);
     node_lock(node);
     if (!node_failed(node) && all_posted(node, slot_of(node, number), number))

@@ -25,9 +25,7 @@ static err_code_t group_fault(ucx_group_t *group, err_t *err)
     err_code_t rc;
 
     pthread_mutex_lock(&group->lock);
-    rc = group->fault.code;
-    if (err != NULL)
-        *err = group->fault;
+    rc = err_copy(err, &group->fault);
     pthread_mutex_unlock(&group->lock);
     check(rc != ERR_OK, "rank %d has failed without a fault", group->base.rank);
     return rc;
