@@ -91,11 +91,15 @@ static err_code_t part_write(const part_t *part, const char *directory,
                           bytes, err);
 }
 
-/* Draw and write one shard. The number of its cells of each kind is added to
- * [webs]. */
+/* What was written of a split. */
+typedef struct made {
+    int64_t bytes;
+    int64_t webs[CMD_FIELDS_WEBS]; /* number of cells of each kind */
+} made_t;
+
+/* Draw and write one shard, and add it to [made]. */
 static err_code_t part_make(part_t *part, const cmd_fields_config_t *config,
-                            int shard, int64_t webs[CMD_FIELDS_WEBS],
-                            int64_t *bytes, err_t *err)
+                            int shard, made_t *made, err_t *err)
 {
     err_code_t rc = part_alloc(part, err);
 
@@ -103,19 +107,17 @@ static err_code_t part_make(part_t *part, const cmd_fields_config_t *config,
         rc = cmd_team_draw("fields", config->threads, part->rows, part_draw,
                            part, err);
     if (rc == ERR_OK)
-        rc = part_write(part, config->directory, shard, bytes, err);
+        rc = part_write(part, config->directory, shard, &made->bytes, err);
     for (size_t i = 0; rc == ERR_OK && i < (size_t)part->rows * part->cells;
          i++)
-        webs[part->web[i]]++;
+        made->webs[part->web[i]]++;
     part_free(part);
     return rc;
 }
 
-/* Make all shards of a split. The number of its cells of each kind is added to
- * [webs]. */
+/* Make all shards of a split, and add them to [made]. */
 static err_code_t split_make(const cmd_fields_config_t *config, int split,
-                             int shards, int64_t webs[CMD_FIELDS_WEBS],
-                             int64_t *bytes, err_t *err)
+                             int shards, made_t *made, err_t *err)
 {
     const int64_t rows = split == 0 ? config->train : config->valid;
     const size_t edge = (size_t)config->edge;
@@ -129,7 +131,7 @@ static err_code_t split_make(const cmd_fields_config_t *config, int split,
                        .first = rows * shard / shards};
 
         part.rows = rows * (shard + 1) / shards - part.first;
-        rc = part_make(&part, config, shard, webs, bytes, err);
+        rc = part_make(&part, config, shard, made, err);
     }
     return rc;
 }
@@ -151,20 +153,19 @@ err_code_t cmd_make_fields(const cmd_fields_config_t *config,
     cmd_fields_report_t result = {
         .train_shards = config->shards,
         .valid_shards = config->shards > 1 ? config->shards / 2 : 1};
-    int64_t train[CMD_FIELDS_WEBS] = {0}, valid[CMD_FIELDS_WEBS] = {0};
+    made_t train = {0}, valid = {0};
     err_code_t rc = cmd_shards_begin(config->directory, config->force, err);
 
     if (rc == ERR_OK)
-        rc = split_make(config, 0, result.train_shards, train, &result.bytes,
-                        err);
+        rc = split_make(config, 0, result.train_shards, &train, err);
     if (rc == ERR_OK)
-        rc = split_make(config, 1, result.valid_shards, valid, &result.bytes,
-                        err);
+        rc = split_make(config, 1, result.valid_shards, &valid, err);
     if (rc == ERR_OK)
         rc = file_sync(config->directory, err);
     if (rc != ERR_OK)
         return rc;
-    result.web_guess = best_guess(valid);
+    result.bytes = train.bytes + valid.bytes;
+    result.web_guess = best_guess(valid.webs);
     *report = result;
     return ERR_OK;
 }

@@ -257,6 +257,7 @@ static err_code_t preset_make(walk_t *walk, const nn_item_t *item, int input,
     const bool map = options != NULL && tree_kind(options) == TREE_MAP;
     opt_ints_t shape = {.count = from->ndim};
     char path[NN_PATH_TEXT + 64];
+    nn_preset_use_t use = {.path = path, .input = &shape};
     tree_t *name = NULL;
     err_code_t rc;
 
@@ -272,11 +273,11 @@ static err_code_t preset_make(walk_t *walk, const nn_item_t *item, int input,
                           tree_key_place(options, 0))
                : tree_clone(options);
     snprintf(path, sizeof path, "%s.preset.%s", item->path, tree_text(name));
-    rc = nn_preset_make(name,
-                        map && tree_kind(tree_at(options, 0)) != TREE_NULL
-                            ? tree_at(options, 0)
-                            : NULL,
-                        path, &shape, out, err);
+    use.name = name;
+    use.options = map && tree_kind(tree_at(options, 0)) != TREE_NULL
+                      ? tree_at(options, 0)
+                      : NULL;
+    rc = nn_preset_make(&use, out, err);
     if (rc == ERR_OK) {
         if (walk->out->made == NULL)
             walk->out->made = tree_new(TREE_LIST, NULL, item->place);

@@ -44,20 +44,19 @@ static err_code_t preset_find(const tree_t *node, const nn_preset_t **out,
     return rc;
 }
 
-err_code_t nn_preset_make(const tree_t *name, const tree_t *own,
-                          const char *path, const opt_ints_t *input,
-                          tree_t **out, err_t *err)
+err_code_t nn_preset_make(const nn_preset_use_t *use, tree_t **out, err_t *err)
 {
+    const opt_ints_t *input = use->input;
     _Alignas(max_align_t) unsigned char options[NN_OPTIONS_MAX] = {0};
-    nn_recipe_t recipe = {.place = tree_place(name), .ndim = input->count};
+    nn_recipe_t recipe = {.place = tree_place(use->name), .ndim = input->count};
     const nn_preset_t *preset = NULL;
-    err_code_t rc = preset_find(name, &preset, err);
+    err_code_t rc = preset_find(use->name, &preset, err);
 
     if (rc != ERR_OK)
         return rc;
     for (int i = 0; i < input->count && i < OP_DIMS_MAX; i++)
         recipe.input[i] = input->items[i];
-    rc = opt_fill(preset->rows, own, path, options, err);
+    rc = opt_fill(preset->rows, use->options, use->path, options, err);
     if (rc != ERR_OK)
         return rc;
     recipe.list = tree_new(TREE_LIST, NULL, recipe.place);
@@ -73,7 +72,9 @@ err_code_t nn_preset_make(const tree_t *name, const tree_t *own,
 err_code_t nn_preset_write(const tree_t *model, const opt_ints_t *input,
                            tree_t **out, err_t *err)
 {
-    tree_t *own;
+    nn_preset_use_t use = {
+        .name = tree_get(model, "preset"), .path = "model", .input = input};
+    tree_t *options;
     err_code_t rc;
 
     if (tree_get(model, "layers") != NULL)
@@ -81,10 +82,10 @@ err_code_t nn_preset_write(const tree_t *model, const opt_ints_t *input,
                           "the model has a preset and layers; take out one of "
                           "them, or put the preset among the layers: "
                           "{preset: {NAME: {...}}}");
-    own = nn_model_options(model, "preset");
-    rc = nn_preset_make(tree_get(model, "preset"), own, "model", input, out,
-                        err);
-    tree_free(own);
+    options = nn_model_options(model, "preset");
+    use.options = options;
+    rc = nn_preset_make(&use, out, err);
+    tree_free(options);
     return rc;
 }
 

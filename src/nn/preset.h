@@ -23,13 +23,17 @@ extern const nn_preset_t nn_preset_mlp, nn_preset_lenet, nn_preset_resnet18,
     nn_preset_cosmoflow, nn_preset_unet3d, nn_preset_deepcam, nn_preset_gpt2,
     nn_preset_lstm;
 
-/* Write the list of layers of the preset that the scalar [name] names. [own]:
- * map of its options. [path]: path of this map, for errors. [input]: shape of a
- * sample of the input that the preset reads. The caller frees [out] with
+/* A preset as a model uses it. */
+typedef struct nn_preset_use {
+    const tree_t *name;      /* scalar with the name of the preset */
+    const tree_t *options;   /* map of its options; NULL: none */
+    const char *path;        /* path of this map, for errors */
+    const opt_ints_t *input; /* shape of a sample of the input that it reads */
+} nn_preset_use_t;
+
+/* Write the list of layers of the preset [use]. The caller frees [out] with
  * tree_free. */
-err_code_t nn_preset_make(const tree_t *name, const tree_t *own,
-                          const char *path, const opt_ints_t *input,
-                          tree_t **out, err_t *err);
+err_code_t nn_preset_make(const nn_preset_use_t *use, tree_t **out, err_t *err);
 
 /* Write the list of layers of model.preset. Its options are all keys of the map
  * [model] but input and preset. [input]: shape of a sample. The caller frees
