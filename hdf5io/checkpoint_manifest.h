@@ -101,7 +101,8 @@ int64_t hdf5io_manifest_common(const hdf5io_manifest_t *manifest,
 void hdf5io_manifest_share(int64_t elems, int rank, int size, int64_t *first,
                            int64_t *last);
 
-/* Do no two pieces share bytes of a file? For checks; takes a sort. */
+/* Does each byte of a file belong to one piece at most? For checks, since it
+ * sorts all pieces. */
 bool hdf5io_manifest_disjoint(const hdf5io_manifest_t *manifest);
 
 /* Append the text of MANIFEST.json. ERR_CONFIG if a string is not UTF-8. */

@@ -32,7 +32,8 @@ err_code_t hash_file(const char *path, uint64_t *hash, uint64_t *bytes,
 /* Write 16 hexadecimal digits to [out], which is returned. */
 char *hash_format(uint64_t hash, char out[HASH_TEXT_MAX]);
 
-/* Parse them. False, and *hash is unchanged, if [text] is anything else. */
+/* Parse 16 hexadecimal digits. False, and *hash is unchanged, for any other
+ * text. */
 bool hash_parse(const char *text, uint64_t *hash);
 
 #endif
