@@ -17,13 +17,12 @@ static int64_t norm_param(const cpu_norm_work_t *work, int64_t r, int64_t k)
     return r % rows->groups * (rows->length / rows->space) + k;
 }
 
-/* The first gamma of segment [k] of row [r]. */
-static const float *norm_gamma(const cpu_norm_work_t *work, int64_t r,
-                               int64_t k)
+/* gamma from parameter [p] on. */
+static const float *norm_gamma(const cpu_norm_work_t *work, int64_t p)
 {
     static const float one = 1;
 
-    return work->gamma == NULL ? &one : work->gamma + norm_param(work, r, k);
+    return work->gamma == NULL ? &one : work->gamma + p;
 }
 
 /* Elements [0, n) of a segment: y = (x - mean) * factor * gamma + beta. [beta]
@@ -34,16 +33,16 @@ typedef struct norm_params {
 } norm_params_t;
 
 SIMD_CLONES
-static void norm_apply(const float *x, float *y, int64_t n, cpu_norm_row_t row,
-                       norm_params_t params)
+static void norm_apply(const float *x, float *y, int64_t n,
+                       const cpu_norm_row_t *row, const norm_params_t *params)
 {
-    const float *gamma = params.gamma, *beta = params.beta;
-    const float mean = row.mean, factor = row.factor;
+    const float *gamma = params->gamma, *beta = params->beta;
+    const float mean = row->mean, factor = row->factor;
 
-    if (params.step == 1 && beta != NULL) {
+    if (params->step == 1 && beta != NULL) {
         for (int64_t i = 0; i < n; i++)
             y[i] = (x[i] - mean) * factor * gamma[i] + beta[i];
-    } else if (params.step == 1) {
+    } else if (params->step == 1) {
         for (int64_t i = 0; i < n; i++)
             y[i] = (x[i] - mean) * factor * gamma[i];
     } else {
@@ -57,12 +56,12 @@ static void norm_apply(const float *x, float *y, int64_t n, cpu_norm_row_t row,
 
 /* Write segment [k] of row [r] of y. */
 static void norm_write(const cpu_norm_work_t *work, int64_t r, int64_t k,
-                       cpu_norm_row_t row)
+                       const cpu_norm_row_t *row)
 {
     const int64_t n = work->segment;
-    const float *gamma = norm_gamma(work, r, k);
-    const float *beta =
-        work->beta == NULL ? NULL : work->beta + norm_param(work, r, k);
+    const int64_t p = norm_param(work, r, k);
+    const float *gamma = norm_gamma(work, p);
+    const float *beta = work->beta == NULL ? NULL : work->beta + p;
     const int64_t from = r * work->rows.length + k * n;
     float buffer[CPU_CHUNK];
     int64_t count;
@@ -75,7 +74,7 @@ static void norm_write(const cpu_norm_work_t *work, int64_t r, int64_t k,
         count = cpu_chunk_count(i, n, work->bf16);
         norm_apply(work->x + from + i,
                    cpu_chunk_place(work->y, from + i, work->bf16, buffer),
-                   count, row, params);
+                   count, row, &params);
         cpu_chunk_flush(work->y, from + i, count, work->bf16, buffer);
     }
 }
@@ -96,8 +95,8 @@ void cpu_norm_body_forward(void *context, int64_t first, int64_t last)
             row.mean = (float)(cpu_norm_sums_x(x, F, 0).plain / (double)F);
         variance = (float)(cpu_norm_sums_x(x, F, row.mean).product / (double)F);
         row.factor = 1 / sqrtf(variance + work->epsilon);
-        for (int64_t k = 0; k < F / work->segment; k++)
-            norm_write(work, r, k, row);
+        for (int64_t at = 0, k = 0; at < F; at += work->segment, k++)
+            norm_write(work, r, k, &row);
         if (work->kept != NULL)
             work->kept[r] = row;
     }
@@ -109,7 +108,7 @@ SIMD_CLONES
 static void norm_dx(const cpu_norm_work_t *work, int64_t r, int64_t k,
                     cpu_norm_sums_t means)
 {
-    const float *gamma = norm_gamma(work, r, k);
+    const float *gamma = norm_gamma(work, norm_param(work, r, k));
     const int64_t n = work->segment, at = r * work->rows.length + k * n;
     const float *x = work->x + at, *dy = work->dy + at;
     const float mean = work->kept[r].mean, factor = work->kept[r].factor;
@@ -142,7 +141,7 @@ static void norm_dx(const cpu_norm_work_t *work, int64_t r, int64_t k,
 static cpu_norm_sums_t norm_sums_segment(const cpu_norm_work_t *work, int64_t r,
                                          int64_t k)
 {
-    const float *gamma = norm_gamma(work, r, k);
+    const float *gamma = norm_gamma(work, norm_param(work, r, k));
     const int64_t segments = work->rows.length / work->segment;
     const int64_t at = r * work->rows.length + k * work->segment;
     cpu_norm_sums_t sums = cpu_norm_sums(work->x + at, work->dy + at,
@@ -163,18 +162,18 @@ static cpu_norm_sums_t norm_sums_segment(const cpu_norm_work_t *work, int64_t r,
 void cpu_norm_body_backward(void *context, int64_t first, int64_t last)
 {
     const cpu_norm_work_t *work = context;
-    const int64_t F = work->rows.length, segments = F / work->segment;
+    const int64_t F = work->rows.length;
 
     for (int64_t r = first; r < last; r++) {
         cpu_norm_sums_t means = {0, 0};
 
-        for (int64_t k = 0; k < segments; k++) {
+        for (int64_t at = 0, k = 0; at < F; at += work->segment, k++) {
             const cpu_norm_sums_t sums = norm_sums_segment(work, r, k);
 
             means.plain += work->centred ? sums.plain / (double)F : 0;
             means.product += sums.product / (double)F;
         }
-        for (int64_t k = 0; k < segments; k++)
+        for (int64_t at = 0, k = 0; at < F; at += work->segment, k++)
             norm_dx(work, r, k, means);
     }
 }

@@ -91,27 +91,31 @@ typedef struct linear_lines {
     float weight[LINES_MAX];
 } linear_lines_t;
 
-/* The lines of x that neighbour line [at] of y. */
-static linear_lines_t linear_lines(const linear_work_t *work, int64_t at)
+/* Set [lines] to the lines of x that neighbour line [at] of y. */
+static void linear_neighbours(const linear_work_t *work, int64_t at,
+                              linear_lines_t *lines)
 {
-    linear_lines_t lines = {.count = 1, .weight = {1}};
     int64_t step = 1;
+    int count = 1;
+
+    lines->line[0] = 0;
+    lines->weight[0] = 1;
     for (int d = work->space - 2; d >= 0; d--) {
         /* The outermost dimension needs no division. */
         const linear_tap_t *tap =
             &work->taps[d][d == 0 ? at : at % work->out[d]];
 
-        for (int i = 0, second = lines.count; i < lines.count; i++, second++) {
-            lines.line[second] = lines.line[i] + tap->second * step;
-            lines.weight[second] = lines.weight[i] * tap->weight;
-            lines.line[i] += tap->first * step;
-            lines.weight[i] *= 1 - tap->weight;
+        for (int i = 0; i < count; i++) {
+            lines->line[count + i] = lines->line[i] + tap->second * step;
+            lines->weight[count + i] = lines->weight[i] * tap->weight;
+            lines->line[i] += tap->first * step;
+            lines->weight[i] *= 1 - tap->weight;
         }
-        lines.count *= 2;
+        count *= 2;
         at = d == 0 ? 0 : at / work->out[d];
         step *= work->in[d];
     }
-    return lines;
+    lines->count = count;
 }
 
 /* Number of columns of x that the piece which begins at column [a] reads: up
@@ -232,10 +236,11 @@ static void linear_line_forward(const linear_work_t *work, const float *image,
 {
     const linear_tap_t *taps = work->taps[work->space - 1];
     const bool doubles = linear_doubles(work);
-    const linear_lines_t lines = linear_lines(work, line);
+    linear_lines_t lines;
     float mixed[PIECE + 1];
     int64_t j = 0;
 
+    linear_neighbours(work, line, &lines);
     for (int64_t a = 0; a < work->width; a += PIECE) {
         linear_mix(work, &lines, image, a, mixed);
         if (doubles)
@@ -251,10 +256,11 @@ static void linear_line_backward(const linear_work_t *work, const float *dy,
 {
     const linear_tap_t *taps = work->taps[work->space - 1];
     const bool doubles = linear_doubles(work);
-    const linear_lines_t lines = linear_lines(work, line);
+    linear_lines_t lines;
     float mixed[PIECE + 1];
     int64_t j = 0;
 
+    linear_neighbours(work, line, &lines);
     for (int64_t a = 0; a < work->width; a += PIECE) {
         if (doubles)
             linear_halve(dy, work->width, taps, mixed);
