@@ -61,9 +61,9 @@ static void attention_scores(cpu_rows_t rows, columns_t columns, int64_t D,
 /* A block of queries of head [h] of sample [n], from query [i0] on: the
  * queries, transposed, and their running softmax. */
 typedef struct attention_queries {
-    int64_t n, h, i0, count;
     columns_t q;
     cpu_attention_columns_t softmax;
+    int64_t n, h, i0, count;
 } attention_queries_t;
 
 SIMD_CLONES
