@@ -53,7 +53,7 @@ static void rows_add(const train_data_t *data, const char *split,
                             .shards = count,
                             .quick = row_hash(marks->quick + first, count),
                             .whole = marks->full != NULL};
-        if (row->whole)
+        if (marks->full != NULL)
             row->full = row_hash(marks->full + first, count);
         for (int s = first; s < first + count; s++)
             row->samples += hdf5io_dataset_shard_samples(data->dataset, s);
