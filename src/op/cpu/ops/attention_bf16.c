@@ -89,7 +89,7 @@ static bf16_memory_t memory_of_thread(const cpu_attention_work_t *work,
     char *from = work->memory + (size_t)simd_team_number() * work->memory_bytes;
 
     /* With NULL, memory_make would only measure the size. */
-    check(from != NULL, "there is no memory to cut room from");
+    check(from != NULL, "a thread has no memory");
     check(memory_make(&work->a, backward, NULL).size <= work->memory_bytes,
           "a thread has %zu bytes only", work->memory_bytes);
     return memory_make(&work->a, backward, from);

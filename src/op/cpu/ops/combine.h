@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Shared by the ops with several inputs. All inputs get one layout, that of
- * the first input with a private layout, preferably a bfloat16 one, so that
- * blocked tensors are combined without a reorder. Or all inputs become plain.
+ * Shared by the ops with several inputs, which are all converted to one layout:
+ * that of the first blocked input (of the first one in bfloat16, if there is
+ * any), so that blocked tensors are combined without a reorder. An op may ask
+ * for plain inputs instead.
  */
 #ifndef CDDP_OP_CPU_OPS_COMBINE_H
 #define CDDP_OP_CPU_OPS_COMBINE_H

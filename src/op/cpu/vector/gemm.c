@@ -275,8 +275,8 @@ GEMM_TARGET static void copy_panel(const cpu_gemm_t *gemm, int64_t first,
 
 /* ---- tiles --------------------------------------------------------------- */
 
-/* Cache lines to prefetch while a tile is computed: three lines, [side] bytes
- * apart, at a time; [count] times, each time [step] bytes further on. */
+/* What to prefetch while a tile is computed: [count] times three cache lines,
+ * which are [side] bytes apart and begin [step] bytes further on each time. */
 typedef struct fetch {
     const char *at;
     int64_t side, step, count;
