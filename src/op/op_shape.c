@@ -121,10 +121,11 @@ err_code_t op_shape_loss(const op_config_t *config, op_desc_t *out, err_t *err)
                        "to 1",
                        config->loss.smoothing);
     if (config->kind == OP_HUBER && !(config->alpha > 0))
-        return err_set(err, ERR_CONFIG,
-                       "huber: the difference at which it becomes straight is "
-                       "%g, but must be positive",
-                       config->alpha);
+        return err_set(
+            err, ERR_CONFIG,
+            "huber: the difference from which on it is linear is %g, "
+            "but must be positive",
+            config->alpha);
     op_desc_fill(out, config->in.type, 1, (int64_t[]){1});
     return ERR_OK;
 }

@@ -179,7 +179,7 @@ err_code_t op_attention_valid_keys(const op_config_t *config, const void *mask,
         if (!(value >= 0 && value <= most && value == floor(value)))
             return err_set(err, ERR_DATA,
                            "attention: the mask of sample %" PRId64
-                           " of the batch holds %g in place %" PRId64
+                           " of the batch holds %g at position %" PRId64
                            ", but it must be %s %g",
                            at / each, value, at % each,
                            lengths ? "a whole number from 0 to" : "0 or", most);
@@ -237,7 +237,7 @@ err_code_t op_shape_rotary(const op_config_t *config, op_desc_t *out,
         return err_set(err, ERR_CONFIG,
                        "rotary on %s: %" PRId64 " of %" PRId64
                        " heads with base %g; at least one and at most all can "
-                       "turn, and the base must be positive",
+                       "be rotated, and the base must be positive",
                        text, rotary->heads, rotary->parts, rotary->base);
     if (in->dims[2] % (2 * rotary->parts) != 0)
         return err_set(err, ERR_CONFIG,

@@ -63,8 +63,8 @@ err_code_t op_shape_combine(const op_config_t *config, op_desc_t *out,
     op_desc_text(&config->in, first);
     if (concat && (axis < 1 || axis >= config->in.ndim))
         return err_set(err, ERR_CONFIG,
-                       "concat on %s: there is no axis %d to put inputs side "
-                       "by side (1 to %d)",
+                       "concat on %s: there is no axis %d to concatenate along "
+                       "(1 to %d)",
                        first, axis, config->in.ndim - 1);
     op_desc_fill(&shape, config->in.type, config->in.ndim, config->in.dims);
     for (int i = 0; i < config->others; i++) {
@@ -98,8 +98,8 @@ static err_code_t shape_reshape(const op_config_t *config, op_desc_t *out,
     }
     if (elems != (double)op_desc_sample(&config->in))
         return err_set(err, ERR_CONFIG,
-                       "reshape cannot bring the %" PRId64
-                       " elements of a sample of its input %s into %s",
+                       "reshape: the %" PRId64
+                       " elements of a sample of its input %s do not fill %s",
                        op_desc_sample(&config->in),
                        op_desc_text(&config->in, from),
                        op_desc_text(&shape, to));

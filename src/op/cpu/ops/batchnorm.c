@@ -128,8 +128,7 @@ static err_code_t cpu_bn_open(op_t *op, err_t *err)
     if (op->out.layout != NULL)
         rc = cpu_md_lanes(&bn->combine.layout, &bn->combine.scratch.engine,
                           &out, &lanes, err);
-    if (rc == ERR_OK &&
-        lanes < 0) { /* the loops do not know this layout: use plain */
+    if (rc == ERR_OK && lanes < 0) { /* no loop reads this layout: use plain */
         cpu_combine_close(op);
         op->state = NULL;
         op->out = out;

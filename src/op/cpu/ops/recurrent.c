@@ -319,7 +319,7 @@ static err_code_t recurrent_product(const recurrent_work_t *w, cpu_prim_t *prim,
     return cpu_scratch_matmul(&state->scratch, prim, w->args, with, err);
 }
 
-/* Begin a call: bring x into the order of steps. */
+/* Begin a call: fill [work], and copy x into the order of steps. */
 static err_code_t recurrent_begin(op_t *op, const op_args_t *args,
                                   recurrent_work_t *work, err_t *err)
 {
