@@ -11,6 +11,7 @@
 #include <hdf5.h>
 #include <math.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -345,6 +346,7 @@ static void data_write(const char *path)
 /* A thread of the program that uses HDF5 until [stop] is set. */
 typedef struct busy {
     atomic_int stop, rounds;
+    sem_t round; /* posted after each round */
     char *path;
 } busy_t;
 
@@ -364,14 +366,23 @@ static void *busy_main(void *argument)
             H5Fclose(file);
         atomic_store(&inside_host, 0);
         cddp_hdf5_unlock();
+        sem_post(&busy->round);
     }
     return NULL;
+}
+
+/* Wait until the thread has made one more round. */
+static void busy_await(busy_t *busy)
+{
+    while (sem_trywait(&busy->round) == 0)
+        continue;
+    sem_wait(&busy->round);
 }
 
 static cddp_code_t data_main(cddp_group_t *group, void *context,
                              cddp_error_t *error)
 {
-    const busy_t *busy = context;
+    busy_t *busy = context;
     const char *const files[] = {busy->path, NULL};
     const cddp_data_config_t config = {.files = files,
                                        .input = "/x",
@@ -386,9 +397,10 @@ static cddp_code_t data_main(cddp_group_t *group, void *context,
     cddp_data_t *data;
 
     OK(cddp_data_open(group, &config, &data, error));
-    do
+    do {
         OK(cddp_data_next(data, &batch, error));
-    while (batch != NULL);
+        busy_await(busy); /* the data is read while the thread uses HDF5 */
+    } while (batch != NULL);
     cddp_data_close(data);
     return CDDP_OK;
 }
@@ -410,6 +422,7 @@ Test(host, hdf5_is_used_by_one_at_a_time)
     void *context;
     cddp_code_t code;
 
+    cr_assert_eq(sem_init(&busy.round, 0, 0), 0);
     data_write(busy.path);
     H5Eset_auto2(H5E_DEFAULT, own_print, &busy);
     cr_assert_eq(pthread_create(&thread, NULL, busy_main, &busy), 0);
