@@ -98,7 +98,7 @@ static err_code_t check_type(const op_config_t *config, const char *text,
     if (tokens)
         return err_set(err, ERR_CONFIG,
                        "embedding takes tokens, which are whole numbers, but "
-                       "its input %s holds real ones; make it read the model's "
+                       "its input %s holds real ones; let it read the model's "
                        "input",
                        text);
     return err_set(err, ERR_CONFIG,

@@ -423,7 +423,7 @@ Test(op_shape, mask_of_attention)
     config.other[0] =
         (op_desc_t){.type = OP_FLOAT32, .ndim = 2, .dims = {2, 3}};
     cr_expect_eq(op_attention_valid_keys(&config, mask, open, &err), ERR_DATA);
-    cr_expect(strstr(err.text, "sample 1 of the batch holds 2 in place 1"),
+    cr_expect(strstr(err.text, "sample 1 of the batch holds 2 at position 1"),
               "%s", err.text);
     mask[4] = 1;
     cr_assert_eq(op_attention_valid_keys(&config, mask, open, &err), ERR_OK);
