@@ -371,8 +371,7 @@ static void bf16_backward_block(const cpu_attention_work_t *work,
     cpu_bf16_t p_rows[BLOCKS * BLOCK * BLOCK], ds_rows[BLOCKS * BLOCK * BLOCK];
     cpu_bf16_t packed[BLOCK * BLOCK];
     bf16_scores_t scores;
-    const cpu_rows_t p = {scores.p[0], BLOCK, keys};
-    const cpu_rows_t ds = {scores.ds[0], BLOCK, keys};
+    cpu_rows_t p, ds;
 
     for (int64_t b = 0; b < blocks; b++) {
         const int64_t q = (i0 + b * BLOCK) * width, at = b * BLOCK * BLOCK;
@@ -382,6 +381,8 @@ static void bf16_backward_block(const cpu_attention_work_t *work,
         bf16_products(work, width, memory->v_rows + k,
                       memory->dy_transposed + q, scores.ds[0]);
         bf16_slope(work, memory, i0 + b * BLOCK, k0, &scores);
+        p = (cpu_rows_t){scores.p[0], BLOCK, keys};
+        ds = (cpu_rows_t){scores.ds[0], BLOCK, keys};
         cpu_gemm_bf16_rows(p, BLOCK, p_rows + at);
         cpu_gemm_bf16_rows(ds, BLOCK, ds_rows + at);
         if (work->gradient[CPU_Q] == NULL)

@@ -140,7 +140,7 @@ static void block_backward(const cpu_softmax_work_t *work, int64_t block)
     const op_smooth_t *smooth = &work->smooth;
     float *dx = work->dx + span.offset;
     float top[CPU_SOFTMAX_BLOCK] = {0}, factor[CPU_SOFTMAX_BLOCK] = {0};
-    float even[CPU_SOFTMAX_BLOCK] = {0}, hit[CPU_SOFTMAX_BLOCK];
+    float even[CPU_SOFTMAX_BLOCK] = {0}, hit[CPU_SOFTMAX_BLOCK] = {0};
 
     for (int64_t i = 0; i < span.count; i++) {
         int64_t row = span.row + i, target = work->target[row];
