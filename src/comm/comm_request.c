@@ -233,9 +233,9 @@ err_code_t comm_work_wait(comm_work_t *work, err_t *err)
 
 /* ---- blocking forms ------------------------------------------------------ */
 
-/* Return the code of a collective that was started with result [state]; wait
- * for it if it is pending. A start that failed has filled *err, if err is not
- * NULL; callers who pass NULL still get the code. */
+/* Wait for a collective whose start returned [state], and return its code. If
+ * the start failed, [local] has its error, which is copied to [err] (may be
+ * NULL). */
 static err_code_t finish(comm_group_t *group, comm_state_t state,
                          comm_work_t **work, err_t *local, err_t *err)
 {

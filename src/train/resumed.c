@@ -94,7 +94,8 @@ err_code_t train_resumed_marks(const train_resumed_t *resumed, const char *path,
                                 .then_count = manifest.mark_count,
                                 .now = resumed->marks,
                                 .now_count = resumed->mark_count};
-    /* A different number of samples was reported by train_resumed_data. */
+    /* If the number of samples changed, train_resumed_data has said so, and
+     * the marks cannot be compared. */
     if (manifest.progress.data_samples == total)
         rc = split_check(resumed, &pair, "train", err);
     if (rc == ERR_OK)

@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /* add in the layout of its inputs, padding included: it is 0 and stays 0. The
  * gradient of each input is dy: copied, or the buffer of dy itself. With relu,
- * it is dy masked by y (cpu_relu_let). */
+ * it is dy where y is positive, else 0. */
 #include <string.h>
 
 #include "op/cpu/cpu.h"
