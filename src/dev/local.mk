@@ -4,4 +4,12 @@ libdev_la_SOURCES = \
 	src/dev/dev.c src/dev/dev.h src/dev/dev_ops.h \
 	src/dev/registry.c src/dev/dev_cpu.c
 libdev_la_CFLAGS = $(AM_CFLAGS)
+
+# The test device, for test programs only. It has to be linked before libdev.la.
+check_LTLIBRARIES += libfar.la
+libfar_la_SOURCES = \
+	src/dev/dev_far.c src/dev/dev_far.h \
+	src/dev/far_memory.c src/dev/far_memory.h \
+	src/dev/far_queue.c src/dev/far_queue.h
+libfar_la_CFLAGS = $(AM_CFLAGS)
 # End of src/dev
