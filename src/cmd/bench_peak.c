@@ -53,7 +53,7 @@ static err_code_t peak_run(peak_t *peak, double *seconds, err_t *err)
     while (rc == ERR_OK && (best == 1e30 || clock_now() < end)) {
         double begin = clock_now(), took;
 
-        rc = op_forward(peak->op, &peak->args, NULL, err);
+        rc = op_forward(peak->op, &peak->args, err);
         took = clock_now() - begin;
         best = took < best ? took : best;
     }

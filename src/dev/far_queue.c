@@ -63,7 +63,7 @@ static err_code_t grow(size_t size, size_t need, size_t *space, void **block,
     return ERR_OK;
 }
 
-static err_code_t op_add(far_queue_t *queue, const far_op_t *op, err_t *err)
+static err_code_t queue_add(far_queue_t *queue, const far_op_t *op, err_t *err)
 {
     size_t space = (size_t)queue->space;
     void *ops = queue->ops;
@@ -100,7 +100,7 @@ err_code_t far_queue_push(far_queue_t *queue, far_line_t *line,
         return rc;
     memcpy(queue->args + at, arg, bytes);
     queue->args_bytes += mem_round(bytes);
-    return op_add(queue, &(far_op_t){.line = line, .run = run, .arg = at}, err);
+    return queue_add(queue, &(far_op_t){.line = line, .run = run, .arg = at}, err);
 }
 
 err_code_t far_queue_record(far_queue_t *queue, far_line_t *line,
@@ -108,7 +108,7 @@ err_code_t far_queue_record(far_queue_t *queue, far_line_t *line,
 {
     const far_op_t op = {
         .line = line, .record = mark, .number = mark->asked + 1};
-    err_code_t rc = op_add(queue, &op, err);
+    err_code_t rc = queue_add(queue, &op, err);
 
     if (rc == ERR_OK)
         mark->asked++;
@@ -118,7 +118,7 @@ err_code_t far_queue_record(far_queue_t *queue, far_line_t *line,
 err_code_t far_queue_await(far_queue_t *queue, far_line_t *line,
                            const far_mark_t *mark, err_t *err)
 {
-    return op_add(
+    return queue_add(
         queue, &(far_op_t){.line = line, .await = mark, .number = mark->asked},
         err);
 }

@@ -207,6 +207,7 @@ static op_args_t node_args(const nn_exec_t *exec, int i, bool again,
     const nn_node_t *node = &exec->nodes[i];
     const nn_layer_t *layer = &exec->graph->layers[node->own];
     op_args_t args = {
+        .stream = exec->bind.stream,
         .x = output_at(exec, node->from[0], again, batch),
         .y = region_at(exec, pass_of(node, again)->y),
         .target = is_loss(exec, i) ? batch->targets[layer->target] : NULL,
@@ -256,7 +257,7 @@ static err_code_t node_forward(nn_exec_t *exec, int i, bool again,
         args.loss_sum = &results[i - nn_exec_first_loss(exec)].loss_sum;
         args.correct = &results[i - nn_exec_first_loss(exec)].correct;
     }
-    rc = op_forward(node->op, &args, exec->bind.stream, err);
+    rc = op_forward(node->op, &args, err);
     if (rc == ERR_OK && args.moments != NULL && !again)
         rc = op_add(exec->backend, exec->bind.moments + layer->moments,
                     args.moments, 2 * (size_t)layer->config.in.dims[1],
@@ -396,7 +397,7 @@ static err_code_t op_run_back(nn_exec_t *exec, int i, const op_args_t *args,
                    : dev_fill(exec->bind.stream, args->dx, 0,
                               op_out(exec->nodes[node->from[0]].op)->bytes,
                               err);
-    return op_backward(node->op, args, exec->bind.stream, err);
+    return op_backward(node->op, args, err);
 }
 
 /* The arguments of nn_exec_backward. */
@@ -469,14 +470,14 @@ err_code_t nn_exec_output(nn_exec_t *exec, int loss, float *out, err_t *err)
     const nn_plain_t *plain = &exec->plain[loss];
     const op_desc_t *desc = op_out(last->op);
     const void *from = region_at(exec, last->first.y);
-    op_args_t args = {.x = from};
+    op_args_t args = {.stream = stream, .x = from};
     err_code_t rc = ERR_OK;
 
     if (plain->op != NULL) {
         args.y = region_at(exec, plain->y);
         args.scratch = region_at(exec, plain->scratch);
         from = args.y;
-        rc = op_forward(plain->op, &args, stream, err);
+        rc = op_forward(plain->op, &args, err);
     }
     if (rc == ERR_OK)
         rc = dev_copy(stream, out, from,

@@ -206,7 +206,6 @@ err_code_t op_open(const op_backend_ops_t *backend, dev_device_t *dev,
     op_t *op;
     err_code_t rc = op_shape(config, &shape, err);
 
-    (void)dev; /* both backends run on the CPU of the caller */
     if (rc == ERR_OK)
         rc = op_check_support(backend, config, err);
     if (rc == ERR_OK)
@@ -214,6 +213,7 @@ err_code_t op_open(const op_backend_ops_t *backend, dev_device_t *dev,
     if (rc != ERR_OK)
         return rc;
     *op = (op_t){.backend = backend,
+                 .dev = dev,
                  .kernel = backend->kernels[config->kind],
                  .config = *config,
                  .out = shape,
@@ -333,13 +333,10 @@ static void op_check_call(const op_t *op, const op_args_t *args)
     (void)kind;
 }
 
-err_code_t op_forward(op_t *op, const op_args_t *args, dev_stream_t *stream,
-                      err_t *err)
+err_code_t op_forward(op_t *op, const op_args_t *args, err_t *err)
 {
     err_code_t rc = op_check_weights(op, args, err);
 
-    (void)stream; /* both backends run before they return, in the thread of the
-                     caller */
     if (rc != ERR_OK)
         return rc;
     op_check_call(op, args);
@@ -352,10 +349,8 @@ err_code_t op_forward(op_t *op, const op_args_t *args, dev_stream_t *stream,
     return op->kernel->forward(op, args, err);
 }
 
-err_code_t op_backward(op_t *op, const op_args_t *args, dev_stream_t *stream,
-                       err_t *err)
+err_code_t op_backward(op_t *op, const op_args_t *args, err_t *err)
 {
-    (void)stream;
     if (!op->config.training)
         return err_set(err, ERR_CONFIG,
                        "%s was opened for evaluation and has no backward",
@@ -374,12 +369,10 @@ err_code_t op_add(const op_backend_ops_t *backend, void *to, const void *from,
                   size_t count, op_type_t type, dev_stream_t *stream,
                   err_t *err)
 {
-    (void)stream;
     if (type == OP_INT64 || type == OP_INT32 ||
         (type == OP_BFLOAT16 && !backend->private_in))
         return err_set(err, ERR_UNAVAILABLE,
                        "the op backend \"%s\" cannot add tensors of this type",
                        backend->name);
-    backend->add(to, from, count, type);
-    return ERR_OK;
+    return backend->add(to, from, count, type, stream, err);
 }

@@ -30,6 +30,7 @@ typedef struct op_backend_ops op_backend_ops_t;
 /* Arguments of one call. The kind of op decides which pointers are used; others
  * are NULL. */
 typedef struct op_args {
+    dev_stream_t *stream; /* of the op's device; host backends: may be NULL */
     const void *x;
     const void *target; /* losses: int64 [N,...], or real numbers like x */
     void *y; /* written by forward, read by backward; unused by losses
@@ -110,8 +111,9 @@ typedef struct op_classes {
 
 op_classes_t op_classes_of(const op_config_t *config);
 
-/* Open an op: its kernels are prepared here. ERR_UNAVAILABLE if the backend
- * does not support it. op_close frees the op (NULL allowed). */
+/* Open an op: its kernels are prepared here, for memory and streams of [dev]
+ * (NULL: of the host). ERR_UNAVAILABLE if the backend does not support it.
+ * op_close frees the op (NULL allowed). */
 err_code_t op_open(const op_backend_ops_t *backend, dev_device_t *dev,
                    const op_config_t *config, op_t **out, err_t *err);
 void op_close(op_t *op);
@@ -143,13 +145,11 @@ bool op_adds_dx(const op_t *op);
  * dy, and backward copies nothing to such pointers. */
 bool op_passes_dy(const op_t *op);
 
-/* Run on [stream]. A loss's backward reads x and target and writes dx = scale *
- * d(sum)/dx. ERR_DATA: a target is no class, or a weight of a sample is below 0
- * or no number. Equal arguments give equal bits on every call. */
-err_code_t op_forward(op_t *op, const op_args_t *args, dev_stream_t *stream,
-                      err_t *err);
-err_code_t op_backward(op_t *op, const op_args_t *args, dev_stream_t *stream,
-                       err_t *err);
+/* Run on args->stream. A loss's backward reads x and target and writes dx =
+ * scale * d(sum)/dx. ERR_DATA: a target is no class, or a weight of a sample is
+ * below 0 or no number. Equal arguments give equal bits on every call. */
+err_code_t op_forward(op_t *op, const op_args_t *args, err_t *err);
+err_code_t op_backward(op_t *op, const op_args_t *args, err_t *err);
 
 /* Storage type, and stored element count including padding of the layout. */
 op_type_t op_desc_storage(const op_desc_t *desc);

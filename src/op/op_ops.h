@@ -34,12 +34,14 @@ struct op_backend_ops {
      * makes these calls. Sets the number of threads of its team. */
     void (*team)(int threads);
     /* to[i] += from[i] */
-    void (*add)(void *to, const void *from, size_t count, op_type_t type);
+    err_code_t (*add)(void *to, const void *from, size_t count, op_type_t type,
+                      dev_stream_t *stream, err_t *err);
 };
 
 struct op {
     const op_backend_ops_t *backend;
     const op_kernel_t *kernel;
+    dev_device_t *dev;  /* NULL: the host */
     op_config_t config; /* with in.bytes and other[].bytes filled in; in.layout
                            is not used after open */
     op_desc_t out, grad_in, grad_out;

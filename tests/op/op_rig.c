@@ -494,8 +494,7 @@ void op_rig_get(op_rig_t *rig, op_rig_tensor_t tensor, double *values)
     const void *from = view.data;
 
     if (view.way != NULL && view.count > 0) {
-        cr_assert_eq(op_forward(view.way, &args, NULL, &err), ERR_OK, "%s",
-                     err.text);
+        cr_assert_eq(op_forward(view.way, &args, &err), ERR_OK, "%s", err.text);
         from = plain;
     }
     for (int64_t i = 0; i < view.count; i++)
@@ -521,7 +520,7 @@ void op_rig_set(op_rig_t *rig, op_rig_tensor_t tensor, const double *values)
             ((double *)to)[i] = values[i];
     }
     if (view.way != NULL && view.count > 0)
-        cr_assert_eq(op_backward(view.way, &args, NULL, &err), ERR_OK, "%s",
+        cr_assert_eq(op_backward(view.way, &args, &err), ERR_OK, "%s",
                      err.text);
     rig_free(rig, plain);
 }
@@ -563,7 +562,7 @@ void op_rig_forward(op_rig_t *rig)
     for (int k = 0; k < rig->config.others; k++)
         rig->args.other[k] = rig->other[k];
     rig->args.y = op_rig_is_loss(rig) ? NULL : rig->y;
-    cr_assert_eq(op_forward(rig->op, &rig->args, NULL, &err), ERR_OK, "%s: %s",
+    cr_assert_eq(op_forward(rig->op, &rig->args, &err), ERR_OK, "%s: %s",
                  rig->name, err.text);
 }
 
@@ -579,6 +578,6 @@ void op_rig_backward(op_rig_t *rig)
         rig->args.other[k] = op_reads_x(rig->op) ? rig->other[k] : NULL;
         rig->args.dother[k] = rig->config.need_dx ? rig->dother[k] : NULL;
     }
-    cr_assert_eq(op_backward(rig->op, &rig->args, NULL, &err), ERR_OK, "%s: %s",
+    cr_assert_eq(op_backward(rig->op, &rig->args, &err), ERR_OK, "%s: %s",
                  rig->name, err.text);
 }

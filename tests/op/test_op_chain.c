@@ -170,16 +170,16 @@ static void chain_run(chain_t *chain)
         args->loss_sum = &chain->loss;
         args->correct = &chain->correct;
         args->scale = 1.0 / N;
-        cr_assert_eq(op_forward(chain->links[i].op, args, NULL, &err), ERR_OK,
-                     "%s", err.text);
+        cr_assert_eq(op_forward(chain->links[i].op, args, &err), ERR_OK, "%s",
+                     err.text);
     }
     for (int i = LENGTH - 1; i >= 0; i--) {
         op_args_t *args = &chain->links[i].args;
 
         args->dy = chain->links[i].dy;
         args->dx = i == 0 ? NULL : chain->links[i - 1].dy;
-        cr_assert_eq(op_backward(chain->links[i].op, args, NULL, &err), ERR_OK,
-                     "%s", err.text);
+        cr_assert_eq(op_backward(chain->links[i].op, args, &err), ERR_OK, "%s",
+                     err.text);
     }
 }
 

@@ -214,7 +214,7 @@ Test(op_shape, bad_label)
 
         cr_assert_eq(op_backend_get(backends[i % 2], &backend, &err), ERR_OK);
         cr_assert_eq(op_open(backend, NULL, &config, &op, &err), ERR_OK);
-        cr_expect_eq(op_forward(op, &args, NULL, &err), ERR_DATA);
+        cr_expect_eq(op_forward(op, &args, &err), ERR_DATA);
         cr_expect(strstr(err.text, "classes 0 to 2"), "%s", err.text);
         cr_expect_eq(loss, 7);
         cr_expect_eq(correct, 9);
@@ -237,7 +237,7 @@ Test(op_shape, no_backward_in_evaluation)
     cr_expect_eq(op_open(ref, NULL, &config, &op, &err), ERR_CONFIG);
     config.threads = 1;
     cr_assert_eq(op_open(ref, NULL, &config, &op, NULL), ERR_OK);
-    cr_expect_eq(op_backward(op, &args, NULL, &err), ERR_CONFIG);
+    cr_expect_eq(op_backward(op, &args, &err), ERR_CONFIG);
     op_close(op);
 }
 

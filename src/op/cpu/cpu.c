@@ -40,14 +40,18 @@ static void add_bf16(uint16_t *sum, const uint16_t *term, size_t count)
 
 /* Add to [to]. Tensors are float32 or stored as bfloat16; the moments of
  * batchnorm are float64 in every backend. */
-static void cpu_add(void *to, const void *from, size_t count, op_type_t type)
+static err_code_t cpu_add(void *to, const void *from, size_t count,
+                          op_type_t type, dev_stream_t *stream, err_t *err)
 {
+    (void)stream;
+    (void)err;
     if (type == OP_FLOAT64)
         add_float64(to, from, count);
     else if (type == OP_BFLOAT16)
         add_bf16(to, from, count);
     else
         add_float32(to, from, count);
+    return ERR_OK;
 }
 
 const op_backend_ops_t op_cpu_backend = {

@@ -2,10 +2,14 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 #include "op/ref/ref.h"
 
-static void ref_add(void *to, const void *from, size_t count, op_type_t type)
+static err_code_t ref_add(void *to, const void *from, size_t count,
+                          op_type_t type, dev_stream_t *stream, err_t *err)
 {
+    (void)stream;
+    (void)err;
     for (int64_t i = 0; i < (int64_t)count; i++)
         ref_put(type, to, i, ref_get(type, to, i) + ref_get(type, from, i));
+    return ERR_OK;
 }
 
 const op_backend_ops_t op_ref_backend = {
