@@ -11,7 +11,7 @@ tests/%.o: AM_CPPFLAGS += -I$(srcdir)/tests
 tests/%.lo: AM_CFLAGS += $(TEST_CFLAGS)
 tests/%.lo: AM_CPPFLAGS += -I$(srcdir)/tests
 
-check_LTLIBRARIES = libfixtures.la liballoc.la
+check_LTLIBRARIES += libfixtures.la liballoc.la
 libfixtures_la_SOURCES = \
 	tests/comm/collectives.c tests/comm/collectives.h \
 	tests/comm/waits.c tests/comm/waits.h \
@@ -26,6 +26,7 @@ libfixtures_la_SOURCES = \
 	tests/nn/preset_formula.c tests/nn/preset_formula.h \
 	tests/op/op_cases.c tests/op/op_cases.h \
 	tests/op/op_rig.c tests/op/op_rig.h \
+	tests/op/op_rig_dev.c tests/op/op_rig_dev.h \
 	tests/op/rows_activation.inc \
 	tests/op/rows_batchnorm.inc \
 	tests/op/rows_combine.inc \

@@ -6,8 +6,9 @@
  *
  * - The host cannot access its memory: an access ends the process (SIGSEGV).
  * - What is put on a stream is executed only when the host waits, so a copy
- *   reads host memory that was changed too early, and the host that reads
- *   before it waits gets NaN.
+ *   reads host memory that was changed too early. A copy to the host fills its
+ *   target with NaN when it is enqueued, so whoever reads before the wait gets
+ *   NaN. (So the target must not be the source of a copy that is pending.)
  * - Streams are executed in an order that shows a missing event: see
  *   dev_far_order_t. An order that works in both, works in any.
  * - An error of an operation is returned by the next wait, and by all later

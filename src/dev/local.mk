@@ -5,7 +5,10 @@ libdev_la_SOURCES = \
 	src/dev/registry.c src/dev/dev_cpu.c
 libdev_la_CFLAGS = $(AM_CFLAGS)
 
-# The test device, for test programs only. It has to be linked before libdev.la.
+# The test device and, from src/op, its ops: for test programs only. A program that
+# links libfar.la ahead of the other libraries, with FAR_LDFLAGS, has "far" in its
+# registries.
+FAR_LDFLAGS = -Wl,-u,dev_registry,-u,op_registry
 check_LTLIBRARIES += libfar.la
 libfar_la_SOURCES = \
 	src/dev/dev_far.c src/dev/dev_far.h \

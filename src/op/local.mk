@@ -166,4 +166,5 @@ libopfma_la_SOURCES = \
 	src/op/cpu/vector/gemm_small.c \
 	src/op/cpu/vector/gemm_small.h
 libopfma_la_CFLAGS = $(AM_CFLAGS) $(VECTOR_CFLAGS) -ffp-contract=fast
+libfar_la_SOURCES += src/op/far/far.c
 # End of src/op

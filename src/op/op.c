@@ -316,6 +316,12 @@ bool op_passes_dy(const op_t *op)
     return op->passes_dy;
 }
 
+/* May the caller access the memory of the op's device? */
+static bool op_on_host(const op_t *op)
+{
+    return op->dev == NULL || dev_host_visible(op->dev);
+}
+
 /* Check the arguments that all kinds of ops need. */
 static void op_check_call(const op_t *op, const op_args_t *args)
 {
@@ -335,8 +341,10 @@ static void op_check_call(const op_t *op, const op_args_t *args)
 
 err_code_t op_forward(op_t *op, const op_args_t *args, err_t *err)
 {
-    err_code_t rc = op_check_weights(op, args, err);
+    err_code_t rc = ERR_OK;
 
+    if (op_on_host(op))
+        rc = op_check_weights(op, args, err);
     if (rc != ERR_OK)
         return rc;
     op_check_call(op, args);

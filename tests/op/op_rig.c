@@ -8,47 +8,10 @@
 #include <string.h>
 
 #include "base/half.h"
-#include "base/mem.h"
 #include "base/rng.h"
 #include "op/op_attention.h"
 #include "op/op_desc.h"
 #include "op/op_ops.h"
-
-/* Each block is followed by guard bytes, because oneDNN generates its kernels
- * at run time and no sanitizer checks them. The size is stored before the
- * block. */
-#define FENCE 128
-#define FENCE_BYTE 0x5a
-
-static void *rig_block(size_t bytes)
-{
-    err_t err = ERR_INIT;
-    void *block;
-    char *data;
-
-    cr_assert_eq(mem_alloc(MEM_ALIGN + bytes + FENCE, "a test", &block, &err),
-                 ERR_OK, "%s", err.text);
-    *(size_t *)block = bytes;
-    data = (char *)block + MEM_ALIGN;
-    memset(data + bytes, FENCE_BYTE, FENCE);
-    return data;
-}
-
-static void rig_free(const op_rig_t *rig, void *data)
-{
-    const unsigned char *fence;
-    size_t bytes;
-
-    if (data == NULL)
-        return;
-    bytes = *(size_t *)((char *)data - MEM_ALIGN);
-    fence = (unsigned char *)data + bytes;
-    for (int i = 0; i < FENCE; i++)
-        cr_assert_eq(fence[i], FENCE_BYTE,
-                     "%s: somebody wrote behind a block of %zu bytes",
-                     rig->name, bytes);
-    mem_free((char *)data - MEM_ALIGN);
-}
 
 double *op_rig_doubles(int64_t count)
 {
@@ -101,8 +64,8 @@ static void rig_borrow_layout(op_rig_t *rig, bool bf16, op_desc_t *desc,
     };
     err_t err = ERR_INIT;
 
-    cr_assert_eq(op_open(rig->backend, NULL, &config, donor, &err), ERR_OK,
-                 "%s", err.text);
+    cr_assert_eq(op_open(rig->backend, rig->mem.dev, &config, donor, &err),
+                 ERR_OK, "%s", err.text);
     *desc = *op_out(*donor);
     cr_assert_eq(op_stored_bf16(desc), bf16);
 }
@@ -121,10 +84,11 @@ static op_t *rig_way_open(op_rig_t *rig, const op_desc_t *desc)
 
     if (desc->layout == NULL)
         return NULL;
-    cr_assert_eq(op_open(rig->backend, NULL, &config, &way, &err), ERR_OK, "%s",
-                 err.text);
-    rig_free(rig, rig->way_scratch);
-    rig->way_scratch = rig_block(op_scratch_bytes(way) + (1 << 20));
+    cr_assert_eq(op_open(rig->backend, rig->mem.dev, &config, &way, &err),
+                 ERR_OK, "%s", err.text);
+    op_rig_block_free(&rig->mem, rig->way_scratch);
+    rig->way_scratch =
+        op_rig_block(&rig->mem, op_scratch_bytes(way) + (1 << 20));
     return way;
 }
 
@@ -136,8 +100,8 @@ static void rig_allocate_others(op_rig_t *rig)
         op_desc_t *desc = &rig->op->config.other[k];
 
         rig->other_way[k] = rig_way_open(rig, desc);
-        rig->other[k] = rig_block(desc->bytes);
-        rig->dother[k] = rig_block(desc->bytes);
+        rig->other[k] = op_rig_block(&rig->mem, desc->bytes);
+        rig->dother[k] = op_rig_block(&rig->mem, desc->bytes);
     }
 }
 
@@ -146,35 +110,39 @@ static void rig_allocate(op_rig_t *rig)
     int64_t N = rig->config.in.dims[0], C = rig->config.in.dims[1];
     op_args_t *args = &rig->args;
 
-    rig->x = rig_block(op_grad_in(rig->op)->bytes);
-    rig->dx = rig_block(op_grad_in(rig->op)->bytes);
-    rig->y = rig_block(op_out(rig->op)->bytes);
-    rig->dy = rig_block(op_out(rig->op)->bytes);
+    rig->x = op_rig_block(&rig->mem, op_grad_in(rig->op)->bytes);
+    rig->dx = op_rig_block(&rig->mem, op_grad_in(rig->op)->bytes);
+    rig->y = op_rig_block(&rig->mem, op_out(rig->op)->bytes);
+    rig->dy = op_rig_block(&rig->mem, op_out(rig->op)->bytes);
     rig_allocate_others(rig);
     for (int i = 0; i < rig->param_count; i++) {
-        args->params[i] = rig_block(rig->params[i].bytes);
-        args->dparams[i] = rig_block(rig->params[i].bytes);
+        args->params[i] = op_rig_block(&rig->mem, rig->params[i].bytes);
+        args->dparams[i] = op_rig_block(&rig->mem, rig->params[i].bytes);
     }
     if (op_workspace_bytes(rig->op) > 0)
-        args->workspace = rig_block(op_workspace_bytes(rig->op));
+        args->workspace = op_rig_block(&rig->mem, op_workspace_bytes(rig->op));
     if (op_scratch_bytes(rig->op) > 0)
-        args->scratch = rig_block(op_scratch_bytes(rig->op));
+        args->scratch = op_rig_block(&rig->mem, op_scratch_bytes(rig->op));
     if (rig->config.kind == OP_BATCHNORM ||
         rig->config.kind == OP_SYNCBATCHNORM) {
-        args->moments = rig_block(2 * (size_t)C * sizeof(double));
-        args->running_mean = rig_block((size_t)C * sizeof(float));
-        args->running_var = rig_block((size_t)C * sizeof(float));
+        args->moments = op_rig_block(&rig->mem, 2 * (size_t)C * sizeof(double));
+        args->running_mean = op_rig_block(&rig->mem, (size_t)C * sizeof(float));
+        args->running_var = op_rig_block(&rig->mem, (size_t)C * sizeof(float));
     }
     if (rig->config.kind == OP_DROPOUT)
-        args->sample_ids = rig_block((size_t)N * sizeof(uint64_t));
+        args->sample_ids =
+            op_rig_block(&rig->mem, (size_t)N * sizeof(uint64_t));
     if (rig->weighed)
-        args->sample_weights = rig_block((size_t)N * sizeof(float));
+        args->sample_weights =
+            op_rig_block(&rig->mem, (size_t)N * sizeof(float));
     if (rig->config.kind == OP_CROSS_ENTROPY)
-        args->target = rig_block((size_t)op_classes_of(&rig->config).rows *
-                                 sizeof(int64_t));
+        args->target =
+            op_rig_block(&rig->mem, (size_t)op_classes_of(&rig->config).rows *
+                                        sizeof(int64_t));
     if (op_rig_is_loss(rig) && rig->config.kind != OP_CROSS_ENTROPY)
-        args->target = rig_block((size_t)op_desc_elems(&rig->config.in) *
-                                 op_type_bytes(rig->config.in.type));
+        args->target =
+            op_rig_block(&rig->mem, (size_t)op_desc_elems(&rig->config.in) *
+                                        op_type_bytes(rig->config.in.type));
 }
 
 static void rig_fill_classes(op_rig_t *rig)
@@ -253,6 +221,8 @@ static void rig_fill_extras(op_rig_t *rig)
     args->epoch = 3;
     args->layer = 5;
     args->scale = 0.37;
+    op_rig_block_add(&rig->mem, &rig->loss_sum, sizeof rig->loss_sum);
+    op_rig_block_add(&rig->mem, &rig->correct, sizeof rig->correct);
     args->loss_sum = &rig->loss_sum;
     args->correct = &rig->correct;
 }
@@ -307,17 +277,25 @@ static void rig_round(double *values, int64_t count)
 void op_rig_open(op_rig_t *rig, const op_case_t *test, const char *backend,
                  op_type_t type, int threads)
 {
+    const op_rig_on_t on = {backend, 0, type, threads};
+
+    op_rig_open_on(rig, test, &on);
+}
+
+void op_rig_open_on(op_rig_t *rig, const op_case_t *test, const op_rig_on_t *on)
+{
     static const op_rig_tensor_t filled[] = {RIG_X,  RIG_W,  RIG_B,  RIG_P2,
                                              RIG_P3, RIG_DY, RIG_X1, RIG_X2};
     err_t err = ERR_INIT;
 
     memset(rig, 0, sizeof *rig);
-    cr_assert_eq(op_backend_get(backend, &rig->backend, &err), ERR_OK, "%s",
+    cr_assert_eq(op_backend_get(on->backend, &rig->backend, &err), ERR_OK, "%s",
                  err.text);
     rig->name = test->name;
+    op_rig_dev_open(&rig->mem, test->name, on->backend, on->index);
     rig->weighed = test->weighed;
-    rig->config = op_rig_config(test, type);
-    rig->config.threads = threads;
+    rig->config = op_rig_config(test, on->type);
+    rig->config.threads = on->threads;
     if ((test->blocked || test->bf16) && rig->backend->private_in)
         rig_borrow_layout(rig, test->bf16, &rig->config.in, &rig->donor);
     for (int k = 0; k < rig->config.others; k++)
@@ -329,8 +307,9 @@ void op_rig_open(op_rig_t *rig, const op_case_t *test, const char *backend,
     if (test->bf16 &&
         op_backend_bf16_use(rig->backend, test->config.kind) >= OP_BF16_KEPT)
         rig->config.y_stored_as = OP_BFLOAT16;
-    cr_assert_eq(op_open(rig->backend, NULL, &rig->config, &rig->op, &err),
-                 ERR_OK, "%s: %s", test->name, err.text);
+    cr_assert_eq(
+        op_open(rig->backend, rig->mem.dev, &rig->config, &rig->op, &err),
+        ERR_OK, "%s: %s", test->name, err.text);
     cr_assert_eq(op_params(&rig->config, rig->params, &rig->param_count, &err),
                  ERR_OK);
     rig->x_way = rig_way_open(rig, &rig->config.in);
@@ -353,26 +332,6 @@ void op_rig_open(op_rig_t *rig, const op_case_t *test, const char *backend,
 
 void op_rig_close(op_rig_t *rig)
 {
-    void *blocks[] = {rig->x,
-                      rig->y,
-                      rig->dx,
-                      rig->dy,
-                      rig->args.workspace,
-                      rig->args.scratch,
-                      rig->args.moments,
-                      rig->way_scratch,
-                      (void *)(uintptr_t)rig->args.running_mean,
-                      (void *)(uintptr_t)rig->args.running_var,
-                      (void *)(uintptr_t)rig->args.sample_ids,
-                      (void *)(uintptr_t)rig->args.sample_weights,
-                      (void *)(uintptr_t)rig->args.target};
-
-    for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
-        rig_free(rig, blocks[i]);
-    for (int i = 0; i < rig->param_count; i++) {
-        rig_free(rig, (void *)(uintptr_t)rig->args.params[i]);
-        rig_free(rig, rig->args.dparams[i]);
-    }
     op_close(rig->x_way);
     op_close(rig->y_way);
     op_close(rig->op);
@@ -380,9 +339,8 @@ void op_rig_close(op_rig_t *rig)
     for (int k = 0; k < rig->config.others; k++) {
         op_close(rig->other_way[k]);
         op_close(rig->other_donor[k]);
-        rig_free(rig, rig->other[k]);
-        rig_free(rig, rig->dother[k]);
     }
+    op_rig_dev_close(&rig->mem);
 }
 
 /* ---- tensors ------------------------------------------------------------ */
@@ -488,26 +446,27 @@ void op_rig_get(op_rig_t *rig, op_rig_tensor_t tensor, double *values)
 {
     rig_view_t view = rig_view(rig, tensor);
     op_type_t type = op_number_type(&rig->config);
-    void *plain = rig_block((size_t)view.count * sizeof(double));
+    void *plain = op_rig_block(&rig->mem, (size_t)view.count * sizeof(double));
     op_args_t args = {.x = view.data, .y = plain, .scratch = rig->way_scratch};
     err_t err = ERR_INIT;
     const void *from = view.data;
 
     if (view.way != NULL && view.count > 0) {
-        cr_assert_eq(op_forward(view.way, &args, &err), ERR_OK, "%s", err.text);
+        cr_assert_eq(op_rig_call(&rig->mem, op_forward, view.way, &args, &err),
+                     ERR_OK, "%s", err.text);
         from = plain;
     }
     for (int64_t i = 0; i < view.count; i++)
         values[i] = type == OP_FLOAT32 ? (double)((const float *)from)[i]
                                        : ((const double *)from)[i];
-    rig_free(rig, plain);
+    op_rig_block_free(&rig->mem, plain);
 }
 
 void op_rig_set(op_rig_t *rig, op_rig_tensor_t tensor, const double *values)
 {
     rig_view_t view = rig_view(rig, tensor);
     op_type_t type = op_number_type(&rig->config);
-    void *plain = rig_block((size_t)view.count * sizeof(double));
+    void *plain = op_rig_block(&rig->mem, (size_t)view.count * sizeof(double));
     op_args_t args = {
         .dy = plain, .dx = view.data, .scratch = rig->way_scratch};
     err_t err = ERR_INIT;
@@ -520,9 +479,9 @@ void op_rig_set(op_rig_t *rig, op_rig_tensor_t tensor, const double *values)
             ((double *)to)[i] = values[i];
     }
     if (view.way != NULL && view.count > 0)
-        cr_assert_eq(op_backward(view.way, &args, &err), ERR_OK, "%s",
-                     err.text);
-    rig_free(rig, plain);
+        cr_assert_eq(op_rig_call(&rig->mem, op_backward, view.way, &args, &err),
+                     ERR_OK, "%s", err.text);
+    op_rig_block_free(&rig->mem, plain);
 }
 
 /* ---- running ------------------------------------------------------------ */
@@ -562,8 +521,8 @@ void op_rig_forward(op_rig_t *rig)
     for (int k = 0; k < rig->config.others; k++)
         rig->args.other[k] = rig->other[k];
     rig->args.y = op_rig_is_loss(rig) ? NULL : rig->y;
-    cr_assert_eq(op_forward(rig->op, &rig->args, &err), ERR_OK, "%s: %s",
-                 rig->name, err.text);
+    cr_assert_eq(op_rig_call(&rig->mem, op_forward, rig->op, &rig->args, &err),
+                 ERR_OK, "%s: %s", rig->name, err.text);
 }
 
 void op_rig_backward(op_rig_t *rig)
@@ -578,6 +537,6 @@ void op_rig_backward(op_rig_t *rig)
         rig->args.other[k] = op_reads_x(rig->op) ? rig->other[k] : NULL;
         rig->args.dother[k] = rig->config.need_dx ? rig->dother[k] : NULL;
     }
-    cr_assert_eq(op_backward(rig->op, &rig->args, &err), ERR_OK, "%s: %s",
-                 rig->name, err.text);
+    cr_assert_eq(op_rig_call(&rig->mem, op_backward, rig->op, &rig->args, &err),
+                 ERR_OK, "%s: %s", rig->name, err.text);
 }

@@ -11,11 +11,13 @@
 #define CDDP_TESTS_OP_OP_RIG_H
 
 #include "op_cases.h"
+#include "op_rig_dev.h"
 
 typedef struct op_rig {
     const char *name; /* name of the case */
     bool weighed;     /* do samples have weights? */
     const op_backend_ops_t *backend;
+    op_rig_dev_t mem; /* device and memory */
     op_config_t config;
     op_t *op;
     op_t *donor; /* the conv whose output layout x has; NULL: x is plain */
@@ -58,6 +60,17 @@ typedef enum op_rig_tensor {
  * activations have kinks. */
 void op_rig_open(op_rig_t *rig, const op_case_t *test, const char *backend,
                  op_type_t type, int threads);
+
+/* The same on a device that is not the first of its backend. */
+typedef struct op_rig_on {
+    const char *backend;
+    int index; /* of the device */
+    op_type_t type;
+    int threads;
+} op_rig_on_t;
+
+void op_rig_open_on(op_rig_t *rig, const op_case_t *test,
+                    const op_rig_on_t *on);
 void op_rig_close(op_rig_t *rig);
 
 /* Number of elements of [tensor]; 0: the op has no such tensor. */

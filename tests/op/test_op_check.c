@@ -119,25 +119,26 @@ static void check_in_place(const op_case_t *test, op_rig_t *rig)
     size_t bytes = op_out(rig->op)->bytes;
     op_args_t args = rig->args;
     err_t err = ERR_INIT;
-    void *over = malloc(bytes);
+    void *over = op_rig_block(&rig->mem, bytes);
 
-    cr_assert_not_null(over);
     memcpy(over, rig->x, bytes);
     args.x = args.y = over;
     for (int k = 0; k < rig->config.others; k++)
         args.other[k] = rig->other[k];
-    cr_assert_eq(op_forward(rig->op, &args, &err), ERR_OK);
+    cr_assert_eq(op_rig_call(&rig->mem, op_forward, rig->op, &args, &err),
+                 ERR_OK);
     cr_assert_arr_eq(over, rig->y, bytes, "%s: y over x differs", test->name);
     if (rig->config.training && rig->config.need_dx) {
         args.x = NULL;
         args.y = rig->y;
         memcpy(over, rig->dy, bytes);
         args.dy = args.dx = over;
-        cr_assert_eq(op_backward(rig->op, &args, &err), ERR_OK);
+        cr_assert_eq(op_rig_call(&rig->mem, op_backward, rig->op, &args, &err),
+                     ERR_OK);
         cr_assert_arr_eq(over, rig->dx, bytes, "%s: dx over dy differs",
                          test->name);
     }
-    free(over);
+    op_rig_block_free(&rig->mem, over);
 }
 
 /* The cpu backend on [least] to [most] threads, compared with one run of ref,
