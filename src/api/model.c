@@ -19,6 +19,7 @@ struct cddp_exec {
     nn_exec_t *exec;
     dev_device_t *dev;
     nn_bind_t bind;
+    op_step_t step;
     bool training;
     cddp_code_t (*ready)(void *context, int index, cddp_error_t *error);
     cddp_code_t (*sum)(void *context, double *sums, size_t count,
@@ -209,6 +210,7 @@ static void exec_bind(cddp_exec_t *exec, const cddp_exec_config_t *config)
     exec->bind.grad_ready = config->ready == NULL ? NULL : exec_ready;
     exec->bind.reduce_small = config->sum == NULL ? NULL : exec_sum;
     exec->bind.context = exec;
+    exec->bind.step = &exec->step;
     nn_exec_bind(exec->exec, &exec->bind);
 }
 
@@ -309,9 +311,7 @@ static nn_batch_t batch_of(const nn_graph_t *graph,
 {
     nn_batch_t batch = {.inputs = {samples->input},
                         .targets = {samples->target},
-                        .sample_ids = samples->ids,
-                        .seed = samples->seed,
-                        .epoch = samples->epoch};
+                        .sample_ids = samples->ids};
 
     for (int k = 0; k < nn_graph_inputs(graph) && samples->inputs != NULL; k++)
         batch.inputs[k] = samples->inputs[k];
@@ -344,6 +344,15 @@ static err_code_t batch_check(const cddp_exec_t *exec, const nn_batch_t *batch,
     return ERR_OK;
 }
 
+/* [scales]: one for each loss; NULL: no backward follows. */
+static void step_set(cddp_exec_t *exec, const cddp_samples_t *samples,
+                     const double *scales)
+{
+    exec->step = (op_step_t){.seed = samples->seed, .epoch = samples->epoch};
+    for (int k = 0; k < nn_graph_losses(exec->graph) && scales != NULL; k++)
+        exec->step.scales[k] = scales[k];
+}
+
 cddp_code_t cddp_exec_forward(cddp_exec_t *exec, const cddp_samples_t *samples,
                               double *loss_sum, int64_t *correct,
                               cddp_error_t *error)
@@ -353,6 +362,7 @@ cddp_code_t cddp_exec_forward(cddp_exec_t *exec, const cddp_samples_t *samples,
     err_t err = ERR_INIT;
     err_code_t rc = batch_check(exec, &batch, &err);
 
+    step_set(exec, samples, NULL);
     if (rc == ERR_OK)
         rc = nn_exec_forward(exec->exec, &batch, results, &err);
     for (int k = 0; k < nn_graph_losses(exec->graph) && rc == ERR_OK; k++) {
@@ -378,8 +388,9 @@ cddp_code_t cddp_exec_backward_losses(cddp_exec_t *exec,
         rc = err_set(&err, ERR_CONFIG,
                      "this exec is for evaluation: open one with training "
                      "set for a backward");
+    step_set(exec, samples, scales);
     if (rc == ERR_OK)
-        rc = nn_exec_backward(exec->exec, &batch, scales, add != 0, &err);
+        rc = nn_exec_backward(exec->exec, &batch, add != 0, &err);
     return api_answer(rc, &err, error);
 }
 

@@ -100,7 +100,8 @@ err_code_t far_queue_push(far_queue_t *queue, far_line_t *line,
         return rc;
     memcpy(queue->args + at, arg, bytes);
     queue->args_bytes += mem_round(bytes);
-    return queue_add(queue, &(far_op_t){.line = line, .run = run, .arg = at}, err);
+    return queue_add(queue, &(far_op_t){.line = line, .run = run, .arg = at},
+                     err);
 }
 
 err_code_t far_queue_record(far_queue_t *queue, far_line_t *line,

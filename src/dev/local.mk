@@ -6,9 +6,9 @@ libdev_la_SOURCES = \
 libdev_la_CFLAGS = $(AM_CFLAGS)
 
 # The test device and, from src/op, its ops: for test programs only. A program that
-# links libfar.la ahead of the other libraries, with FAR_LDFLAGS, has "far" in its
+# links libfar.la ahead of the other libraries, with FAR_FLAGS, has "far" in its
 # registries.
-FAR_LDFLAGS = -Wl,-u,dev_registry,-u,op_registry
+FAR_FLAGS = -Wl,-u,dev_registry,-u,op_registry
 check_LTLIBRARIES += libfar.la
 libfar_la_SOURCES = \
 	src/dev/dev_far.c src/dev/dev_far.h \

@@ -14,6 +14,8 @@
  * overflows. */
 #define BATCH_LIMIT (1 << 24)
 
+_Static_assert(OP_LOSSES_MAX == NN_FIELDS_MAX, "a scale for each loss");
+
 static bool is_loss(const nn_exec_t *exec, int i)
 {
     return i >= nn_exec_first_loss(exec);
@@ -216,8 +218,8 @@ static op_args_t node_args(const nn_exec_t *exec, int i, bool again,
                               : NULL,
         .workspace = region_at(exec, pass_of(node, again)->workspace),
         .sample_ids = batch->sample_ids,
-        .seed = batch->seed,
-        .epoch = batch->epoch,
+        .step = exec->bind.step,
+        .loss = is_loss(exec, i) ? i - nn_exec_first_loss(exec) : 0,
         .layer = (uint64_t)i,
         .reduce_small = exec->bind.reduce_small,
         .reduce_context = exec->bind.context,
@@ -384,26 +386,9 @@ static err_code_t add_inputs(nn_exec_t *exec, int i, err_t *err)
     return rc;
 }
 
-/* Run the op's backward. A loss that is left out (scale 0) has gradient 0,
- * whatever its targets are. */
-static err_code_t op_run_back(nn_exec_t *exec, int i, const op_args_t *args,
-                              err_t *err)
-{
-    const nn_node_t *node = &exec->nodes[i];
-
-    if (is_loss(exec, i) && args->scale == 0)
-        return args->dx == NULL
-                   ? ERR_OK
-                   : dev_fill(exec->bind.stream, args->dx, 0,
-                              op_out(exec->nodes[node->from[0]].op)->bytes,
-                              err);
-    return op_backward(node->op, args, err);
-}
-
 /* The arguments of nn_exec_backward. */
 typedef struct backward {
     const nn_batch_t *batch;
-    const double *scale; /* for each loss */
     bool accumulate;
 } backward_t;
 
@@ -414,13 +399,11 @@ static err_code_t node_backward(nn_exec_t *exec, int i, const backward_t *call,
     op_args_t args = node_args(exec, i, true, call->batch);
     err_code_t rc;
 
-    if (is_loss(exec, i))
-        args.scale = call->scale[i - nn_exec_first_loss(exec)];
     args.scratch = region_at(exec, node->scratch);
     args.dy = region_at(exec, node->dy);
     point_inputs(exec, i, &args);
     point_gradients(exec, i, call->accumulate, &args);
-    rc = op_run_back(exec, i, &args, err);
+    rc = op_backward(node->op, &args, err);
     if (rc == ERR_OK)
         rc = add_inputs(exec, i, err);
     if (rc != ERR_OK) {
@@ -444,9 +427,9 @@ static err_code_t block_again(nn_exec_t *exec, int last,
 }
 
 err_code_t nn_exec_backward(nn_exec_t *exec, const nn_batch_t *batch,
-                            const double *scale, bool accumulate, err_t *err)
+                            bool accumulate, err_t *err)
 {
-    const backward_t call = {batch, scale, accumulate};
+    const backward_t call = {batch, accumulate};
     const nn_node_t *nodes = exec->nodes;
     err_code_t rc = ERR_OK;
 

@@ -40,6 +40,9 @@ typedef struct nn_bind {
     err_code_t (*reduce_small)(void *context, double *sums, size_t count,
                                err_t *err);
     void *context;
+    /* Seed and epoch are read by training forward and backward, the scales, one
+     * for each loss, by backward. */
+    const op_step_t *step;
     dev_stream_t *stream; /* never NULL */
 } nn_bind_t;
 
@@ -57,7 +60,6 @@ typedef struct nn_batch {
         const void *targets[NN_FIELDS_MAX];
     };
     const uint64_t *sample_ids; /* [batch] */
-    uint64_t seed, epoch;
 } nn_batch_t;
 
 typedef struct nn_result { /* results of one loss */
@@ -89,14 +91,14 @@ void nn_exec_bind(nn_exec_t *exec, const nn_bind_t *bind);
 
 /* Forward writes a [result] for each loss, and blocks until it is computed.
  * Backward follows a forward of the same [batch]. It computes the gradients of
- * the sum over losses of scale * loss_sum, with one [scale] for each loss (0:
- * the loss is left out). It overwrites grads, or adds to them if [accumulate].
+ * the sum over losses of scale * loss_sum, with the scales of the step (0: the
+ * loss is left out). It overwrites grads, or adds to them if [accumulate].
  * An error (ERR_DATA: a target or token is out of range; or an error of a
  * callback) leaves results and grads undefined. Neither allocates memory. */
 err_code_t nn_exec_forward(nn_exec_t *exec, const nn_batch_t *batch,
                            nn_result_t *result, err_t *err);
 err_code_t nn_exec_backward(nn_exec_t *exec, const nn_batch_t *batch,
-                            const double *scale, bool accumulate, err_t *err);
+                            bool accumulate, err_t *err);
 
 /* Copy to [out] the tensor that [loss] read in the last forward, in plain
  * layout [batch, dims], for metrics and prediction. Blocks until it is

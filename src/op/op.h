@@ -27,8 +27,19 @@
 typedef struct op op_t;
 typedef struct op_backend_ops op_backend_ops_t;
 
+#define OP_LOSSES_MAX 8
+
+/* What changes from step to step. */
+typedef struct op_step {
+    uint64_t seed, epoch; /* of the random numbers */
+    /* A loss's backward multiplies the gradient by its scale. 0: the loss is
+     * left out, and the gradient is 0, whatever its targets hold. */
+    double scales[OP_LOSSES_MAX];
+} op_step_t;
+
 /* Arguments of one call. The kind of op decides which pointers are used; others
- * are NULL. */
+ * are NULL. All point to memory of the op's device, and are read when the
+ * kernel runs, which may be after the call. */
 typedef struct op_args {
     dev_stream_t *stream; /* of the op's device; host backends: may be NULL */
     const void *x;
@@ -56,15 +67,16 @@ typedef struct op_args {
     void *
         workspace; /* op_workspace_bytes bytes, kept from forward to backward */
     void *scratch; /* op_scratch_bytes bytes, unused after the call */
+    const op_step_t *step;      /* dropout and losses */
     const uint64_t *sample_ids; /* dropout: [N] global sample numbers */
-    uint64_t seed, epoch,
-        layer; /* dropout: the rest of the key of the random numbers */
+    uint64_t layer; /* dropout: with seed and epoch of the step, the rest of the
+                       key of the random numbers */
     const float *sample_weights; /* losses: [N], factor of each sample's loss;
                                     NULL: all 1 */
     double *loss_sum; /* losses: forward writes the sum over samples */
     int64_t *correct; /* cross entropy: forward writes the number of targets,
                          not ignored, that equal the argmax of x */
-    double scale;     /* losses: backward multiplies the gradient by this */
+    int loss;         /* losses: the index in step->scales */
 } op_args_t;
 
 /* Find the backend [name], "ref" or "cpu". ERR_UNAVAILABLE if it was not built

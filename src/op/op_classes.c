@@ -4,6 +4,7 @@
  * and checks of targets and weights. Pure functions, shared by all backends. */
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 #include "op/op_desc.h"
 #include "op/op_loss.h"
@@ -35,6 +36,15 @@ op_smooth_t op_smooth_of(const op_config_t *config)
     for (int64_t k = 0; k < classes; k++)
         smooth.sum += (double)loss->weights[k];
     return smooth;
+}
+
+bool op_loss_left_out(const op_t *op, const op_args_t *args)
+{
+    const bool out = op_loss_scale(args) == 0;
+
+    if (out && args->dx != NULL)
+        memset(args->dx, 0, op->grad_in.bytes);
+    return out;
 }
 
 double op_alpha(const op_config_t *config, int64_t index)

@@ -23,6 +23,15 @@ op_smooth_t op_smooth_of(const op_config_t *config);
  * bce, the weight of the term of t. */
 double op_alpha(const op_config_t *config, int64_t index);
 
+/* The factor of the gradient in this step. */
+static inline double op_loss_scale(const op_args_t *args)
+{
+    return args->step->scales[args->loss];
+}
+
+/* Is the loss left out in this step? Then dx is filled with zeros. */
+bool op_loss_left_out(const op_t *op, const op_args_t *args);
+
 /* Check that every target of a cross entropy is a class or ignored. ERR_DATA
  * names the first target that is not. */
 err_code_t op_check_target(const op_t *op, const op_args_t *args, err_t *err);

@@ -8,9 +8,10 @@
 
 op_mask_t op_mask_make(const op_config_t *config, const op_args_t *args)
 {
+    const op_step_t *step = args->step;
     /* One block of Philox under the seed mixes epoch and purpose into a key. */
-    uint32_t seed[2] = {(uint32_t)args->seed, (uint32_t)(args->seed >> 32)};
-    uint32_t counter[4] = {(uint32_t)args->epoch, (uint32_t)(args->epoch >> 32),
+    uint32_t seed[2] = {(uint32_t)step->seed, (uint32_t)(step->seed >> 32)};
+    uint32_t counter[4] = {(uint32_t)step->epoch, (uint32_t)(step->epoch >> 32),
                            RNG_DROPOUT, 0};
     uint32_t mixed[4];
     op_mask_t mask;

@@ -4,12 +4,10 @@
 
 #include "base/check.h"
 
-nn_batch_t train_batch_part(const nn_graph_t *graph, uint64_t seed,
+nn_batch_t train_batch_part(const nn_graph_t *graph,
                             const hdf5io_batch_t *whole, int64_t from)
 {
-    nn_batch_t part = {.sample_ids = whole->sample_ids + from,
-                       .seed = seed,
-                       .epoch = (uint64_t)whole->epoch};
+    nn_batch_t part = {.sample_ids = whole->sample_ids + from};
 
     check(from >= 0 && from <= whole->count, "sample %lld of %lld",
           (long long)from, (long long)whole->count);

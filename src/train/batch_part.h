@@ -6,10 +6,8 @@
 #include "hdf5io/loader.h"
 #include "nn/nn.h"
 
-/* The samples of [whole] from index [from] on, in the form that nn reads.
- * [seed] (run.seed) keys dropout; its value does not matter if no forward pass
- * follows. */
-nn_batch_t train_batch_part(const nn_graph_t *graph, uint64_t seed,
+/* The samples of [whole] from index [from] on, in the form that nn reads. */
+nn_batch_t train_batch_part(const nn_graph_t *graph,
                             const hdf5io_batch_t *whole, int64_t from);
 
 #endif

@@ -67,7 +67,6 @@ err_code_t train_eval_open(const train_config_t *config,
 
     out->graph = graph;
     out->data = data;
-    out->seed = (uint64_t)config->run.seed;
     rc = scores_open(out, config->metrics, err);
     if (rc != ERR_OK || data->dataset == NULL)
         return rc;
@@ -107,7 +106,7 @@ static err_code_t eval_share(const train_eval_job_t *job,
 
     if (batch->count == 0)
         return ERR_OK;
-    whole = train_batch_part(evaluator->graph, evaluator->seed, batch, 0);
+    whole = train_batch_part(evaluator->graph, batch, 0);
     return train_eval_forward(job, &whole, batch->count, sums + EVAL_FLAGS,
                               err);
 }

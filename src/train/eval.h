@@ -25,7 +25,6 @@ typedef struct train_eval {
 typedef struct train_evaluator {
     const nn_graph_t *graph;
     const train_data_t *data;
-    uint64_t seed;                         /* run.seed */
     train_scores_t *scores[NN_FIELDS_MAX]; /* the scores of each loss */
     size_t at[NN_FIELDS_MAX]; /* index of the first sum of each loss */
     size_t count;             /* number of sums of a step */

@@ -55,7 +55,7 @@ static err_code_t number_blame(const train_state_t *run,
 
     if (batch->count == 0)
         return ERR_OK;
-    whole = train_batch_part(run->graph, 0, batch, 0);
+    whole = train_batch_part(run->graph, batch, 0);
     return train_inputs_check(run->graph, &run->data.train, &whole,
                               batch->count, err);
 }

@@ -26,7 +26,6 @@ typedef struct leaves_job {
     const hdf5io_batch_t *batch;
     int64_t size; /* samples of a leaf: train.microbatch */
     comm_leaves_t mine;
-    double scales[NN_FIELDS_MAX];
     pthread_mutex_t lock;     /* protects the fields below */
     double forward, backward; /* seconds, summed over teams */
     /* Number of the lowest leaf with an error. It does not depend on the
@@ -72,9 +71,7 @@ static int64_t leaf_size(const leaves_job_t *job, int64_t from)
 /* The samples of this rank's batch from index [from] on. */
 static nn_batch_t leaf_batch(const leaves_job_t *job, int64_t from)
 {
-    return train_batch_part(job->run->graph,
-                            (uint64_t)job->run->config->run.seed, job->batch,
-                            from);
+    return train_batch_part(job->run->graph, job->batch, from);
 }
 
 static void leaf_failed(leaves_job_t *job, int64_t number, err_code_t rc,
@@ -126,7 +123,7 @@ static err_code_t leaf_compute(const leaves_job_t *job,
         sums[TRAIN_REPLICA_LOSS] = results[k].loss_sum;
         sums[TRAIN_REPLICA_CORRECT] = (double)results[k].correct;
     }
-    rc = nn_exec_backward(exec, &part, job->scales, false, err);
+    rc = nn_exec_backward(exec, &part, false, err);
     leaf->backward += clock_now() - middle;
     return rc;
 }
@@ -167,8 +164,17 @@ static err_code_t leaves_compute(train_state_t *run,
 {
     const train_replica_t *replica = &run->replica;
     leaves_job_t job = job_of(run, &run->data.train, batch, err);
+    double scales[NN_FIELDS_MAX];
+    err_code_t rc;
 
-    train_weigh_scales(&run->weigh, job.scales);
+    train_weigh_scales(&run->weigh, scales);
+    rc =
+        train_replica_step_begin(&run->replica, (uint64_t)run->config->run.seed,
+                                 (uint64_t)batch->epoch, err);
+    if (rc == ERR_OK)
+        rc = train_replica_step_scales(&run->replica, scales, err);
+    if (rc != ERR_OK)
+        return rc;
     ddp_tree_begin(replica->tree, job.mine.first, job.mine.held,
                    job.mine.leaves);
     crew_run(replica->crew, leaves_train, &job);

@@ -177,10 +177,37 @@ static void teams_bind(train_replica_t *replica,
                    train_replica_sums(nn_graph_losses(replica->graph)),
         .grad_ready = replica->tree == NULL ? on_grad_ready : NULL,
         .reduce_small = replica->sync != NULL ? on_reduce_small : NULL,
-        .context = replica};
+        .context = replica,
+        .step = replica->step};
 
     for (int t = 0; t < replica->team_count; t++)
         train_team_bind(&replica->teams[t], &bind, eval_params(replica, plan));
+}
+
+/* ---- steps --------------------------------------------------------------- */
+
+/* Only a host's device has several teams, and there the copy is done at once.
+ */
+static err_code_t step_copy(train_replica_t *replica, err_t *err)
+{
+    return dev_copy(replica->teams[0].stream, replica->step, &replica->step_in,
+                    sizeof replica->step_in, DEV_HOST_TO_DEV, err);
+}
+
+err_code_t train_replica_step_begin(train_replica_t *replica, uint64_t seed,
+                                    uint64_t epoch, err_t *err)
+{
+    replica->step_in.seed = seed;
+    replica->step_in.epoch = epoch;
+    return step_copy(replica, err);
+}
+
+err_code_t train_replica_step_scales(train_replica_t *replica,
+                                     const double scales[NN_FIELDS_MAX],
+                                     err_t *err)
+{
+    memcpy(replica->step_in.scales, scales, sizeof replica->step_in.scales);
+    return step_copy(replica, err);
 }
 
 /* ---- opening ------------------------------------------------------------ */
@@ -267,6 +294,7 @@ static err_code_t arenas_open(train_replica_t *replica, bool sharded,
 {
     const size_t params = nn_graph_param_elems(replica->graph);
     const size_t buffers = nn_graph_buffer_elems(replica->graph);
+    void *step = NULL;
     err_code_t rc;
 
     rc = dev_open("cpu", 0, &replica->dev, err);
@@ -276,6 +304,10 @@ static err_code_t arenas_open(train_replica_t *replica, bool sharded,
     if (rc == ERR_OK)
         rc = floats_new(replica->dev, buffers, "running statistics",
                         &replica->buffers, err);
+    if (rc == ERR_OK)
+        rc = dev_alloc(replica->dev, sizeof *replica->step, "a step", &step,
+                       err);
+    replica->step = step;
     return rc;
 }
 
@@ -480,6 +512,7 @@ void train_replica_close(train_replica_t *replica)
     optim_close(replica->optim);
     if (replica->dev != NULL) {
         dev_free(replica->dev, replica->buffers);
+        dev_free(replica->dev, replica->step);
         dev_free(replica->dev, replica->params);
     }
     dev_close(replica->dev);

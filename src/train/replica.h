@@ -63,8 +63,11 @@ typedef struct train_replica {
     train_sync_t *sync;
     /* Arena of [params] if they are sharded, else NULL. */
     comm_arena_t *param_arena;
-    float *params;  /* [nn_graph_param_elems of graph] */
-    float *buffers; /* [nn_graph_buffer_elems of graph] */
+    float *params;     /* [nn_graph_param_elems of graph] */
+    float *buffers;    /* [nn_graph_buffer_elems of graph] */
+    op_step_t *step;   /* what the execs read of the current step; memory of
+                          [dev] */
+    op_step_t step_in; /* the host's copy of it */
     /* Tensors of a checkpoint; their data points into the arenas. */
     hdf5io_tensor_t *tensors;
     char **tensor_names; /* owned */
@@ -113,6 +116,15 @@ err_code_t train_replica_join(const train_replica_plan_t *plan,
  * this call. */
 err_code_t train_replica_start(const train_replica_plan_t *plan, bool restored,
                                train_replica_t *replica, err_t *err);
+
+/* Tell the execs seed and epoch of the next step, and, before its first
+ * backward, the scale of each loss. Neither blocks. The errors are those of the
+ * device. */
+err_code_t train_replica_step_begin(train_replica_t *replica, uint64_t seed,
+                                    uint64_t epoch, err_t *err);
+err_code_t train_replica_step_scales(train_replica_t *replica,
+                                     const double scales[NN_FIELDS_MAX],
+                                     err_t *err);
 
 void train_replica_close(train_replica_t *replica);
 

@@ -66,9 +66,10 @@ static err_code_t micro_step(train_state_t *run, const micro_t *micro,
     }
     rc = train_weigh_finish(&run->weigh, err);
     train_weigh_scales(&run->weigh, scales);
+    if (rc == ERR_OK && !micro->accumulate)
+        rc = train_replica_step_scales(&run->replica, scales, err);
     if (rc == ERR_OK)
-        rc = nn_exec_backward(exec, &micro->batch, scales, micro->accumulate,
-                              err);
+        rc = nn_exec_backward(exec, &micro->batch, micro->accumulate, err);
     times->backward += clock_now() - middle;
     return rc;
 }
@@ -79,15 +80,16 @@ static err_code_t share_run(train_state_t *run, const hdf5io_batch_t *batch,
 {
     int64_t size =
         train_micro_size(batch->count, run->config->train.accumulate);
-    err_code_t rc = ERR_OK;
+    err_code_t rc =
+        train_replica_step_begin(&run->replica, (uint64_t)run->config->run.seed,
+                                 (uint64_t)batch->epoch, err);
 
     for (int64_t from = 0; rc == ERR_OK && from < batch->count; from += size) {
         const int64_t left = batch->count - from;
-        const micro_t micro = {
-            .batch = train_batch_part(
-                run->graph, (uint64_t)run->config->run.seed, batch, from),
-            .count = left < size ? left : size,
-            .accumulate = from > 0};
+        const micro_t micro = {.batch =
+                                   train_batch_part(run->graph, batch, from),
+                               .count = left < size ? left : size,
+                               .accumulate = from > 0};
 
         run->replica.last_micro = left <= size;
         rc = micro_step(run, &micro, times, err);

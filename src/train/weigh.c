@@ -42,7 +42,7 @@ static bool weigh_plain(train_weigh_t *weigh, const hdf5io_batch_t *batch)
 static void weigh_add(const train_weigh_t *weigh, const hdf5io_batch_t *batch,
                       int64_t from, int64_t count, double (*sums)[WEIGH_SUMS])
 {
-    nn_batch_t part = train_batch_part(weigh->graph, 0, batch, from);
+    nn_batch_t part = train_batch_part(weigh->graph, batch, from);
 
     for (int k = 0; k < nn_graph_losses(weigh->graph); k++) {
         nn_weight_t weight = nn_batch_weigh(weigh->graph, k, &part, count);

@@ -216,7 +216,7 @@ static void make_batch(fixture_t *f, int64_t from, int64_t batch)
     }
     f->input = f->inputs[0];
     f->target = f->targets[0];
-    f->batch = (nn_batch_t){.sample_ids = f->ids, .seed = 3, .epoch = 1};
+    f->batch = (nn_batch_t){.sample_ids = f->ids};
     for (int k = 0; k < NN_FIELDS_MAX; k++) {
         f->batch.inputs[k] = f->inputs[k];
         f->batch.targets[k] = f->targets[k];
@@ -250,6 +250,8 @@ void fixture_open_as(fixture_t *f, const nn_graph_t *graph,
     f->buffers = zeros(nn_graph_buffer_elems(graph) * sizeof(float));
     nn_graph_init(graph, 1, NULL, f->params, f->buffers);
     f->bind.params = f->params;
+    f->step = (op_step_t){.seed = 3, .epoch = 1};
+    f->bind.step = &f->step;
     f->bind.buffers = f->buffers;
     f->bind.grads = zeros(nn_graph_param_elems(graph) * sizeof(float));
     f->bind.moments = zeros(nn_graph_moment_elems(graph) * sizeof(double));
@@ -310,8 +312,16 @@ void fixture_backward(fixture_t *f, double scale, bool accumulate)
 
     for (int k = 0; k < nn_graph_losses(f->graph); k++)
         scales[k] = scale * nn_graph_loss_info(f->graph, k).weight;
-    cr_assert_eq(nn_exec_backward(f->exec, &f->batch, scales, accumulate, &err),
-                 ERR_OK, "%s", err.text);
+    cr_assert_eq(fixture_backward_losses(f, scales, accumulate, &err), ERR_OK,
+                 "%s", err.text);
+}
+
+err_code_t fixture_backward_losses(fixture_t *f, const double *scales,
+                                   bool accumulate, err_t *err)
+{
+    for (int k = 0; k < nn_graph_losses(f->graph); k++)
+        f->step.scales[k] = scales[k];
+    return nn_exec_backward(f->exec, &f->batch, accumulate, err);
 }
 
 double fixture_distance(const float *a, const float *b, size_t count)

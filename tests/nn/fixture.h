@@ -23,6 +23,7 @@ typedef struct fixture {
     nn_exec_t *exec;
     dev_device_t *dev;
     nn_bind_t bind;
+    op_step_t step; /* seed 3, epoch 1 */
     float *params, *buffers;
     nn_batch_t batch;
     void *input, *target; /* the first input, and the first target */
@@ -55,6 +56,9 @@ void fixture_rebind(fixture_t *f);
  * gradients, times [scale]. */
 double fixture_forward(fixture_t *f);
 void fixture_backward(fixture_t *f, double scale, bool accumulate);
+/* backward with one scale for each loss. */
+err_code_t fixture_backward_losses(fixture_t *f, const double *scales,
+                                   bool accumulate, err_t *err);
 
 /* Largest |a[i] - b[i]|, and largest |a[i]|, over [count] numbers; NaN if one
  * of them is NaN. */

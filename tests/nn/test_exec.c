@@ -92,8 +92,7 @@ static void check_order(const char *yaml)
     cr_expect_eq(order.next, nn_graph_params(graph));
     order.next = 0;
     order.fail_at = 2;
-    cr_expect_eq(nn_exec_backward(f.exec, &f.batch, &one, true, &err),
-                 ERR_PEER);
+    cr_expect_eq(fixture_backward_losses(&f, &one, true, &err), ERR_PEER);
     cr_expect_eq(order.next, 3);
     fixture_close(&f);
     nn_graph_close(graph);
@@ -193,7 +192,7 @@ Test(exec, moments_are_added_and_dropout_rests_in_evaluation)
     /* Evaluation does not depend on the epoch, and adds no moments. */
     fixture_open(&e, graph, "ref", 0, BATCH, false);
     fixture_open(&again, graph, "ref", 0, BATCH, false);
-    again.batch.epoch = 9;
+    again.step.epoch = 9;
     cr_expect_eq(fixture_forward(&e), fixture_forward(&again));
     cr_expect_eq(e.bind.moments[6], 0);
     fixture_close(&f);

@@ -46,6 +46,7 @@ typedef struct parity {
     dev_device_t *dev;
     nn_exec_t *train, *eval;
     nn_bind_t bind;
+    op_step_t step;
     float *params, *grads, *buffers;
     double *moments;
     int64_t sample_elems, target_elems;
@@ -206,6 +207,7 @@ static void parity_open(parity_t *p, const reference_t *reference,
     train_bytes = nn_exec_activation_bytes(p->train);
     eval_bytes = nn_exec_activation_bytes(p->eval);
     p->bind.params = p->params;
+    p->bind.step = &p->step;
     p->bind.grads = p->grads;
     p->bind.buffers = p->buffers;
     p->bind.moments = p->moments;
@@ -255,14 +257,14 @@ static double train_step(parity_t *p, int64_t step)
 {
     int64_t samples = p->reference->batch;
     nn_batch_t batch;
-    double loss, scale;
+    double loss;
     err_t err = ERR_INIT;
 
     memset(p->moments, 0, nn_graph_moment_elems(p->graph) * sizeof(double));
     loss = forward(p, p->train, step * samples, &batch);
-    scale = 1 / nn_loss_denominator(p->graph, 0, samples);
-    cr_assert_eq(nn_exec_backward(p->train, &batch, &scale, false, &err),
-                 ERR_OK, "%s", err.text);
+    p->step.scales[0] = 1 / nn_loss_denominator(p->graph, 0, samples);
+    cr_assert_eq(nn_exec_backward(p->train, &batch, false, &err), ERR_OK, "%s",
+                 err.text);
     nn_graph_fold_moments(p->graph, p->moments, samples, 0, p->buffers);
     optim_step(p->optim, p->params, p->grads, optim_lr(p->optim), step + 1);
     return loss;

@@ -135,8 +135,8 @@ static double step_run(fixture_t *f)
                     results[k].weight.denominator;
         loss += scales[k] * results[k].loss_sum;
     }
-    cr_assert_eq(nn_exec_backward(f->exec, &f->batch, scales, false, &err),
-                 ERR_OK, "%s", err.text);
+    cr_assert_eq(fixture_backward_losses(f, scales, false, &err), ERR_OK, "%s",
+                 err.text);
     return loss;
 }
 

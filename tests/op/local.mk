@@ -22,7 +22,7 @@ OP_FAR_TESTS = tests/op/test_op_far
 check_PROGRAMS += $(OP_FAR_TESTS)
 $(OP_FAR_TESTS): libfar.la $(OP_TEST_LIBS)
 $(OP_FAR_TESTS): LDADD = libfar.la $(OP_TEST_LIBS) $(TEST_LIBS)
-$(OP_FAR_TESTS): AM_LDFLAGS += $(FAR_LDFLAGS)
+$(OP_FAR_TESTS): AM_LDFLAGS += $(FAR_FLAGS)
 
 # Not a test: each op's speed against what the machine can do at most.
 # make tests/op/perf_op && tests/op/perf_op 2 attention

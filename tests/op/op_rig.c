@@ -217,10 +217,11 @@ static void rig_fill_extras(op_rig_t *rig)
             ((double *)target)[i] = values[i];
     }
     free(values);
-    args->seed = 11;
-    args->epoch = 3;
+    rig->step = (op_step_t){.seed = 11, .epoch = 3, .scales = {1, 0.37}};
+    op_rig_block_add(&rig->mem, &rig->step, sizeof rig->step);
+    args->step = &rig->step;
     args->layer = 5;
-    args->scale = 0.37;
+    args->loss = 1;
     op_rig_block_add(&rig->mem, &rig->loss_sum, sizeof rig->loss_sum);
     op_rig_block_add(&rig->mem, &rig->correct, sizeof rig->correct);
     args->loss_sum = &rig->loss_sum;

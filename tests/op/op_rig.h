@@ -31,6 +31,7 @@ typedef struct op_rig {
     int param_count;
     void *x, *y, *dx, *dy;
     op_args_t args;
+    op_step_t step; /* the scale of the loss is scales[1] */
     double loss_sum;
     int64_t correct;
 } op_rig_t;

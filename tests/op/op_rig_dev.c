@@ -135,6 +135,7 @@ static op_args_t device_args(const op_rig_dev_t *rig, const op_args_t *args)
         out.other[k] = device_at(rig, args->other[k]);
         out.dother[k] = device_at(rig, args->dother[k]);
     }
+    out.step = device_at(rig, args->step);
     out.running_mean = device_at(rig, args->running_mean);
     out.running_var = device_at(rig, args->running_var);
     out.moments = device_at(rig, args->moments);

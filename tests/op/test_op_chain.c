@@ -156,6 +156,7 @@ static void chain_spoil(chain_t *chain)
 
 static void chain_run(chain_t *chain)
 {
+    static const op_step_t step = {.seed = 3, .scales = {1.0 / N}};
     err_t err = ERR_INIT;
 
     for (int i = 0; i < LENGTH; i++) {
@@ -165,11 +166,10 @@ static void chain_run(chain_t *chain)
         args->y = chain->links[i].y;
         args->target = chain->target;
         args->sample_ids = chain->ids;
-        args->seed = 3;
+        args->step = &step;
         args->layer = (uint64_t)i;
         args->loss_sum = &chain->loss;
         args->correct = &chain->correct;
-        args->scale = 1.0 / N;
         cr_assert_eq(op_forward(chain->links[i].op, args, &err), ERR_OK, "%s",
                      err.text);
     }

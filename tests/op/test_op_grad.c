@@ -24,7 +24,7 @@ static double objective(op_rig_t *rig)
 
     op_rig_forward(rig);
     if (op_rig_is_loss(rig))
-        return rig->args.scale * rig->loss_sum;
+        return rig->step.scales[1] * rig->loss_sum;
     y = op_rig_doubles(count);
     dy = op_rig_doubles(count);
     op_rig_get(rig, RIG_Y, y);

@@ -12,7 +12,8 @@ static op_mask_t mask_of(double rate, uint64_t seed, uint64_t epoch,
                          uint64_t layer)
 {
     op_config_t config = {.rate = rate};
-    op_args_t args = {.seed = seed, .epoch = epoch, .layer = layer};
+    const op_step_t step = {.seed = seed, .epoch = epoch};
+    const op_args_t args = {.step = &step, .layer = layer};
 
     return op_mask_make(&config, &args);
 }

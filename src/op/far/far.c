@@ -9,7 +9,8 @@
 #include "dev/dev_far.h"
 #include "op/op_ops.h"
 
-/* ---- kernels: each op of "far" has an op of "cpu" as its state ------------ */
+/* ---- kernels: each op of "far" has an op of "cpu" as its state ------------
+ */
 
 static err_code_t far_open(op_t *op, err_t *err)
 {
@@ -86,7 +87,8 @@ static const op_kernel_t far_kernel = {
     .backward = far_backward,
 };
 
-/* ---- sums ----------------------------------------------------------------- */
+/* ---- sums -----------------------------------------------------------------
+ */
 
 typedef struct far_sum {
     void *to;

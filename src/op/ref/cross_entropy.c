@@ -123,7 +123,7 @@ static void ref_row_backward(const ref_row_t *row, const op_args_t *args,
     double hit = ignored ? 0 : smooth.hit * ref_row_weight(row, target);
     double share = hit + smooth.spread * smooth.sum;
     double log_sum = ref_row_log_sum(row, ref_row_argmax(row));
-    double scale = args->scale * ref_row_sample(row, args);
+    double scale = op_loss_scale(args) * ref_row_sample(row, args);
 
     for (int64_t k = 0; k < row->at.classes; k++) {
         double p = exp(ref_row_get(row, k) - log_sum);
@@ -142,7 +142,9 @@ static err_code_t ref_cross_entropy_backward(op_t *op, const op_args_t *args,
     const int64_t *target = args->target;
 
     (void)err;
-    for (row.row = 0; op->config.need_dx && row.row < row.at.rows; row.row++)
+    if (!op->config.need_dx || op_loss_left_out(op, args))
+        return ERR_OK;
+    for (row.row = 0; row.row < row.at.rows; row.row++)
         ref_row_backward(&row, args, target[row.row]);
     return ERR_OK;
 }
@@ -194,9 +196,12 @@ static err_code_t ref_soft_backward(op_t *op, const op_args_t *args, err_t *err)
     ref_row_t row = {.op = op, .x = args->x, .at = op_classes_of(&op->config)};
 
     (void)err;
-    for (row.row = 0; op->config.need_dx && row.row < row.at.rows; row.row++) {
+    if (!op->config.need_dx || op_loss_left_out(op, args))
+        return ERR_OK;
+    for (row.row = 0; row.row < row.at.rows; row.row++) {
         double log_sum = ref_row_log_sum(&row, ref_row_argmax(&row));
-        double scale = args->scale * ref_row_sample(&row, args), total = 0;
+        double scale = op_loss_scale(args) * ref_row_sample(&row, args),
+               total = 0;
 
         for (int64_t k = 0; k < row.at.classes; k++)
             total += ref_soft_share(&row, args, k);

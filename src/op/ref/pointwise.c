@@ -86,9 +86,11 @@ static err_code_t ref_pointwise_backward(op_t *op, const op_args_t *args,
     int64_t sample = op_desc_sample(&op->config.in);
 
     (void)err;
-    for (int64_t i = 0; op->config.need_dx && i < count; i++)
+    if (!op->config.need_dx || op_loss_left_out(op, args))
+        return ERR_OK;
+    for (int64_t i = 0; i < count; i++)
         ref_put(type, args->dx, i,
-                ref_sample_weight(args, i / sample) * args->scale *
+                ref_sample_weight(args, i / sample) * op_loss_scale(args) *
                     ref_pointwise_slope(op->config.kind,
                                         ref_get(type, args->x, i),
                                         ref_get(type, args->target, i),

@@ -169,8 +169,7 @@ static err_code_t cpu_softmax_begin(op_t *op, const op_args_t *args,
                                  .loss = &op->config.loss,
                                  .kept = op->config.training ? args->workspace
                                                              : NULL,
-                                 .losses = cpu_loss_items(op, args),
-                                 .scale = (float)args->scale};
+                                 .losses = cpu_loss_items(op, args)};
     work->hits = (uint8_t *)(work->losses + loss->items);
     if (cpu_softmax_soft(op))
         work->soft = args->target;
@@ -208,11 +207,12 @@ static err_code_t cpu_cross_entropy_backward(op_t *op, const op_args_t *args,
     cpu_softmax_work_t work;
     err_code_t rc;
 
-    if (!op->config.need_dx)
+    if (!op->config.need_dx || op_loss_left_out(op, args))
         return ERR_OK;
     rc = cpu_softmax_begin(op, args, &work, err);
     if (rc != ERR_OK)
         return rc;
+    work.scale = (float)op_loss_scale(args);
     work.dx = cpu_reorder_place(&loss->plain.dx, args, args->dx);
     simd_team_run(op->config.threads, loss->items, cpu_softmax_grain(&work.at),
                   cpu_softmax_body(op, work.at.inner, false), &work);

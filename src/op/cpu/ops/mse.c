@@ -4,6 +4,7 @@
 #include "op/cpu/cpu.h"
 #include "op/cpu/ops/loss.h"
 #include "op/op_desc.h"
+#include "op/op_loss.h"
 #include "simd/math.h"
 #include "simd/team.h"
 #include "simd/vector.h"
@@ -88,12 +89,12 @@ static err_code_t cpu_mse_backward(op_t *op, const op_args_t *args, err_t *err)
         .target = args->target,
         .elems = op_desc_sample(&op->config.in),
         .dx = cpu_reorder_place(&loss->plain.dx, args, args->dx),
-        .factor = (float)(2 * args->scale),
+        .factor = (float)(2 * op_loss_scale(args)),
     };
     const void *x;
     err_code_t rc;
 
-    if (!op->config.need_dx)
+    if (!op->config.need_dx || op_loss_left_out(op, args))
         return ERR_OK;
     rc = cpu_reorder_read(&loss->plain.x, args, args->x, &x, err);
     if (rc != ERR_OK)

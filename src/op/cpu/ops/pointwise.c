@@ -243,10 +243,10 @@ static err_code_t cpu_pointwise_backward(op_t *op, const op_args_t *args,
                                  .each = kind->slope_each,
                                  .dx =
                                      cpu_reorder_place(reorder, args, args->dx),
-                                 .factor = (float)args->scale};
+                                 .factor = (float)op_loss_scale(args)};
     err_code_t rc;
 
-    if (!op->config.need_dx)
+    if (!op->config.need_dx || op_loss_left_out(op, args))
         return ERR_OK;
     rc = pointwise_run(op, args, &work, pointwise_body_backward, err);
     if (rc == ERR_OK)
