@@ -364,11 +364,13 @@ cddp_code_t cddp_exec_forward(cddp_exec_t *exec, const cddp_samples_t *samples,
 
     step_set(exec, samples, NULL);
     if (rc == ERR_OK)
-        rc = nn_exec_forward(exec->exec, &batch, results, &err);
+        rc = nn_exec_forward(exec->exec, &batch, &err);
+    if (rc == ERR_OK)
+        rc = nn_exec_results(exec->exec, results, &err);
     for (int k = 0; k < nn_graph_losses(exec->graph) && rc == ERR_OK; k++) {
         loss_sum[k] = results[k].loss_sum;
         if (correct != NULL)
-            correct[k] = results[k].correct;
+            correct[k] = (int64_t)results[k].correct;
     }
     return api_answer(rc, &err, error);
 }

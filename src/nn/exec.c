@@ -269,34 +269,38 @@ static err_code_t node_forward(nn_exec_t *exec, int i, bool again,
     return rc;
 }
 
-err_code_t nn_exec_forward(nn_exec_t *exec, const nn_batch_t *batch,
-                           nn_result_t *result, err_t *err)
+_Static_assert(sizeof(nn_result_t) == 2 * sizeof(double),
+               "results are added as an array of doubles");
+
+err_code_t nn_exec_forward(nn_exec_t *exec, const nn_batch_t *batch, err_t *err)
 {
     dev_stream_t *stream = exec->bind.stream;
-    nn_result_t *sums = region_at(exec, exec->result);
-    const int losses = exec->graph->loss_count;
-    const size_t bytes = (size_t)losses * sizeof *sums;
-    nn_result_t got[NN_FIELDS_MAX] = {{0}};
+    nn_result_t *results = region_at(exec, exec->result);
+    const size_t losses = (size_t)exec->graph->loss_count;
     err_code_t rc = ERR_OK;
 
     for (int i = 0; i < exec->count && rc == ERR_OK; i++) {
         /* Not earlier: until the first loss the region may be used for
          * something else. */
         if (i == nn_exec_first_loss(exec))
-            rc = dev_fill(stream, sums, 0, bytes, err);
+            rc = dev_fill(stream, results, 0, losses * sizeof *results, err);
         if (rc == ERR_OK && exec->nodes[i].op != NULL)
             rc = node_forward(exec, i, false, batch, err);
     }
-    if (rc == ERR_OK)
-        rc = dev_copy(stream, got, sums, bytes, DEV_DEV_TO_HOST, err);
-    if (rc == ERR_OK)
-        rc = dev_stream_wait(stream, err);
-    for (int k = 0; k < losses && rc == ERR_OK; k++) {
-        result[k] = got[k];
-        result[k].weight =
-            nn_batch_weigh(exec->graph, k, batch, exec->config.batch);
-    }
+    if (rc == ERR_OK && exec->bind.results != NULL)
+        rc = op_add(exec->backend, exec->bind.results, results, 2 * losses,
+                    OP_FLOAT64, stream, err);
     return rc;
+}
+
+err_code_t nn_exec_results(nn_exec_t *exec, nn_result_t *result, err_t *err)
+{
+    dev_stream_t *stream = exec->bind.stream;
+    const size_t bytes = (size_t)exec->graph->loss_count * sizeof *result;
+    err_code_t rc = dev_copy(stream, result, region_at(exec, exec->result),
+                             bytes, DEV_DEV_TO_HOST, err);
+
+    return rc == ERR_OK ? dev_stream_wait(stream, err) : rc;
 }
 
 /* Set where parameter gradients are written: to their final place, or to a

@@ -23,12 +23,20 @@ typedef struct nn_exec_config {
     int threads;
 } nn_exec_config_t;
 
+typedef struct nn_result { /* results of one loss */
+    double loss_sum;       /* sum of the loss over the samples, not divided by
+                              anything */
+    double correct; /* number of correct answers of a classifier; otherwise 0 */
+} nn_result_t;
+
 /* Memory and callbacks bound into an exec by train. */
 typedef struct nn_bind {
     const float *params;
     float *grads; /* laid out as params; training only */
     const float *buffers;
-    double *moments; /* accumulated (+=) by training forward */
+    double *moments;      /* accumulated (+=) by training forward */
+    nn_result_t *results; /* [losses of the graph], accumulated (+=) by forward;
+                             NULL: not wanted */
     void
         *activations; /* nn_exec_activation_bytes bytes, aligned to MEM_ALIGN */
     /* The gradient of parameter [index] is final for this backward. Called in
@@ -62,14 +70,6 @@ typedef struct nn_batch {
     const uint64_t *sample_ids; /* [batch] */
 } nn_batch_t;
 
-typedef struct nn_result { /* results of one loss */
-    double loss_sum;       /* sum of the loss over the samples, not divided by
-                              anything */
-    int64_t
-        correct; /* number of correct answers of a classifier; otherwise 0 */
-    nn_weight_t weight; /* weight of this batch's targets */
-} nn_result_t;
-
 /* The weight by which the sum of [loss] over the [samples] samples of [batch]
  * is divided. */
 nn_weight_t nn_batch_weigh(const nn_graph_t *graph, int loss,
@@ -89,14 +89,18 @@ size_t nn_exec_activation_bytes(const nn_exec_t *exec);
  * be called before the first pass, and again to use other memory. */
 void nn_exec_bind(nn_exec_t *exec, const nn_bind_t *bind);
 
-/* Forward writes a [result] for each loss, and blocks until it is computed.
- * Backward follows a forward of the same [batch]. It computes the gradients of
- * the sum over losses of scale * loss_sum, with the scales of the step (0: the
- * loss is left out). It overwrites grads, or adds to them if [accumulate].
- * An error (ERR_DATA: a target or token is out of range; or an error of a
- * callback) leaves results and grads undefined. Neither allocates memory. */
+/* Forward and backward only enqueue their work on the bound stream; on a host
+ * device it is done when they return. nn_exec_results blocks until forward is
+ * computed and writes a [result] for each loss. It is called before backward,
+ * or not at all. Backward follows a forward of the same [batch]. It computes
+ * the gradients of the sum over losses of scale * loss_sum, with the scales of
+ * the step (0: the loss is left out). It overwrites grads, or adds to them if
+ * [accumulate]. An error (ERR_DATA: a target or token is out of range; or an
+ * error of a callback) leaves results and grads undefined. Neither allocates
+ * memory. */
 err_code_t nn_exec_forward(nn_exec_t *exec, const nn_batch_t *batch,
-                           nn_result_t *result, err_t *err);
+                           err_t *err);
+err_code_t nn_exec_results(nn_exec_t *exec, nn_result_t *result, err_t *err);
 err_code_t nn_exec_backward(nn_exec_t *exec, const nn_batch_t *batch,
                             bool accumulate, err_t *err);
 

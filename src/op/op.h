@@ -74,8 +74,8 @@ typedef struct op_args {
     const float *sample_weights; /* losses: [N], factor of each sample's loss;
                                     NULL: all 1 */
     double *loss_sum; /* losses: forward writes the sum over samples */
-    int64_t *correct; /* cross entropy: forward writes the number of targets,
-                         not ignored, that equal the argmax of x */
+    double *correct;  /* cross entropy: forward writes the number of targets,
+                          not ignored, that equal the argmax of x */
     int loss;         /* losses: the index in step->scales */
 } op_args_t;
 

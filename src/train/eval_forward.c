@@ -20,9 +20,12 @@ err_code_t train_eval_forward(const train_eval_job_t *job,
     if (output != NULL)
         output += (size_t)job->member * evaluator->output_elems;
     memset(sums, 0, (evaluator->count - EVAL_FLAGS) * sizeof *sums);
-    rc = nn_exec_forward(exec, batch, results, err);
+    rc = nn_exec_forward(exec, batch, err);
+    if (rc == ERR_OK)
+        rc = nn_exec_results(exec, results, err);
     for (int k = 0; k < nn_graph_losses(graph) && rc == ERR_OK; k++) {
         const int target = nn_graph_loss_info(graph, k).target;
+        const nn_weight_t weight = nn_batch_weigh(graph, k, batch, count);
         double *own = sums + evaluator->at[k] - EVAL_FLAGS;
 
         if (train_scores_look(evaluator->scores[k]))
@@ -32,9 +35,9 @@ err_code_t train_eval_forward(const train_eval_job_t *job,
         if (!isfinite(results[k].loss_sum))
             rc = train_inputs_check(graph, evaluator->data, batch, count, err);
         own[EVAL_LOSS] = results[k].loss_sum;
-        own[EVAL_DENOMINATOR] = results[k].weight.denominator;
-        own[EVAL_CORRECT] = (double)results[k].correct;
-        own[EVAL_COUNTED] = (double)results[k].weight.counted;
+        own[EVAL_DENOMINATOR] = weight.denominator;
+        own[EVAL_CORRECT] = results[k].correct;
+        own[EVAL_COUNTED] = (double)weight.counted;
         train_scores_add(evaluator->scores[k], output, batch->targets[target],
                          count, own + EVAL_SCORES);
     }

@@ -105,24 +105,19 @@ static err_code_t leaf_compute(const leaves_job_t *job,
     const int losses = nn_graph_losses(job->run->graph);
     const int64_t from = leaf_from(job, number);
     nn_batch_t part = leaf_batch(job, from);
-    nn_exec_t *exec = train_team_leaf(team, leaf_size(job, from), leaf->grads,
-                                      leaf->tail + train_replica_sums(losses));
+    nn_exec_t *exec = train_team_leaf(
+        team, leaf_size(job, from),
+        &(train_team_sums_t){leaf->grads, train_replica_results(leaf->tail),
+                             leaf->tail + train_replica_sums(losses)});
     double begin = clock_now();
-    nn_result_t results[NN_FIELDS_MAX];
     double middle;
     err_code_t rc;
 
-    rc = nn_exec_forward(exec, &part, results, err);
+    rc = nn_exec_forward(exec, &part, err);
     middle = clock_now();
     leaf->forward += middle - begin;
     if (rc != ERR_OK)
         return rc;
-    for (int k = 0; k < losses; k++) {
-        double *sums = leaf->tail + train_replica_sums(k);
-
-        sums[TRAIN_REPLICA_LOSS] = results[k].loss_sum;
-        sums[TRAIN_REPLICA_CORRECT] = (double)results[k].correct;
-    }
     rc = nn_exec_backward(exec, &part, false, err);
     leaf->backward += clock_now() - middle;
     return rc;

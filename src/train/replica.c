@@ -173,6 +173,7 @@ static void teams_bind(train_replica_t *replica,
         .params = replica->params,
         .grads = ddp_grads(replica->ddp),
         .buffers = replica->buffers,
+        .results = train_replica_results(ddp_tail(replica->ddp)),
         .moments = ddp_tail(replica->ddp) +
                    train_replica_sums(nn_graph_losses(replica->graph)),
         .grad_ready = replica->tree == NULL ? on_grad_ready : NULL,

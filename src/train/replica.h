@@ -48,6 +48,12 @@ static inline size_t train_replica_sums(int loss)
     return TRAIN_REPLICA_FLAGS + TRAIN_REPLICA_SUMS * (size_t)loss;
 }
 
+/* These sums of all losses, in the tail [tail]. */
+static inline nn_result_t *train_replica_results(double *tail)
+{
+    return (nn_result_t *)(tail + train_replica_sums(0));
+}
+
 typedef struct train_replica {
     dev_device_t *dev;
     nn_graph_t *graph; /* not owned */

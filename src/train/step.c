@@ -44,26 +44,18 @@ static err_code_t micro_step(train_state_t *run, const micro_t *micro,
                              train_times_t *times, err_t *err)
 {
     nn_exec_t *exec = train_replica_exec(&run->replica, micro->count, true);
-    double *tail = ddp_tail(run->replica.ddp);
     double begin = clock_now();
-    nn_result_t results[NN_FIELDS_MAX];
     double scales[NN_FIELDS_MAX];
     double middle;
     err_code_t rc;
 
     /* Report progress to the other ranks, as a step may take long. */
     train_phase_set(&run->world, "forward and backward");
-    rc = nn_exec_forward(exec, &micro->batch, results, err);
+    rc = nn_exec_forward(exec, &micro->batch, err);
     middle = clock_now();
     times->forward += middle - begin;
     if (rc != ERR_OK)
         return rc;
-    for (int k = 0; k < nn_graph_losses(run->graph); k++) {
-        double *sums = tail + train_replica_sums(k);
-
-        sums[TRAIN_REPLICA_LOSS] += results[k].loss_sum;
-        sums[TRAIN_REPLICA_CORRECT] += (double)results[k].correct;
-    }
     rc = train_weigh_finish(&run->weigh, err);
     train_weigh_scales(&run->weigh, scales);
     if (rc == ERR_OK && !micro->accumulate)

@@ -84,19 +84,21 @@ void train_team_bind(train_team_t *team, const nn_bind_t *bind,
     team->bind.stream = team->stream;
     eval = team->bind;
     eval.params = eval_params;
+    eval.results = NULL;
     for (int i = 0; i < team->exec_count; i++)
         nn_exec_bind(team->execs[i].exec,
                      team->execs[i].training ? &team->bind : &eval);
 }
 
 nn_exec_t *train_team_leaf(const train_team_t *team, int64_t batch,
-                           float *grads, double *moments)
+                           const train_team_sums_t *sums)
 {
     nn_exec_t *exec = train_team_exec(team, batch, true);
     nn_bind_t bind = team->bind;
 
-    bind.grads = grads;
-    bind.moments = moments;
+    bind.grads = sums->grads;
+    bind.results = sums->results;
+    bind.moments = sums->moments;
     nn_exec_bind(exec, &bind);
     return exec;
 }

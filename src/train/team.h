@@ -55,9 +55,15 @@ void train_team_bind(train_team_t *team, const nn_bind_t *bind,
 nn_exec_t *train_team_exec(const train_team_t *team, int64_t batch,
                            bool training);
 
-/* The exec for a leaf of [batch] samples, bound to [grads] and [moments], the
- * leaf's own sums. */
+/* What training adds up; see nn_bind_t. */
+typedef struct train_team_sums {
+    float *grads;
+    nn_result_t *results;
+    double *moments;
+} train_team_sums_t;
+
+/* The exec for a leaf of [batch] samples, bound to the leaf's own [sums]. */
 nn_exec_t *train_team_leaf(const train_team_t *team, int64_t batch,
-                           float *grads, double *moments);
+                           const train_team_sums_t *sums);
 
 #endif

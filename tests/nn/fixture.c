@@ -216,6 +216,7 @@ static void make_batch(fixture_t *f, int64_t from, int64_t batch)
     }
     f->input = f->inputs[0];
     f->target = f->targets[0];
+    f->samples = batch;
     f->batch = (nn_batch_t){.sample_ids = f->ids};
     for (int k = 0; k < NN_FIELDS_MAX; k++) {
         f->batch.inputs[k] = f->inputs[k];
@@ -292,14 +293,22 @@ void fixture_close(fixture_t *f)
     dev_close(f->dev);
 }
 
+err_code_t fixture_forward_losses(fixture_t *f, nn_result_t *results,
+                                  err_t *err)
+{
+    err_code_t rc = nn_exec_forward(f->exec, &f->batch, err);
+
+    return rc == ERR_OK ? nn_exec_results(f->exec, results, err) : rc;
+}
+
 double fixture_forward(fixture_t *f)
 {
     nn_result_t results[NN_FIELDS_MAX] = {{0}};
     err_t err = ERR_INIT;
     double sum = 0;
 
-    cr_assert_eq(nn_exec_forward(f->exec, &f->batch, results, &err), ERR_OK,
-                 "%s", err.text);
+    cr_assert_eq(fixture_forward_losses(f, results, &err), ERR_OK, "%s",
+                 err.text);
     for (int k = 0; k < nn_graph_losses(f->graph); k++)
         sum += nn_graph_loss_info(f->graph, k).weight * results[k].loss_sum;
     return sum;

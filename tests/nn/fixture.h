@@ -26,6 +26,7 @@ typedef struct fixture {
     op_step_t step; /* seed 3, epoch 1 */
     float *params, *buffers;
     nn_batch_t batch;
+    int64_t samples;      /* of the batch */
     void *input, *target; /* the first input, and the first target */
     void *inputs[NN_FIELDS_MAX], *targets[NN_FIELDS_MAX];
     uint64_t *ids;
@@ -55,6 +56,9 @@ void fixture_rebind(fixture_t *f);
 /* Forward returns the weighted sum of the losses' sums; backward computes its
  * gradients, times [scale]. */
 double fixture_forward(fixture_t *f);
+/* forward with a result for each loss. */
+err_code_t fixture_forward_losses(fixture_t *f, nn_result_t *results,
+                                  err_t *err);
 void fixture_backward(fixture_t *f, double scale, bool accumulate);
 /* backward with one scale for each loss. */
 err_code_t fixture_backward_losses(fixture_t *f, const double *scales,

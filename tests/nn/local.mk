@@ -23,5 +23,12 @@ NN_TEST_LIBS = libfixtures.la liboptim.la libnn.la libop.la libsimd.la libdev.la
 	libconf.la libbase.la
 $(NN_TESTS): $(NN_TEST_LIBS)
 $(NN_TESTS): LDADD = $(NN_TEST_LIBS) $(JANSSON_LIBS) $(TEST_LIBS)
+
+NN_FAR_TESTS = tests/nn/test_exec_far
+check_PROGRAMS += $(NN_FAR_TESTS)
+$(NN_FAR_TESTS): libfar.la $(NN_TEST_LIBS)
+$(NN_FAR_TESTS): LDADD = libfar.la $(NN_TEST_LIBS) $(JANSSON_LIBS) $(TEST_LIBS)
+$(NN_FAR_TESTS): AM_LDFLAGS += $(FAR_FLAGS)
+
 tests_nn_test_parity_LDADD = $(LDADD) $(HDF5_LIBS) $(MPI_LIBS)
 # End of tests/nn

@@ -289,7 +289,7 @@ Test(exec, a_target_that_is_no_class_is_an_error_that_names_it)
 
     fixture_open(&f, graph, "ref", 0, BATCH, true);
     ((int64_t *)f.target)[3] = 4;
-    cr_expect_eq(nn_exec_forward(f.exec, &f.batch, &result, &err), ERR_DATA);
+    cr_expect_eq(fixture_forward_losses(&f, &result, &err), ERR_DATA);
     cr_expect_eq(result.correct, -5);
     cr_expect_not_null(strstr(err.text, "4"), "%s", err.text);
     fixture_close(&f);
@@ -307,7 +307,7 @@ static void check_token(const nn_graph_t *graph, const char *backend,
 
     fixture_open(&f, graph, backend, 0, BATCH, true);
     ((int32_t *)f.input)[3 * 6 + 2] = token;
-    cr_expect_eq(nn_exec_forward(f.exec, &f.batch, &result, &err), ERR_DATA);
+    cr_expect_eq(fixture_forward_losses(&f, &result, &err), ERR_DATA);
     cr_expect_not_null(strstr(err.text, says), "%s: %s", backend, err.text);
     fixture_close(&f);
 }

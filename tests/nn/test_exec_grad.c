@@ -148,9 +148,10 @@ Test(exec_grad, what_counts_is_weighed)
     cr_expect_eq(nn_graph_loss_info(graph, 0).ignored, 0);
     fixture_open(&f, graph, "cpu", 0, 2, false);
     f.batch.target = labels;
-    cr_assert_eq(nn_exec_forward(f.exec, &f.batch, &result, NULL), ERR_OK);
-    cr_expect_eq(result.weight.counted, 5);
-    cr_expect_eq(result.weight.denominator, weight.denominator);
+    cr_assert_eq(fixture_forward_losses(&f, &result, NULL), ERR_OK);
+    cr_expect_eq(nn_batch_weigh(graph, 0, &f.batch, f.samples).counted, 5);
+    cr_expect_eq(nn_batch_weigh(graph, 0, &f.batch, f.samples).denominator,
+                 weight.denominator);
     cr_expect_leq(result.correct, 5);
     fixture_close(&f);
     cr_expect_not(nn_graph_weighs(pixels));
@@ -395,11 +396,11 @@ Test(exec_grad, a_loss_of_scale_0_is_left_out)
     fixture_open(&f, graph, "cpu", 0, BATCH, true);
     fixture_open(&g, graph, "cpu", 0, BATCH, true);
     ((float *)f.targets[0])[2] = NAN;
-    cr_assert_eq(nn_exec_forward(f.exec, &f.batch, results, NULL), ERR_OK);
+    cr_assert_eq(fixture_forward_losses(&f, results, NULL), ERR_OK);
     cr_expect(isnan(results[0].loss_sum) && isnan(results[2].loss_sum));
     cr_expect(isfinite(results[1].loss_sum));
     cr_assert_eq(fixture_backward_losses(&f, scales, false, NULL), ERR_OK);
-    cr_assert_eq(nn_exec_forward(g.exec, &g.batch, results, NULL), ERR_OK);
+    cr_assert_eq(fixture_forward_losses(&g, results, NULL), ERR_OK);
     cr_assert_eq(fixture_backward_losses(&g, scales, false, NULL), ERR_OK);
     cr_expect_gt(fixture_largest(f.bind.grads, elems), 0);
     cr_expect_eq(fixture_distance(f.bind.grads, g.bind.grads, elems), 0);

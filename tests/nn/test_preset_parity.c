@@ -128,11 +128,12 @@ static double step_run(fixture_t *f)
     double scales[NN_FIELDS_MAX], loss = 0;
     err_t err = ERR_INIT;
 
-    cr_assert_eq(nn_exec_forward(f->exec, &f->batch, results, &err), ERR_OK,
-                 "%s", err.text);
+    cr_assert_eq(fixture_forward_losses(f, results, &err), ERR_OK, "%s",
+                 err.text);
     for (int k = 0; k < nn_graph_losses(f->graph); k++) {
-        scales[k] = nn_graph_loss_info(f->graph, k).weight /
-                    results[k].weight.denominator;
+        scales[k] =
+            nn_graph_loss_info(f->graph, k).weight /
+            nn_batch_weigh(f->graph, k, &f->batch, f->samples).denominator;
         loss += scales[k] * results[k].loss_sum;
     }
     cr_assert_eq(fixture_backward_losses(f, scales, false, &err), ERR_OK, "%s",

@@ -33,7 +33,7 @@ typedef struct op_rig {
     op_args_t args;
     op_step_t step; /* the scale of the loss is scales[1] */
     double loss_sum;
-    int64_t correct;
+    double correct;
 } op_rig_t;
 
 typedef enum op_rig_tensor {

@@ -38,7 +38,7 @@ typedef struct chain {
     int64_t target[N];
     uint64_t ids[N];
     double loss;
-    int64_t correct;
+    double correct;
 } chain_t;
 
 static void *block_of(size_t bytes)

@@ -199,7 +199,8 @@ Test(op_shape, bad_label)
             .need_dx = true,
             .threads = 1,
             .in = {.type = OP_FLOAT32, .ndim = 2, .dims = {2, 3}}};
-        int64_t target[2] = {2, bad[i / 2]}, correct = 9;
+        int64_t target[2] = {2, bad[i / 2]};
+        double correct = 9;
         float x[6] = {0}, workspace[64];
         double loss = 7, scratch[64];
         op_args_t args = {.x = x,

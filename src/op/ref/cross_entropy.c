@@ -110,7 +110,7 @@ static err_code_t ref_cross_entropy_forward(op_t *op, const op_args_t *args,
         correct += best == t;
     }
     *args->loss_sum = loss;
-    *args->correct = correct;
+    *args->correct = (double)correct;
     return ERR_OK;
 }
 
@@ -187,7 +187,7 @@ static err_code_t ref_soft_forward(op_t *op, const op_args_t *args, err_t *err)
         correct += best == ref_row_argmax(&target);
     }
     *args->loss_sum = loss;
-    *args->correct = correct;
+    *args->correct = (double)correct;
     return ERR_OK;
 }
 

@@ -196,7 +196,7 @@ static err_code_t cpu_cross_entropy_forward(op_t *op, const op_args_t *args,
     for (int64_t i = 0; i < loss->items; i++)
         correct += work.hits[i];
     *args->loss_sum = cpu_loss_sum(op, args);
-    *args->correct = correct;
+    *args->correct = (double)correct;
     return ERR_OK;
 }
 
