@@ -159,7 +159,9 @@ bool op_passes_dy(const op_t *op);
 
 /* Run on args->stream. A loss's backward reads x and target and writes dx =
  * scale * d(sum)/dx. ERR_DATA: a target is no class, or a weight of a sample is
- * below 0 or no number. Equal arguments give equal bits on every call. */
+ * below 0 or no number. Equal arguments give equal bits on every call. Where
+ * the host cannot access the device's memory, the call only enqueues, and the
+ * next wait for the stream returns the error. */
 err_code_t op_forward(op_t *op, const op_args_t *args, err_t *err);
 err_code_t op_backward(op_t *op, const op_args_t *args, err_t *err);
 
