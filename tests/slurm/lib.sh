@@ -51,7 +51,8 @@
 #   fail TEXT                the case fails
 #   skip TEXT                the case is skipped; say what is missing
 #   need CMD... -- TEXT      skip with TEXT unless CMD succeeds
-#   need_mpi                 skip unless cddp is built with parallel HDF5
+#   need_mpi                 skip unless cddp is built with parallel HDF5; the
+#                            environment that MPI needs is set
 #   submit ARG...            sbatch ARG..., job id in $job
 #   job_field ID FIELD       print a field of `scontrol show job`
 #   wait_job ID STATES SEC   until its state is one of "RUNNING|COMPLETED"
@@ -109,6 +110,8 @@ need_mpi()
 {
     need grep -q 'define HAVE_PARALLEL_HDF5' "$BUILD/config.h" -- \
         "parallel HDF5 (libhdf5-openmpi-dev)"
+    # As the module and the batch template do, which say why.
+    export SLURM_PMIX_FENCE=ring
 }
 
 # Does the exit status $1 fit what was expected, $2?
