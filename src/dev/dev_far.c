@@ -13,12 +13,12 @@
 
 typedef struct far_device {
     dev_device_t base;
-    pthread_mutex_t lock; /* guards what follows */
+    pthread_mutex_t lock; /* protects the fields below */
     far_memory_t memory;
     far_queue_t queue;
     dev_far_counts_t counts;
-    int64_t fail_at; /* of counts.calls; 0: never */
-    err_t failure;   /* of an operation; code ERR_OK: none so far */
+    int64_t fail_at; /* the value of counts.calls whose call fails; 0: none */
+    err_t failure;   /* of the first operation that failed; else ERR_OK */
 } far_device_t;
 
 typedef struct far_stream {
@@ -229,7 +229,7 @@ static err_code_t far_copy(dev_stream_t *stream, void *to, const void *from,
         return ERR_OK;
     side_check(dev, to, bytes, kind != DEV_DEV_TO_HOST);
     side_check(dev, from, bytes, kind != DEV_HOST_TO_DEV);
-    /* Whoever reads before it has waited gets NaN. */
+    /* A host that reads before it has waited gets NaN. */
     if (kind == DEV_DEV_TO_HOST)
         memset(to, 0xff, bytes);
     return far_push(stream, "dev_copy", copy_run, &copy, sizeof copy, err);
@@ -362,8 +362,8 @@ static const dev_ops_t dev_far_ops = {
     .event_wait_on = far_event_wait_on,
 };
 
-/* A program that links this file gets this list instead of the one in
- * registry.c. */
+/* In a program that links this file, this list replaces the one in registry.c.
+ */
 const dev_ops_t *const dev_registry[] = {
     &dev_cpu_ops,
     &dev_far_ops,

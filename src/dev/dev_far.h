@@ -5,12 +5,13 @@
  * matter to a caller, on a machine without one. Only test programs link it.
  *
  * - The host cannot access its memory: an access ends the process (SIGSEGV).
- * - What is put on a stream is executed only when the host waits, so a copy
- *   reads host memory that was changed too early. A copy to the host fills its
- *   target with NaN when it is enqueued, so whoever reads before the wait gets
- *   NaN. (So the target must not be the source of a copy that is pending.)
- * - Streams are executed in an order that shows a missing event: see
- *   dev_far_order_t. An order that works in both, works in any.
+ * - Operations run only when the host waits. If the host changes the source of
+ *   a copy before that, the copy reads the changed numbers.
+ * - A copy to the host fills its target with NaN when it is enqueued, so a host
+ *   that reads before it has waited gets NaN. The target must not be the source
+ *   of a pending copy.
+ * - Operations of different streams run in one of two orders, dev_far_order_t,
+ *   which are chosen so that a missing event gives wrong numbers.
  * - An error of an operation is returned by the next wait, and by all later
  *   calls.
  *
@@ -23,12 +24,13 @@
 
 #include "dev/dev.h"
 
-/* The order is the index that dev_open gets. */
+/* dev_open chooses the order by its index. */
 typedef enum dev_far_order {
-    /* Of the operations that may run next, the one that was enqueued last runs
-     * first. */
+    /* Of all operations that may run next, the one that was enqueued last
+     * runs. */
     DEV_FAR_LAST_FIRST,
-    /* Nothing runs that the wait does not need. */
+    /* Only those operations run that have to be done before the wait can
+     * end. */
     DEV_FAR_NEEDED_ONLY,
     DEV_FAR_ORDERS
 } dev_far_order_t;
@@ -40,12 +42,12 @@ typedef err_code_t dev_far_run_fn(void *arg, err_t *err);
 err_code_t dev_far_enqueue(dev_stream_t *stream, dev_far_run_fn *run,
                            const void *arg, size_t bytes, err_t *err);
 
-/* Let the call number [number] from now (1: the next one) fail with
- * ERR_UNAVAILABLE. Calls are those of dev.h that return a code, and
- * dev_far_enqueue. 0: none. */
+/* Let one later call fail with ERR_UNAVAILABLE: with [number] 1 the next one,
+ * with 2 the one after it; 0: none. Counted are the calls of dev.h that return
+ * a code, and those of dev_far_enqueue. */
 void dev_far_fail(dev_device_t *dev, int64_t number);
 
-/* Calls so far. */
+/* Numbers of calls since dev_open. */
 typedef struct dev_far_counts {
     int64_t calls; /* as dev_far_fail counts them */
     int64_t waits; /* waits of the host, for a stream or an event */

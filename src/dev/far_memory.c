@@ -13,9 +13,9 @@
 
 struct far_block {
     far_block_t *next;
-    char *map;    /* of [pages] bytes, then one page that nobody may access */
-    size_t pages; /* bytes */
-    char *data;   /* the caller's memory; it ends where the pages end */
+    char *map;    /* [pages] bytes, then one page that is never accessible */
+    size_t pages; /* bytes, a multiple of the page size */
+    char *data;   /* the caller's memory, at the end of these bytes */
 };
 
 static size_t page_bytes(void)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * far_memory: blocks of memory that the process may access only between
- * far_memory_show and far_memory_hide. Any other access is a segmentation
- * fault. The memory of the device "far" (dev_far.h).
+ * far_memory: the memory of the device "far" (dev_far.h). The process may
+ * access its blocks only between far_memory_show and far_memory_hide; any other
+ * access is a segmentation fault.
  *
  * Thread rule: the caller holds the device's lock.
  */
@@ -22,8 +22,8 @@ typedef struct far_memory {
     bool shown;
 } far_memory_t;
 
-/* Map a zeroed block of [bytes] bytes that ends (rounded up to MEM_ALIGN) where
- * a page that is never accessible begins. ERR_MEMORY names [what]. */
+/* Map a zeroed block of [bytes] bytes, rounded up to MEM_ALIGN. The page behind
+ * the block is never accessible. ERR_MEMORY names [what]. */
 err_code_t far_memory_map(far_memory_t *memory, size_t bytes, const char *what,
                           void **out, err_t *err);
 /* Unmap a block of far_memory_map. */

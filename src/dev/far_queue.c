@@ -10,12 +10,13 @@
 struct far_op {
     far_line_t *line;
     int64_t next; /* the line's next operation; -1: none */
-    /* One of three: a call, a record, a wait for a record. */
+    /* An operation is a call ([run]), a record of an event ([record]) or a wait
+     * for a record ([await]); the other two are NULL. */
     dev_far_run_fn *run;
-    size_t arg; /* offset in [args] */
+    size_t arg; /* of [run]: offset in far_queue_t.args */
     far_mark_t *record;
     const far_mark_t *await;
-    int64_t number; /* of the record */
+    int64_t number; /* of the record, counted from 1 for each event */
 };
 
 void far_queue_free(far_queue_t *queue)
@@ -42,7 +43,7 @@ void far_queue_remove(far_queue_t *queue, far_line_t *line)
 
 /* ---- enqueueing ---------------------------------------------------------- */
 
-/* Let the array *block of *space elements have [need]. */
+/* Enlarge the array *block from *space to at least [need] elements. */
 static err_code_t grow(size_t size, size_t need, size_t *space, void **block,
                        err_t *err)
 {
@@ -181,8 +182,8 @@ static far_line_t *recorder(const far_queue_t *queue, const far_mark_t *mark,
     return queue->ops[i].line;
 }
 
-/* The line to advance next, so that [line] comes to its end. A wait was
- * enqueued after the record that it waits for, so this ends. */
+/* The line whose oldest operation has to run next for [line] to make progress.
+ * The loop ends, as a wait is enqueued after the record that it waits for. */
 static far_line_t *needed(const far_queue_t *queue, far_line_t *line)
 {
     while (!op_ready(&queue->ops[line->first])) {
@@ -205,7 +206,7 @@ static err_code_t advance(far_queue_t *queue, far_line_t *towards, err_t *err)
     return rc;
 }
 
-/* Use the memory of executed operations again. */
+/* If nothing is pending, use the memory of executed operations again. */
 static void forget(far_queue_t *queue)
 {
     if (queue->pending == 0) {

@@ -15,24 +15,24 @@
 
 typedef struct far_op far_op_t;
 
-/* A stream: its operations are those of [queue] with its number. */
+/* The pending operations of one stream, in the order of enqueueing. */
 typedef struct far_line {
-    int64_t first, last; /* its oldest and newest pending operation; -1: none */
+    int64_t first, last; /* indices in far_queue_t.ops; first is -1: none */
     struct far_line *next;
 } far_line_t;
 
-/* An event: counts how often it was recorded. */
+/* The records of one event, counted from 1. */
 typedef struct far_mark {
-    int64_t asked; /* records enqueued */
-    int64_t done;  /* the newest record that was executed */
+    int64_t asked; /* number of records enqueued */
+    int64_t done;  /* number of the newest record executed; 0: none */
 } far_mark_t;
 
 typedef struct far_queue {
     dev_far_order_t order;
     far_line_t *lines; /* a list */
-    far_op_t *ops;     /* [count] of [space], in the order of enqueueing */
+    far_op_t *ops;     /* [space], of which [count] are used */
     int64_t count, space, pending;
-    char *args; /* [args_bytes] of [args_space]: arguments of the operations */
+    char *args; /* [args_space] bytes, of which [args_bytes] are used */
     size_t args_bytes, args_space;
 } far_queue_t;
 
@@ -43,9 +43,12 @@ void far_queue_free(far_queue_t *queue);
 void far_queue_add(far_queue_t *queue, far_line_t *line);
 void far_queue_remove(far_queue_t *queue, far_line_t *line);
 
-/* Enqueue a call of [run] with a copy of [arg]; a record of [mark]; a wait for
- * the newest record of [mark] that was enqueued before (none: no wait). A mark
- * must outlive these operations. ERR_MEMORY. */
+/* Enqueue on [line]:
+ * - push: a call of [run] with a copy of [arg].
+ * - record: a record of [mark].
+ * - await: a wait for the newest record of [mark] that was enqueued so far; if
+ *   there is none, it waits for nothing.
+ * A mark must outlive these operations. ERR_MEMORY. */
 err_code_t far_queue_push(far_queue_t *queue, far_line_t *line,
                           dev_far_run_fn *run, const void *arg, size_t bytes,
                           err_t *err);
@@ -54,9 +57,9 @@ err_code_t far_queue_record(far_queue_t *queue, far_line_t *line,
 err_code_t far_queue_await(far_queue_t *queue, far_line_t *line,
                            const far_mark_t *mark, err_t *err);
 
-/* Execute operations until [line] has no pending one, or [mark] was recorded as
- * often as was asked for. Returns the error of the first operation that fails;
- * it and all that are pending then count as executed. */
+/* Execute operations until [line] has none pending (finish), or until the
+ * newest record of [mark] is executed (reach). If an operation fails, return
+ * its error; all pending operations are then dropped. */
 err_code_t far_queue_finish(far_queue_t *queue, far_line_t *line, err_t *err);
 err_code_t far_queue_reach(far_queue_t *queue, const far_mark_t *mark,
                            err_t *err);

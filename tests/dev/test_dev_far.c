@@ -127,9 +127,9 @@ ParameterizedTest(const int *order, far, order)
     rig_close(&rig);
 }
 
-/* Copy in on one stream, compute on the other, and copy the next numbers in
- * over them: with both events there is one result. [forgotten] leaves one
- * out. */
+/* One stream copies numbers to the device, the other computes with them, then
+ * the first overwrites them. Two events keep this order; [forgotten] names one
+ * that is left out. Returns whether the results are right. */
 enum { FORGET_NOTHING, FORGET_READY, FORGET_USED };
 
 static bool pipeline_right(int order, int forgotten)
@@ -172,7 +172,7 @@ Test(far, forgotten_event)
     cr_expect_not(pipeline_right(DEV_FAR_LAST_FIRST, FORGET_USED));
 }
 
-/* The host changes what a copy has not read yet. */
+/* The host changes numbers before the copy has read them. */
 Test(far, source_changed_too_early)
 {
     rig_t rig = rig_open(DEV_FAR_NEEDED_ONLY);
@@ -206,20 +206,19 @@ Test(far, host_waits_for_event)
     rig_close(&rig);
 }
 
-/* The exit of a child that reads or writes the block. */
-static bool touch_ends(rig_t *rig, float *at)
+/* Does an access to [at] end the process? */
+static bool touch_ends(float *at)
 {
     int status;
     pid_t child = fork();
 
     cr_assert_geq(child, 0);
     if (child == 0) {
-        /* A sanitizer would print a report and exit with its own status. */
+        /* Else a sanitizer would end the child with a status of its own. */
         signal(SIGSEGV, SIG_DFL);
         *(volatile float *)at += 1;
         _exit(0);
     }
-    (void)rig;
     cr_assert_eq(waitpid(child, &status, 0), child);
     return WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV;
 }
@@ -228,14 +227,14 @@ Test(far, host_access_ends_the_process)
 {
     rig_t rig = rig_open(DEV_FAR_LAST_FIRST);
 
-    cr_expect(touch_ends(&rig, rig.block), "before any operation");
+    cr_expect(touch_ends(rig.block), "before any operation");
     enqueue_twice(&rig, rig.compute);
     cr_assert_eq(dev_stream_wait(rig.compute, NULL), ERR_OK);
-    cr_expect(touch_ends(&rig, rig.block), "after an operation");
+    cr_expect(touch_ends(rig.block), "after an operation");
     rig_close(&rig);
 }
 
-/* Behind the block there is a page that no kernel may write. */
+/* The page behind the block cannot be written by a kernel either. */
 static err_code_t write_behind(void *arg, err_t *err)
 {
     (void)err;

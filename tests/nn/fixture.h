@@ -56,11 +56,11 @@ void fixture_rebind(fixture_t *f);
 /* Forward returns the weighted sum of the losses' sums; backward computes its
  * gradients, times [scale]. */
 double fixture_forward(fixture_t *f);
-/* forward with a result for each loss. */
+/* As fixture_forward, with a result for each loss. */
 err_code_t fixture_forward_losses(fixture_t *f, nn_result_t *results,
                                   err_t *err);
 void fixture_backward(fixture_t *f, double scale, bool accumulate);
-/* backward with one scale for each loss. */
+/* As fixture_backward, with one scale for each loss. */
 err_code_t fixture_backward_losses(fixture_t *f, const double *scales,
                                    bool accumulate, err_t *err);
 

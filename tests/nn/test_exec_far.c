@@ -15,9 +15,9 @@
 
 enum { BATCH = 6, BLOCKS = 32 };
 
-/* A fixture's exec and memory on the device. */
+/* The exec and the memory of a fixture, on the device. */
 typedef struct far_fixture {
-    const fixture_t *like; /* on the cpu */
+    const fixture_t *like; /* the same on the CPU, for comparison */
     dev_device_t *dev;
     nn_exec_t *exec;
     nn_bind_t bind;
@@ -26,7 +26,7 @@ typedef struct far_fixture {
     int count;
 } far_fixture_t;
 
-/* A block on the device with a copy of [from]; NULL: zeros. */
+/* A block on the device with a copy of [from]; if [from] is NULL, zeros. */
 static void *block(far_fixture_t *far, const void *from, size_t bytes)
 {
     void *at = NULL;
@@ -213,7 +213,7 @@ Test(exec_far, results_and_output)
     nn_graph_close(graph);
 }
 
-/* A label that is no class: the wait says so. */
+/* A label that is no class is reported by the next wait. */
 Test(exec_far, bad_label)
 {
     const nn_exec_config_t config = {

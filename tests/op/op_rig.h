@@ -62,7 +62,7 @@ typedef enum op_rig_tensor {
 void op_rig_open(op_rig_t *rig, const op_case_t *test, const char *backend,
                  op_type_t type, int threads);
 
-/* The same on a device that is not the first of its backend. */
+/* The same, on a device of one's choice. */
 typedef struct op_rig_on {
     const char *backend;
     int index; /* of the device */

@@ -99,7 +99,7 @@ void op_rig_dev_close(op_rig_dev_t *rig)
 
 /* ---- calls --------------------------------------------------------------- */
 
-/* Where the device has what the host has at [at]. */
+/* Address on the device of the copy of [at], an address on the host. */
 static void *device_at(const op_rig_dev_t *rig, const void *at)
 {
     const char *host = at;
@@ -174,7 +174,7 @@ err_code_t op_rig_call(op_rig_dev_t *rig, op_rig_call_fn *call, op_t *op,
         return call(op, args, err);
     copies = device_args(rig, args);
     rc = blocks_copy(rig, DEV_HOST_TO_DEV, err);
-    if (rc == ERR_OK) /* the copies back have the same memory as target */
+    if (rc == ERR_OK) /* copying back overwrites these sources */
         rc = dev_stream_wait(rig->stream, err);
     if (rc == ERR_OK)
         rc = call(op, &copies, err);

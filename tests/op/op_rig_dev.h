@@ -14,9 +14,9 @@
 #define OP_RIG_BLOCKS 64
 
 typedef struct op_rig_block {
-    char *host;  /* [bytes], then guard bytes */
-    char *copy;  /* on the device; NULL: the host's is used */
-    bool guards; /* false: memory of the caller */
+    char *host;  /* [bytes], then guard bytes if [guards] */
+    char *copy;  /* on the device; NULL: calls use [host] */
+    bool guards; /* false: the memory is the caller's */
     size_t bytes;
 } op_rig_block_t;
 
@@ -28,8 +28,8 @@ typedef struct op_rig_dev {
     int count;
 } op_rig_dev_t;
 
-/* Open the device of [backend]: one of the same name if there is one, else the
- * cpu. [index]: of the device. */
+/* Open device [index] of the device backend with the name of the op backend
+ * [backend]; if there is none, the CPU. */
 void op_rig_dev_open(op_rig_dev_t *rig, const char *name, const char *backend,
                      int index);
 /* Also frees all blocks. */

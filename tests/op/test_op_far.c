@@ -13,7 +13,7 @@
 #include "op/op_desc.h"
 #include "op_rig.h"
 
-/* Compare a block that both rigs have; NULL: neither has it. */
+/* Compare the bits of a block. NULL: the op has no such block. */
 static void check_bits(const op_rig_t *rig, const char *what, const void *got,
                        const void *want, size_t bytes)
 {

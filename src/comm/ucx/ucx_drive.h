@@ -17,8 +17,8 @@
 
 #include "comm/ucx/ucx_group.h"
 
-/* The descriptors on which a driver sleeps: that of a rank (its pidfd), or one
- * of these. This number is their data in epoll. */
+/* What wakes a sleeping driver. epoll reports one of these numbers or, if a
+ * rank has ended, the number of that rank. */
 enum { UCX_EVENT_WAKE = -1, UCX_EVENT_WORKER = -2, UCX_EVENT_NODE = -3 };
 
 /* About the time that it takes to go to sleep and to wake. */

@@ -89,7 +89,8 @@ static bool info_verify(const ucx_info_t *info, int *pidfd)
     if (fd >= 0)
         close(fd);
     if (got == (ssize_t)sizeof nonce && nonce == info->nonce) {
-        *pidfd = process; /* -1: the kernel has none, so beats must do */
+        *pidfd = process; /* -1: the kernel has no pidfds; only beats tell of a
+                             death */
         return true;
     }
     if (process >= 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Finds out which ranks are on this node. A host name may lie (containers,
+ * Finds out which ranks are on this node. A host name may be wrong (containers,
  * images). So a rank of the same host name must also show a nonce through
  * /proc: it keeps the nonce in a memfd. Whoever can read it there has the same
  * kernel and the same process ids, so a pidfd of that id is that rank. Both

@@ -79,7 +79,7 @@ static void inbox_post(ucx_inbox_t *inbox)
             return;
         if (answer != NULL && ucx_request_posted(answer))
             break;
-        if (answer != NULL) /* the note has come already, as with NULL */
+        if (answer != NULL) /* complete already, too */
             ucx_request_free(answer);
         watch_hear(net->watch, &inbox->note, clock_now());
     }

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * The op backend "far": the kernels of the backend "cpu" on the test device
- * (dev/dev_far.h), so that results have the bits of "cpu". Each call is only
- * enqueued; the kernel runs when the host waits. For test programs only.
+ * (dev/dev_far.h). So results have the bits of "cpu". A call only enqueues its
+ * kernel, which runs when the host waits. For test programs only.
  */
 #include "base/check.h"
 #include "dev/dev_far.h"
@@ -140,8 +140,8 @@ static const op_backend_ops_t op_far_backend = {
     .add = far_add,
 };
 
-/* A program that links this file gets this list instead of the one in
- * registry.c. */
+/* In a program that links this file, this list replaces the one in registry.c.
+ */
 const op_backend_ops_t *const op_registry[] = {
     &op_ref_backend,
     &op_cpu_backend,
