@@ -198,8 +198,10 @@ static err_code_t record(bench_t *bench, err_t *err)
     if (info->size > 1)
         return err_set(err, ERR_USAGE, "--record is for one rank, not for %d",
                        info->size);
-    rc = arena_copy(info->params, nn_graph_param_elems(info->graph), &params,
-                    err);
+    rc = train_bench_pull(bench->train, err);
+    if (rc == ERR_OK)
+        rc = arena_copy(info->params, nn_graph_param_elems(info->graph),
+                        &params, err);
     if (rc == ERR_OK)
         rc = arena_copy(info->buffers, nn_graph_buffer_elems(info->graph),
                         &buffers, err);

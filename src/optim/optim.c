@@ -249,7 +249,6 @@ float *optim_slot_data(optim_t *optim, int slot)
 {
     check(slot >= 0 && slot < optim->slot_count, "slot %d of %d", slot,
           optim->slot_count);
-    check(optim->whole, "slot %d of a sharded state has no whole arena", slot);
     return optim->slots[slot];
 }
 

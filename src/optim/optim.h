@@ -114,7 +114,7 @@ void optim_apply(optim_t *optim, int range, float *params, const float *grads,
  * its ranges. */
 int optim_slots(const optim_t *optim);
 const char *optim_slot_name(const optim_t *optim, int slot);
-/* The arena of a slot, for an optimizer without ranges. */
+/* The memory of a slot: an arena; with ranges, this rank's, without gaps. */
 float *optim_slot_data(optim_t *optim, int slot);
 /* Address of element [elem] of a slot; the rest of its range follows it. NULL:
  * this rank does not have the element. */

@@ -163,8 +163,8 @@ train_bench_info_t train_bench_info(const train_bench_t *bench)
         .global = bench->batch.global,
         .group = run->world.group,
         .graph = run->graph,
-        .params = run->replica.params,
-        .buffers = run->replica.buffers,
+        .params = train_mirror_host(run->replica.mirror, run->replica.params),
+        .buffers = train_mirror_host(run->replica.mirror, run->replica.buffers),
         .inputs = bench->batch.inputs,
         .targets = bench->batch.targets,
         .state_bytes = (2 + slots) * params +
@@ -205,6 +205,11 @@ err_code_t train_bench_step(train_bench_t *bench, double *loss, err_t *err)
     if (rc == ERR_OK)
         *loss = progress->loss_sum / (double)progress->loss_count;
     return rc;
+}
+
+err_code_t train_bench_pull(train_bench_t *bench, err_t *err)
+{
+    return train_mirror_pull(bench->run.replica.mirror, err);
 }
 
 double train_bench_exposed(const train_bench_t *bench)

@@ -22,7 +22,7 @@ typedef struct train_bench_info {
     int64_t count, global; /* samples per step: of this rank, of all ranks */
     comm_group_t *group;
     const nn_graph_t *graph;
-    const float *params, *buffers;
+    const float *params, *buffers;        /* in the host's memory; see pull */
     void *const *inputs, *const *targets; /* as in nn_batch_t */
     size_t state_bytes; /* bytes of parameters, gradients, optimizer state and
                            running statistics */
@@ -46,6 +46,10 @@ nn_cost_t train_bench_cost(const train_bench_t *bench, double flops_s,
 
 /* One step; *loss is the mean over the global batch. Collective. */
 err_code_t train_bench_step(train_bench_t *bench, double *loss, err_t *err);
+
+/* Update what train_bench_info shows of the model, if that is in the memory of
+ * another device: the parameters and running statistics after the last step. */
+err_code_t train_bench_pull(train_bench_t *bench, err_t *err);
 
 /* Seconds for which this rank has waited for communication so far. */
 double train_bench_exposed(const train_bench_t *bench);

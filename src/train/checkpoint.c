@@ -112,7 +112,8 @@ static err_code_t state_check(train_state_t *run, err_t *err)
                           run->dir.saved_step, err);
 }
 
-/* Rank 0 must still have the run directory, and all tensors must be finite. */
+/* Rank 0 must still have the run directory, and all tensors, which are pulled
+ * from the device, must be finite. */
 static err_code_t keep_check(train_state_t *run, err_t *err)
 {
     err_code_t rc = ERR_OK;
@@ -121,6 +122,8 @@ static err_code_t keep_check(train_state_t *run, err_t *err)
         rc = train_rundir_check(run->dir.lock, err);
     if (rc != ERR_OK)
         run->dir.owned = false;
+    else
+        rc = train_mirror_pull(run->replica.mirror, err);
     rc = train_world_vote(&run->world, rc, err);
     return rc == ERR_OK ? state_check(run, err) : rc;
 }

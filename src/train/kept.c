@@ -9,19 +9,82 @@
 #include "base/mem.h"
 #include "base/str.h"
 
+/* ---- the replica's tensors ----------------------------------------------- */
+
+/* Append a tensor with the shape of [param]; [data] is its first element in the
+ * host's memory. */
+static hdf5io_tensor_t *tensor_add(train_kept_t *kept, char *name,
+                                   const nn_param_t *param, float *data)
+{
+    hdf5io_tensor_t *tensor = &kept->tensors[kept->count];
+
+    kept->names[kept->count++] = name;
+    tensor->name = name;
+    tensor->ndim = param->ndim;
+    memcpy(tensor->dims, param->dims, sizeof tensor->dims);
+    tensor->data = data;
+    return tensor;
+}
+
+/* Append the optimizer's state of one parameter: whole, or in the parts that
+ * ranks have of it. */
+static void slots_add(train_kept_t *kept, const train_kept_plan_t *plan,
+                      const nn_param_t *param)
+{
+    optim_t *optim = plan->optim;
+
+    for (int s = 0; s < optim_slots(optim); s++) {
+        char *name = str_printf("optimizer/%s/%s", optim_slot_name(optim, s),
+                                param->name);
+        hdf5io_tensor_t *tensor;
+        float *data = NULL;
+
+        if (plan->shard == NULL)
+            data = train_mirror_host(plan->mirror, optim_slot_data(optim, s)) +
+                   param->offset;
+        tensor = tensor_add(kept, name, param, data);
+        if (plan->shard != NULL)
+            train_shard_parts(plan->shard, optim, s, param, tensor);
+    }
+}
+
+static void replica_list(train_kept_t *kept, const train_kept_plan_t *plan)
+{
+    const nn_graph_t *graph = plan->graph;
+    float *params = train_mirror_host(plan->mirror, plan->params);
+    float *buffers = train_mirror_host(plan->mirror, plan->buffers);
+
+    for (int p = 0; p < nn_graph_params(graph); p++) {
+        const nn_param_t *param = nn_graph_param(graph, p);
+
+        tensor_add(kept, str_printf("model/%s", param->name), param,
+                   params + param->offset);
+        slots_add(kept, plan, param);
+    }
+    for (int b = 0; b < nn_graph_buffers(graph); b++) {
+        const nn_param_t *buffer = nn_graph_buffer(graph, b);
+
+        tensor_add(kept, str_printf("model/%s", buffer->name), buffer,
+                   buffers + buffer->offset);
+    }
+}
+
+/* ---- the hook's tensors -------------------------------------------------- */
+
 /* Append a tensor for a part of the hook's state: one row if all ranks share
  * the part, otherwise one row for each rank. */
-static void tensor_add(train_kept_t *kept, const ddp_hook_part_t *part,
-                       int rank, int size, hdf5io_part_t *rows)
+static void part_add(train_kept_t *kept, const ddp_hook_part_t *part, int rank,
+                     int size, hdf5io_part_t *rows)
 {
-    hdf5io_tensor_t *tensor = &kept->hook[kept->hook_count];
+    hdf5io_tensor_t *tensor = &kept->tensors[kept->count];
     int64_t count = (int64_t)part->count;
 
-    kept->names[kept->hook_count++] = str_printf("hook/%s", part->name);
-    *tensor = (hdf5io_tensor_t){.name = kept->names[kept->hook_count - 1],
+    kept->names[kept->count] = str_printf("hook/%s", part->name);
+    *tensor = (hdf5io_tensor_t){.name = kept->names[kept->count++],
                                 .ndim = part->own ? 2 : 1,
                                 .dims = {count},
                                 .data = part->data};
+    kept->hook_count++;
     if (!part->own)
         return;
     for (int r = 0; r < size; r++)
@@ -36,36 +99,46 @@ static void tensor_add(train_kept_t *kept, const ddp_hook_part_t *part,
     tensor->part_count = size;
 }
 
-err_code_t train_kept_open(ddp_t *ddp, const comm_group_t *group,
-                           const hdf5io_tensor_t *tensors, int count,
-                           train_kept_t *kept, err_t *err)
+/* ---- opening ------------------------------------------------------------- */
+
+err_code_t train_kept_open(const train_kept_plan_t *plan, train_kept_t *kept,
+                           err_t *err)
 {
-    const int rank = comm_group_rank(group), size = comm_group_size(group);
+    const size_t params = (size_t)nn_graph_params(plan->graph);
+    const size_t slots = (size_t)optim_slots(plan->optim);
+    const int rank = comm_group_rank(plan->group);
+    const int size = comm_group_size(plan->group);
     ddp_hook_part_t parts[DDP_HOOK_PARTS];
-    int part_count = ddp_hook_parts(ddp, parts);
+    const int part_count = ddp_hook_parts(plan->ddp, parts);
+    const size_t count = params * (1 + slots) +
+                         (size_t)nn_graph_buffers(plan->graph) +
+                         (size_t)part_count;
     err_code_t rc;
 
-    rc = mem_new(hdf5io_tensor_t, (size_t)(count + part_count),
-                 "checkpoint table", &kept->tensors, err);
+    rc = mem_new(hdf5io_tensor_t, count, "checkpoint table", &kept->tensors,
+                 err);
+    if (rc == ERR_OK)
+        rc = mem_new(char *, count, "checkpoint table", &kept->names, err);
     if (rc == ERR_OK)
         rc = mem_new(hdf5io_part_t, (size_t)part_count * (size_t)size,
                      "checkpoint table", &kept->rows, err);
+    if (rc == ERR_OK && plan->shard != NULL)
+        rc = train_shard_parts_open(plan->shard, plan->mirror, params, slots,
+                                    err);
     if (rc != ERR_OK)
         return rc;
-    if (count > 0)
-        memcpy(kept->tensors, tensors, (size_t)count * sizeof *tensors);
-    kept->hook = kept->tensors + count;
+    replica_list(kept, plan);
     for (int p = 0; p < part_count; p++)
-        tensor_add(kept, &parts[p], rank, size,
-                   kept->rows + (size_t)p * (size_t)size);
-    kept->count = count + part_count;
+        part_add(kept, &parts[p], rank, size,
+                 kept->rows + (size_t)p * (size_t)size);
     return ERR_OK;
 }
 
 void train_kept_close(train_kept_t *kept)
 {
-    for (int i = 0; i < kept->hook_count; i++)
+    for (int i = 0; i < kept->count; i++)
         free(kept->names[i]);
+    mem_free(kept->names);
     mem_free(kept->rows);
     mem_free(kept->tensors);
     *kept = (train_kept_t){0};

@@ -12,22 +12,33 @@
 
 #include "ddp/ddp.h"
 #include "hdf5io/checkpoint.h"
+#include "train/mirror.h"
+#include "train/shard.h"
 
 typedef struct train_kept {
     hdf5io_tensor_t *tensors; /* [count]; the hook's tensors come last */
-    int count;
-    hdf5io_tensor_t *hook; /* [hook_count]: the hook's, within [tensors] */
-    int hook_count;
+    char **names;             /* [count], owned */
+    int count, hook_count;
     hdf5io_part_t *rows; /* which rank has which row of the hook's tensors */
-    char *names[DDP_HOOK_PARTS];
 } train_kept_t;
 
-/* List [count] tensors (not owned) and the hook state of [ddp] for the ranks of
- * [group]. [kept] is zeroed before; on failure, too, train_kept_close frees it.
- * Local. */
-err_code_t train_kept_open(ddp_t *ddp, const comm_group_t *group,
-                           const hdf5io_tensor_t *tensors, int count,
-                           train_kept_t *kept, err_t *err);
+/* Where the tensors are. [mirror] has the arenas params, buffers and those of
+ * the optimizer's slots; a checkpoint is written from, and read to, its host's
+ * addresses. */
+typedef struct train_kept_plan {
+    const nn_graph_t *graph;
+    const train_mirror_t *mirror;
+    const float *params, *buffers;
+    optim_t *optim;
+    train_shard_t *shard; /* NULL unless ddp.zero is 1 */
+    ddp_t *ddp;
+    const comm_group_t *group;
+} train_kept_plan_t;
+
+/* List the tensors of [plan], which must outlive [kept]. [kept] is zeroed
+ * before; on failure, too, train_kept_close frees it. Local. */
+err_code_t train_kept_open(const train_kept_plan_t *plan, train_kept_t *kept,
+                           err_t *err);
 void train_kept_close(train_kept_t *kept);
 
 /* What to read; see hdf5io_checkpoint_read. */

@@ -24,6 +24,7 @@ libtrain_la_SOURCES = \
 	src/train/lone.c src/train/lone.h \
 	src/train/marks.c src/train/marks.h \
 	src/train/open.c \
+	src/train/mirror.c src/train/mirror.h \
 	src/train/outcome.c src/train/outcome.h \
 	src/train/own.h \
 	src/train/patience.c src/train/patience.h \
@@ -41,6 +42,7 @@ libtrain_la_SOURCES = \
 	src/train/settings.c src/train/settings.h \
 	src/train/shard.c src/train/shard.h \
 	src/train/spread.c src/train/spread.h \
+	src/train/start.c src/train/start.h \
 	src/train/step.c \
 	src/train/sync.c src/train/sync.h \
 	src/train/team.c src/train/team.h \

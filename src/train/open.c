@@ -477,6 +477,7 @@ err_code_t train_open(train_state_t *run, err_t *err)
     train_phase_set(&run->world, "initial weights");
     rc = train_replica_start(&plan, run->dir.saved_step >= 0, &run->replica,
                              err);
+    rc = train_world_vote(&run->world, rc, err);
     run->life.first_step = run->progress.step;
     run->dir.saved_at = clock_now();
     return rc;
@@ -519,7 +520,8 @@ err_code_t train_open_bench(train_state_t *run, int64_t steps, err_t *err)
     if (rc != ERR_OK)
         return rc;
     plan = plan_of(run);
-    return train_replica_start(&plan, false, &run->replica, err);
+    rc = train_replica_start(&plan, false, &run->replica, err);
+    return train_world_vote(&run->world, rc, err);
 }
 
 void train_close(train_state_t *run)

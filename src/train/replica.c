@@ -2,83 +2,12 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 #include "train/replica.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
-
-/* ---- checkpoint tensors ------------------------------------------------- */
-
-static void tensor_add(train_replica_t *replica, char *name,
-                       const nn_param_t *param, float *arena)
-{
-    hdf5io_tensor_t *tensor = &replica->tensors[replica->tensor_count];
-
-    replica->tensor_names[replica->tensor_count++] = name;
-    tensor->name = name;
-    tensor->ndim = param->ndim;
-    memcpy(tensor->dims, param->dims, sizeof tensor->dims);
-    tensor->data = arena == NULL ? NULL : arena + param->offset;
-}
-
-/* Add the optimizer's state of one parameter as tensors of a checkpoint: whole,
- * or in the parts that ranks have of it. */
-static void slots_add(train_replica_t *replica, const nn_param_t *param)
-{
-    optim_t *optim = replica->optim;
-
-    for (int s = 0; s < optim_slots(optim); s++) {
-        char *name = str_printf("optimizer/%s/%s", optim_slot_name(optim, s),
-                                param->name);
-
-        if (replica->shard == NULL) {
-            tensor_add(replica, name, param, optim_slot_data(optim, s));
-            continue;
-        }
-        tensor_add(replica, name, param, NULL);
-        train_shard_parts(replica->shard, optim, s, param,
-                          &replica->tensors[replica->tensor_count - 1]);
-    }
-}
-
-static err_code_t tensors_list(train_replica_t *replica, err_t *err)
-{
-    const nn_graph_t *graph = replica->graph;
-    int params = nn_graph_params(graph);
-    int buffers = nn_graph_buffers(graph);
-    int slots = optim_slots(replica->optim);
-    size_t count = (size_t)params * (size_t)(1 + slots) + (size_t)buffers;
-    err_code_t rc;
-
-    rc = mem_new(hdf5io_tensor_t, count, "checkpoint table", &replica->tensors,
-                 err);
-    if (rc == ERR_OK)
-        rc = mem_new(char *, count, "checkpoint table", &replica->tensor_names,
-                     err);
-    if (rc == ERR_OK && replica->shard != NULL)
-        rc = train_shard_parts_open(replica->shard, (size_t)params,
-                                    (size_t)slots, err);
-    if (rc != ERR_OK)
-        return rc;
-    for (int p = 0; p < params; p++) {
-        const nn_param_t *param = nn_graph_param(graph, p);
-
-        tensor_add(replica, str_printf("model/%s", param->name), param,
-                   replica->params);
-        slots_add(replica, param);
-    }
-    for (int b = 0; b < buffers; b++) {
-        const nn_param_t *buffer = nn_graph_buffer(graph, b);
-
-        tensor_add(replica, str_printf("model/%s", buffer->name), buffer,
-                   replica->buffers);
-    }
-    return ERR_OK;
-}
+#include "train/start.h"
 
 /* ---- teams -------------------------------------------------------------- */
 
@@ -312,53 +241,6 @@ static err_code_t arenas_open(train_replica_t *replica, bool sharded,
     return rc;
 }
 
-/* Models with fewer parameters are initialized by one thread. */
-#define CREW_ELEMS ((size_t)1 << 20)
-
-/* Before the first step no bit depends on the number of threads, so all cores
- * of the rank are used, whatever train.threads is. */
-static int start_cores(const train_replica_plan_t *plan)
-{
-    return plan->cores > plan->threads ? plan->cores : plan->threads;
-}
-
-static void weights_draw(train_replica_t *replica,
-                         const train_replica_plan_t *plan)
-{
-    const int members = start_cores(plan);
-    const bool alone =
-        members == 1 || nn_graph_param_elems(plan->graph) < CREW_ELEMS;
-    const double begin = clock_now();
-    crew_t *crew = NULL;
-    err_t err = ERR_INIT;
-
-    if (!alone && crew_open(members, "init", &crew, &err) != ERR_OK)
-        log_warn("train", "initial weights are drawn by one thread: %s",
-                 err.text);
-    nn_graph_init(plan->graph, (uint64_t)plan->config->run.seed, crew,
-                  replica->params, replica->buffers);
-    crew_close(crew);
-    log_debug("train", "initial weights drawn in %.2f s", clock_now() - begin);
-}
-
-/* Rank 0 draws the initial weights and sends them to all ranks. */
-static err_code_t state_init(train_replica_t *replica,
-                             const train_replica_plan_t *plan, err_t *err)
-{
-    size_t params = nn_graph_param_elems(plan->graph) * sizeof(float);
-    size_t buffers = nn_graph_buffer_elems(plan->graph) * sizeof(float);
-    err_code_t rc;
-
-    if (plan->rank == 0)
-        weights_draw(replica, plan);
-    rc = ddp_broadcast(replica->ddp, replica->params, params, err);
-    if (rc == ERR_OK && buffers > 0)
-        rc = ddp_broadcast(replica->ddp, replica->buffers, buffers, err);
-    if (rc == ERR_OK)
-        optim_start(replica->optim, replica->params);
-    return rc;
-}
-
 static err_code_t optimizer_open(train_replica_t *replica,
                                  const train_replica_plan_t *plan, err_t *err)
 {
@@ -426,6 +308,45 @@ err_code_t train_replica_open(const train_replica_plan_t *plan,
     return rc;
 }
 
+/* Open the mirror of all that a checkpoint keeps. */
+static err_code_t mirror_open(train_replica_t *replica, err_t *err)
+{
+    const nn_graph_t *graph = replica->graph;
+    const int slots = optim_slots(replica->optim);
+    err_code_t rc;
+
+    rc = train_mirror_open(replica->dev, replica->teams[0].stream,
+                           &replica->mirror, err);
+    if (rc == ERR_OK)
+        rc = train_mirror_add(replica->mirror, replica->params,
+                              nn_graph_param_elems(graph), "parameters", err);
+    if (rc == ERR_OK)
+        rc = train_mirror_add(replica->mirror, replica->buffers,
+                              nn_graph_buffer_elems(graph),
+                              "running statistics", err);
+    for (int s = 0; rc == ERR_OK && s < slots; s++)
+        rc = train_mirror_add(
+            replica->mirror, optim_slot_data(replica->optim, s),
+            optim_state_bytes(replica->optim) / ((size_t)slots * sizeof(float)),
+            "the optimizer's state", err);
+    return rc;
+}
+
+static err_code_t kept_open(train_replica_t *replica, const comm_group_t *group,
+                            err_t *err)
+{
+    const train_kept_plan_t plan = {.graph = replica->graph,
+                                    .mirror = replica->mirror,
+                                    .params = replica->params,
+                                    .buffers = replica->buffers,
+                                    .optim = replica->optim,
+                                    .shard = replica->shard,
+                                    .ddp = replica->ddp,
+                                    .group = group};
+
+    return train_kept_open(&plan, &replica->kept, err);
+}
+
 err_code_t train_replica_join(const train_replica_plan_t *plan,
                               train_replica_t *replica, err_t *err)
 {
@@ -440,38 +361,10 @@ err_code_t train_replica_join(const train_replica_plan_t *plan,
     if (rc == ERR_OK && replica->shard != NULL)
         replica->params = comm_arena_data(replica->param_arena);
     if (rc == ERR_OK)
-        rc = tensors_list(replica, err);
+        rc = mirror_open(replica, err);
     if (rc == ERR_OK)
-        rc = train_kept_open(replica->ddp, plan->group, replica->tensors,
-                             replica->tensor_count, &replica->kept, err);
+        rc = kept_open(replica, plan->group, err);
     return rc;
-}
-
-/* Touch the pages of gradients and optimizer state early, in the order in which
- * the first step needs them. Activations are left out: they are needed at once,
- * and a step does not use all of them. The state of frozen parameters is left
- * out, too. */
-static void arenas_touch(train_replica_t *replica,
-                         const train_replica_plan_t *plan)
-{
-    optim_t *optim = replica->optim;
-    const size_t elems = nn_graph_param_elems(plan->graph);
-    const int spare = start_cores(plan) - plan->threads;
-    train_touch_arena_t arenas[TRAIN_TOUCH_MAX] = {
-        {ddp_grads(replica->ddp), elems * sizeof(float)}};
-    int count = 1;
-    err_t err = ERR_INIT;
-
-    if (spare < 1 || elems < CREW_ELEMS || optim_frozen(optim) > 0 ||
-        replica->shard != NULL)
-        return;
-    for (int s = 0; s < optim_slots(optim) && count < TRAIN_TOUCH_MAX; s++)
-        arenas[count++] = (train_touch_arena_t){optim_slot_data(optim, s),
-                                                elems * sizeof(float)};
-    if (train_touch_open(arenas, count, spare, &replica->touch, &err) != ERR_OK)
-        log_warn("train",
-                 "memory pages are mapped when they are first used: %s",
-                 err.text);
 }
 
 err_code_t train_replica_start(const train_replica_plan_t *plan, bool restored,
@@ -479,9 +372,13 @@ err_code_t train_replica_start(const train_replica_plan_t *plan, bool restored,
 {
     err_code_t rc = ERR_OK;
 
-    arenas_touch(replica, plan);
+    train_start_touch(plan, replica);
     if (!restored)
-        rc = state_init(replica, plan, err);
+        rc = train_start_weights(plan, replica, err);
+    if (rc == ERR_OK)
+        rc = train_mirror_push(replica->mirror, err);
+    if (rc == ERR_OK && !restored)
+        optim_start(replica->optim, replica->params);
     if (rc == ERR_OK)
         teams_bind(replica, plan);
     return rc;
@@ -491,10 +388,7 @@ void train_replica_close(train_replica_t *replica)
 {
     train_touch_close(replica->touch);
     train_kept_close(&replica->kept);
-    for (int i = 0; i < replica->tensor_count; i++)
-        free(replica->tensor_names[i]);
-    mem_free(replica->tensor_names);
-    mem_free(replica->tensors);
+    train_mirror_close(replica->mirror);
     mem_free(replica->views);
     optim_crew(NULL);
     crew_close(replica->crew);

@@ -3,8 +3,8 @@
 /*
  * replica: one rank's copy of the model, with all that a step needs: the arenas
  * of parameters and buffers, the optimizer, the reducer, and the teams of
- * threads that run the model. It also lists the tensors of a checkpoint. Thread
- * rule: one thread, which is a thread of the first team.
+ * threads that run the model. Thread rule: one thread, which is a thread of the
+ * first team.
  */
 #ifndef CDDP_TRAIN_REPLICA_H
 #define CDDP_TRAIN_REPLICA_H
@@ -17,6 +17,7 @@
 #include "optim/optim.h"
 #include "train/config.h"
 #include "train/kept.h"
+#include "train/mirror.h"
 #include "train/shard.h"
 #include "train/sync.h"
 #include "train/team.h"
@@ -74,13 +75,11 @@ typedef struct train_replica {
     op_step_t *step;   /* what the execs read of the current step; memory of
                           [dev] */
     op_step_t step_in; /* the host's copy of it */
-    /* Tensors of a checkpoint; their data points into the arenas. */
-    hdf5io_tensor_t *tensors;
-    char **tensor_names; /* owned */
-    int tensor_count;
-    view_t *views; /* [view_count]: the parameters */
+    view_t *views;     /* [view_count]: the parameters */
     int view_count;
-    train_kept_t kept; /* [tensors] and the comm hook's tensors */
+    /* The host's view of params, buffers and the optimizer's slots. */
+    train_mirror_t *mirror;
+    train_kept_t kept; /* tensors of a checkpoint, in the mirror */
     /* Touches the pages of the arenas early; NULL: no idle core. */
     train_touch_t *touch;
     bool last_micro; /* the current backward is the last one of its step */
@@ -117,9 +116,9 @@ err_code_t train_replica_open(const train_replica_plan_t *plan,
 err_code_t train_replica_join(const train_replica_plan_t *plan,
                               train_replica_t *replica, err_t *err);
 
-/* Copy rank 0's initial state to all ranks, unless a checkpoint was read
- * ([restored], equal on all ranks). Collective. [replica] must not move after
- * this call. */
+/* Copy rank 0's initial state to all ranks, unless a checkpoint was read into
+ * the mirror ([restored], equal on all ranks), and to the device. Collective.
+ * [replica] must not move after this call. */
 err_code_t train_replica_start(const train_replica_plan_t *plan, bool restored,
                                train_replica_t *replica, err_t *err);
 

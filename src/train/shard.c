@@ -82,13 +82,15 @@ void train_shard_close(train_shard_t *shard)
 
 /* ---- checkpoints --------------------------------------------------------- */
 
-err_code_t train_shard_parts_open(train_shard_t *shard, size_t params,
+err_code_t train_shard_parts_open(train_shard_t *shard,
+                                  const train_mirror_t *mirror, size_t params,
                                   size_t slots, err_t *err)
 {
     /* In the arena of a slot, a part ends where a parameter ends or where a
      * range ends. */
     size_t ranges = (size_t)shard->range_count * (size_t)shard->size;
 
+    shard->mirror = mirror;
     shard->part_limit = (int)(slots * (params + ranges));
     return mem_new(hdf5io_part_t, slots * (params + ranges) + 1,
                    "checkpoint table", &shard->parts, err);
@@ -130,8 +132,10 @@ void train_shard_parts(train_shard_t *shard, optim_t *optim, int slot,
             if (part.count == 0)
                 continue;
             if (r == shard->rank)
-                part.data = optim_slot_at(optim, slot,
-                                          param->offset + (size_t)part.first);
+                part.data = train_mirror_host(
+                    shard->mirror,
+                    optim_slot_at(optim, slot,
+                                  param->offset + (size_t)part.first));
             covered += part.count;
             shard->parts[shard->part_count++] = part;
         }

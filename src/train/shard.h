@@ -17,6 +17,7 @@
 #include "hdf5io/checkpoint.h"
 #include "nn/nn.h"
 #include "optim/optim.h"
+#include "train/mirror.h"
 
 typedef struct train_shard {
     comm_group_t *group; /* NULL with --check, which makes no update */
@@ -27,6 +28,7 @@ typedef struct train_shard {
     /* [block_count]: sums of squares of the gradients in a block. */
     double *blocks;
     size_t block_count;
+    const train_mirror_t *mirror; /* where [parts] find the state's numbers */
     hdf5io_part_t *parts; /* [part_limit]: parts of a checkpoint's tensors */
     int part_count, part_limit;
 } train_shard_t;
@@ -44,8 +46,10 @@ err_code_t train_shard_open(const train_shard_plan_t *plan, train_shard_t **out,
                             err_t *err);
 void train_shard_close(train_shard_t *shard); /* NULL allowed */
 
-/* Allocate memory for the parts of [params] parameters in [slots] slots. */
-err_code_t train_shard_parts_open(train_shard_t *shard, size_t params,
+/* Allocate memory for the parts of [params] parameters in [slots] slots. The
+ * parts will be at the host's addresses of [mirror]. */
+err_code_t train_shard_parts_open(train_shard_t *shard,
+                                  const train_mirror_t *mirror, size_t params,
                                   size_t slots, err_t *err);
 
 /* Write to [tensor] which rank has which part of [param] in [slot]. */
