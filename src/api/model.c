@@ -218,6 +218,7 @@ static err_code_t exec_check(const nn_graph_t *graph,
                              const cddp_exec_config_t *config, err_t *err)
 {
     const op_backend_ops_t *backend = NULL;
+    const char *lack;
     err_code_t rc;
 
     if (config->samples < 1 || config->params == NULL ||
@@ -233,12 +234,14 @@ static err_code_t exec_check(const nn_graph_t *graph,
     if (config->bf16 == 0)
         return ERR_OK;
     rc = op_backend_get("cpu", &backend, err);
-    if (rc != ERR_OK || op_backend_bf16(backend))
+    if (rc != ERR_OK)
         return rc;
-    return err_set(err, ERR_UNAVAILABLE,
-                   "an exec with bf16 cannot be opened, as this CPU cannot "
-                   "multiply bfloat16 (it lacks AVX512_BF16 and AMX): leave "
-                   "bf16 0");
+    lack = op_backend_lacks(backend, NULL, OP_BFLOAT16);
+    return lack == NULL ? ERR_OK
+                        : err_set(err, ERR_UNAVAILABLE,
+                                  "an exec with bf16 cannot be opened, as %s: "
+                                  "leave bf16 0",
+                                  lack);
 }
 
 static err_code_t exec_open(const nn_graph_t *graph,

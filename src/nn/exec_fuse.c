@@ -8,9 +8,9 @@
  * are joined to it and have no op. As the layers are neighbours, gradients
  * become ready in the same order as without fusing.
  *
- * If matrix products are computed in bfloat16, the output of a sample norm, or
- * of a linear layer with activation, is stored as bfloat16 if its only reader
- * is a linear layer, which would round it anyway.
+ * If matrix products are computed in bfloat16, and the backend can, the output
+ * of a sample norm, or of a linear layer with activation, is stored as bfloat16
+ * if its only reader is a linear layer, which would round it anyway.
  *
  * Fusing changes no bit, with one exception: where tensors are stored as
  * bfloat16 (exec_store.c), intermediate results inside a call are not rounded.
@@ -85,13 +85,15 @@ static void join_before(nn_exec_t *exec, int i, const int *readers)
 
     if (exec->nodes[i].from[0] != i - 1 || readers[i - 1] != 1)
         return;
-    if (kind == OP_RELU && (before == OP_BATCHNORM || before == OP_ADD)) {
+    if (kind == OP_RELU && (before == OP_BATCHNORM || before == OP_ADD) &&
+        op_backend_fuses(exec->backend, OP_FUSES_RELU)) {
         node_join(exec, i, i - 1);
         exec->nodes[i].relu = true;
         if (before == OP_ADD)
             join_norm(exec, i, readers);
     } else if ((kind == OP_GELU || kind == OP_GELU_TANH || kind == OP_SILU) &&
-               before == OP_LINEAR) {
+               before == OP_LINEAR &&
+               op_backend_fuses(exec->backend, OP_FUSES_ACTIVATION)) {
         node_join(exec, i, i - 1);
         exec->nodes[i].activation = kind;
     }
@@ -119,7 +121,7 @@ static void choose_rounded(nn_exec_t *exec, const int *readers)
 
 err_code_t nn_exec_link(nn_exec_t *exec, err_t *err)
 {
-    const bool fuse = op_backend_fuses(exec->backend) && !exec->config.unfused;
+    const bool fuse = !exec->config.unfused;
     int *readers = NULL;
     err_code_t rc =
         mem_new(int, (size_t)exec->count, "a memory plan", &readers, err);
@@ -135,7 +137,8 @@ err_code_t nn_exec_link(nn_exec_t *exec, err_t *err)
     for (int i = 1; i < exec->count && fuse; i++)
         join_before(exec, i, readers);
     if (fuse && exec->config.compute_type == OP_BFLOAT16 &&
-        exec->config.training)
+        exec->config.training &&
+        op_backend_fuses(exec->backend, OP_FUSES_NARROW))
         choose_rounded(exec, readers);
     mem_free(readers);
     return ERR_OK;

@@ -12,7 +12,7 @@ typedef struct nn_exec_config {
     const char *op_backend; /* "cpu" or "ref" */
     int64_t batch;          /* number of samples in each run of this exec */
     bool training;
-    op_type_t compute_type; /* OP_FLOAT32 or OP_BFLOAT16; see op_config_t */
+    op_type_t compute_type; /* of matrix products, see op_config_t */
     bool recompute; /* training: keep only the tensors between blocks of layers,
                        and compute a block again before its backward. Saves
                        memory and changes no bits */

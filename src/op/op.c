@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "cddp/layer.h"
 #include "op/op_attention.h"
 #include "op/op_broadcast.h"
 #include "op/op_desc.h"
@@ -40,14 +41,20 @@ err_code_t op_backend_get(const char *name, const op_backend_ops_t **out,
     return rc;
 }
 
-bool op_backend_bf16(const op_backend_ops_t *backend)
+const char *op_backend_lacks(const op_backend_ops_t *backend,
+                             const dev_device_t *dev, op_type_t compute_type)
 {
-    return backend->bf16 == NULL || backend->bf16();
+    if (compute_type == OP_TF32 && !backend->tf32)
+        return "only GPUs compute in tf32";
+    if ((compute_type != OP_BFLOAT16 && compute_type != OP_TF32) ||
+        backend->lacks == NULL)
+        return NULL;
+    return backend->lacks(dev, compute_type);
 }
 
-bool op_backend_fuses(const op_backend_ops_t *backend)
+bool op_backend_fuses(const op_backend_ops_t *backend, op_fuses_t what)
 {
-    return backend->fuses;
+    return (backend->fuses & what) != 0;
 }
 
 op_bf16_use_t op_backend_bf16_use(const op_backend_ops_t *backend,
@@ -121,16 +128,35 @@ static bool op_takes_storage(const op_backend_ops_t *backend,
         return true;
     if (desc->layout != NULL)
         return backend->bf16_use[config->kind] != OP_BF16_REFUSED;
-    return backend->fuses && config->kind == OP_LINEAR &&
-           op_computes_bf16(config);
+    return op_backend_fuses(backend, OP_FUSES_NARROW) &&
+           config->kind == OP_LINEAR && op_computes_bf16(config);
 }
 
 /* Does this op store y rounded, but not the gradient of y? */
-static bool op_rounds_y(const op_config_t *config)
+static bool op_rounds_y(const op_backend_ops_t *backend,
+                        const op_config_t *config)
 {
     return config->y_stored_as == OP_BFLOAT16 &&
+           backend->bf16_use[config->kind] != OP_BF16_GIVEN &&
            (op_is_sample_norm(config->kind) ||
             (config->kind == OP_LINEAR && config->activation != OP_NONE));
+}
+
+/* Check that [backend] can compute in config.compute_type on [dev]. */
+static err_code_t op_check_type(const op_backend_ops_t *backend,
+                                const dev_device_t *dev,
+                                const op_config_t *config, err_t *err)
+{
+    const char *lack = op_backend_lacks(backend, dev, config->compute_type);
+    const bool never = config->compute_type == OP_TF32 && !backend->tf32;
+
+    return lack == NULL
+               ? ERR_OK
+               : err_set(err, never ? ERR_CONFIG : ERR_UNAVAILABLE,
+                         "%s: the op backend \"%s\" cannot compute in %s: %s",
+                         op_kind_name(config->kind), backend->name,
+                         config->compute_type == OP_TF32 ? "tf32" : "bf16",
+                         lack);
 }
 
 /* Check that [backend] supports [config]. */
@@ -139,6 +165,11 @@ static err_code_t op_check_support(const op_backend_ops_t *backend,
 {
     const char *kind = op_kind_name(config->kind);
 
+    if (backend->kernels[config->kind] == NULL && config->kind == OP_CUSTOM)
+        return err_set(err, ERR_CONFIG,
+                       "%s is a plugin's, whose layers compute on the host; "
+                       "use train.device: cpu",
+                       config->custom->name);
     if (backend->kernels[config->kind] == NULL)
         return err_set(err, ERR_UNAVAILABLE,
                        "the op backend \"%s\" has no %s; use another one",
@@ -147,11 +178,6 @@ static err_code_t op_check_support(const op_backend_ops_t *backend,
         return err_set(err, ERR_UNAVAILABLE,
                        "%s: the op backend \"%s\" works in float32 only; "
                        "use the backend \"ref\" for float64",
-                       kind, backend->name);
-    if (op_computes_bf16(config) && !op_backend_bf16(backend))
-        return err_set(err, ERR_UNAVAILABLE,
-                       "%s: this CPU cannot multiply bfloat16 in the op "
-                       "backend \"%s\" (it lacks AVX512_BF16 or AMX)",
                        kind, backend->name);
     if (op_has_private_in(config) && !backend->private_in)
         return err_set(err, ERR_UNAVAILABLE,
@@ -165,8 +191,9 @@ static err_code_t op_check_support(const op_backend_ops_t *backend,
                 "%s: the op backend \"%s\" takes no inputs stored as "
                 "bfloat16",
                 kind, backend->name);
-    if (op_rounds_y(config) && (!backend->fuses || (config->kind == OP_LINEAR &&
-                                                    !op_computes_bf16(config))))
+    if (op_rounds_y(backend, config) &&
+        (!op_backend_fuses(backend, OP_FUSES_NARROW) ||
+         (config->kind == OP_LINEAR && !op_computes_bf16(config))))
         return err_set(err, ERR_UNAVAILABLE,
                        "%s: the op backend \"%s\" does not store its output as "
                        "bfloat16",
@@ -209,6 +236,8 @@ err_code_t op_open(const op_backend_ops_t *backend, dev_device_t *dev,
     if (rc == ERR_OK)
         rc = op_check_support(backend, config, err);
     if (rc == ERR_OK)
+        rc = op_check_type(backend, dev, config, err);
+    if (rc == ERR_OK)
         rc = mem_new(op_t, 1, "an op", &op, err);
     if (rc != ERR_OK)
         return rc;
@@ -223,7 +252,7 @@ err_code_t op_open(const op_backend_ops_t *backend, dev_device_t *dev,
     for (int i = 0; i < config->others; i++)
         op_fill_bytes(&op->config.other[i]);
     op->grad_in = op_gradient_of(&op->config.in);
-    if (op_rounds_y(config))
+    if (op_rounds_y(backend, config))
         op->out.stored_as = OP_BFLOAT16;
     op_fill_bytes(&op->out);
     if (backend->team != NULL)

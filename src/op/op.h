@@ -84,8 +84,11 @@ typedef struct op_args {
 err_code_t op_backend_get(const char *name, const op_backend_ops_t **out,
                           err_t *err);
 
-/* Can [backend] compute in bfloat16 on this machine? */
-bool op_backend_bf16(const op_backend_ops_t *backend);
+/* Why [backend] cannot compute products in [compute_type] on [dev] (NULL: the
+ * host), such as "this CPU cannot multiply bfloat16 (it lacks AVX512_BF16 and
+ * AMX)". NULL: it can. */
+const char *op_backend_lacks(const op_backend_ops_t *backend,
+                             const dev_device_t *dev, op_type_t compute_type);
 
 /* What a kind of op does with inputs that are in the backend's own layout and
  * stored as bfloat16. Arithmetic and sums are float32 in every case. */
@@ -99,11 +102,19 @@ typedef enum op_bf16_use {
 op_bf16_use_t op_backend_bf16_use(const op_backend_ops_t *backend,
                                   op_kind_t kind);
 
-/* Is an op with config.relu or config.activation, or a batchnorm with another
- * input, faster than separate ops in this backend? (Every backend supports
- * these ops.) Such a backend can also store plain outputs as bfloat16
- * (y_stored_as). */
-bool op_backend_fuses(const op_backend_ops_t *backend);
+/* What a backend does in one call. */
+typedef enum op_fuses {
+    /* config.relu, or another input of a batchnorm, is faster than separate
+     * ops. (Every backend supports these ops.) */
+    OP_FUSES_RELU = 1,
+    /* The same for config.activation. */
+    OP_FUSES_ACTIVATION = 2,
+    /* Sample norms, and a linear with an activation, store plain outputs as
+     * bfloat16 (y_stored_as). */
+    OP_FUSES_NARROW = 4
+} op_fuses_t;
+
+bool op_backend_fuses(const op_backend_ops_t *backend, op_fuses_t what);
 
 /* Infer the plain output of [config] (out->layout is NULL). Losses have the
  * shape [1]. If shapes do not fit, ERR_CONFIG names them. Pure. */
@@ -124,8 +135,9 @@ typedef struct op_classes {
 op_classes_t op_classes_of(const op_config_t *config);
 
 /* Open an op: its kernels are prepared here, for memory and streams of [dev]
- * (NULL: of the host). ERR_UNAVAILABLE if the backend does not support it.
- * op_close frees the op (NULL allowed). */
+ * (NULL: of the host). ERR_UNAVAILABLE if the backend does not support it;
+ * ERR_CONFIG if no machine could: a plugin's op, or OP_TF32, in a backend
+ * without such ops. op_close frees the op (NULL allowed). */
 err_code_t op_open(const op_backend_ops_t *backend, dev_device_t *dev,
                    const op_config_t *config, op_t **out, err_t *err);
 void op_close(op_t *op);

@@ -23,8 +23,9 @@ typedef enum op_type {
     OP_FLOAT64,
     OP_INT64,
     OP_INT32,
-    OP_BFLOAT16 /* of storage (op_desc_t.stored_as) and of products
-                   (op_config_t.compute_type); never the type of a tensor */
+    OP_BFLOAT16, /* of storage (op_desc_t.stored_as) and of products
+                    (op_config_t.compute_type); never the type of a tensor */
+    OP_TF32      /* of products only: float32 with 10 bits of mantissa */
 } op_type_t;
 
 /* Shape and layout of a tensor. */
@@ -151,14 +152,13 @@ typedef struct op_config {
     bool training; /* false: forward only; dropout and batchnorm in their
                       evaluation form; no workspace */
     bool bias;     /* linear, conv, lstm, gru: with b */
-    /* OP_BFLOAT16: linear, conv, attention, lstm and gru round the factors of
-     * their products; sums and stored tensors stay float32 (conv: db is the sum
-     * of the rounded dy). Any other value: factors are not rounded. */
+    /* OP_BFLOAT16, OP_TF32: linear, conv, attention, lstm and gru round the
+     * factors of their products; sums and stored tensors stay float32 (conv: db
+     * sums the rounded dy). Any other value: factors are not rounded. */
     op_type_t compute_type;
-    /* OP_BFLOAT16: a conv may store y and its gradient as bfloat16 in its own
-     * layout. Sample norms, and a linear with an activation, store y as
-     * bfloat16, but not its gradient; only a linear that computes in bfloat16
-     * may read y. Other kinds ignore this. */
+    /* OP_BFLOAT16: a kind that is OP_BF16_GIVEN may store y and dy as bfloat16
+     * in its own layout. With OP_FUSES_NARROW, norms and a linear with an
+     * activation store y for a linear that computes in bfloat16. */
     op_type_t y_stored_as;
     bool relu;            /* batchnorm, add: y = max(0, .); NaN stays NaN */
     op_kind_t activation; /* linear: OP_GELU, OP_GELU_TANH, OP_SILU or OP_NONE,

@@ -24,10 +24,12 @@ typedef struct op_kernel {
 struct op_backend_ops {
     const char *name;
     bool float64; /* takes float64 as well as float32 */
-    /* (optional) Can this machine compute in bfloat16? NULL: yes. */
-    bool (*bf16)(void);
+    bool tf32;    /* has ops that compute in OP_TF32 */
+    /* (optional) See op_backend_lacks. [compute_type] is OP_BFLOAT16, or
+     * OP_TF32 if [tf32]. NULL: it can compute in both. */
+    const char *(*lacks)(const dev_device_t *dev, op_type_t compute_type);
     bool private_in;                  /* takes inputs in layouts of its own */
-    bool fuses;                       /* see op_backend_fuses */
+    unsigned fuses;                   /* of op_fuses_t */
     op_bf16_use_t bf16_use[OP_KINDS]; /* see op_backend_bf16_use */
     const op_kernel_t *kernels[OP_KINDS]; /* NULL: not supported */
     /* (optional) Called before open, forward and backward, in the thread that

@@ -27,17 +27,17 @@ err_code_t train_bf16_choose(const train_config_t *config, bool *bf16,
 {
     const op_backend_ops_t *backend;
     err_code_t rc = op_backend_get("cpu", &backend, err);
-    bool can;
+    const char *lack;
 
     if (rc != ERR_OK)
         return rc;
-    can = op_backend_bf16(backend);
-    if (config->train.precision == TRAIN_BF16 && !can)
+    lack = op_backend_lacks(backend, NULL, OP_BFLOAT16);
+    if (config->train.precision == TRAIN_BF16 && lack != NULL)
         return err_set(err, ERR_UNAVAILABLE,
-                       "train.precision is bf16, but this CPU cannot multiply "
-                       "bfloat16 (it lacks AVX512_BF16 and AMX): use auto or "
-                       "fp32, or nodes that can");
-    *bf16 = config->train.precision != TRAIN_FP32 && can;
+                       "train.precision is bf16, but %s: use auto or fp32, or "
+                       "nodes that can",
+                       lack);
+    *bf16 = config->train.precision != TRAIN_FP32 && lack == NULL;
     return ERR_OK;
 }
 

@@ -150,7 +150,7 @@ bool fixture_has_bf16(const char *backend)
     const op_backend_ops_t *ops;
 
     return op_backend_get(backend, &ops, NULL) == ERR_OK &&
-           op_backend_bf16(ops);
+           op_backend_lacks(ops, NULL, OP_BFLOAT16) == NULL;
 }
 
 static void *zeros(size_t bytes)

@@ -338,7 +338,7 @@ Test(parity, cpu_is_near_pytorch_in_bf16)
     err_t err = ERR_INIT;
 
     cr_assert_eq(op_backend_get("cpu", &cpu, &err), ERR_OK);
-    if (!op_backend_bf16(cpu))
+    if (op_backend_lacks(cpu, NULL, OP_BFLOAT16) != NULL)
         cr_skip_test("this CPU cannot multiply bfloat16");
     check_all(&(arithmetic_t){"cpu", true, 2e-2});
 }

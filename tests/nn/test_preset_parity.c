@@ -193,7 +193,7 @@ static void check_file(const char *name, size_t least, const arithmetic_t *in)
 
     if (op_backend_get("cpu", &cpu, &err) != ERR_OK)
         cr_skip_test("the cpu backend (oneDNN) is not built in");
-    if (in->bf16 && !op_backend_bf16(cpu))
+    if (in->bf16 && op_backend_lacks(cpu, NULL, OP_BFLOAT16) != NULL)
         cr_skip_test("this CPU cannot multiply bfloat16");
     json = preset_load(name);
     cases = json_object_get(json, "cases");

@@ -96,7 +96,7 @@ Test(op_far, bits_of_bf16, .timeout = 300)
     err_t err = ERR_INIT;
 
     cr_assert_eq(op_backend_get("far", &far, &err), ERR_OK, "%s", err.text);
-    if (!op_backend_bf16(far))
+    if (op_backend_lacks(far, NULL, OP_BFLOAT16) != NULL)
         cr_skip_test("this CPU cannot multiply bfloat16");
     for (int i = 0; i < op_case_count; i++) {
         op_case_t test = op_cases[i];

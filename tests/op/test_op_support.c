@@ -7,8 +7,10 @@
  * without products, which computes in float32.
  */
 #include <criterion/criterion.h>
+#include <math.h>
 #include <stdio.h>
 
+#include "cddp/plugin.h"
 #include "op/op_ops.h"
 #include "op_rig.h"
 
@@ -33,8 +35,8 @@ static const char *bf16_text(const op_backend_ops_t *backend,
     err_t err = ERR_INIT;
     bool taken = supports(backend, test, OP_FLOAT32, true, &err);
 
-    cr_expect_eq(taken, op_backend_bf16(backend), "%s: %s: %s", backend->name,
-                 test->name, err.text);
+    cr_expect_eq(taken, op_backend_lacks(backend, NULL, OP_BFLOAT16) == NULL,
+                 "%s: %s: %s", backend->name, test->name, err.text);
     if (!taken)
         return "no";
     return op_rig_rounds(kind) ? "yes" : "f32";
@@ -78,4 +80,84 @@ Test(op_support, unknown_backend)
     cr_assert_null(backend);
     cr_assert_str_eq(err.text, "no op backend \"gpu\" was built in (there are: "
                                "ref, cpu)");
+}
+
+/* A backend whose device is not the host has no ops of plugins. */
+static cddp_code_t plugin_shape(cddp_shapes_t *shapes, cddp_error_t *error)
+{
+    (void)error;
+    shapes->out = shapes->in[0];
+    return CDDP_OK;
+}
+
+Test(op_support, layers_of_plugins_compute_on_the_host)
+{
+    static const cddp_layer_t blur = {.name = "blur", .shape = plugin_shape};
+    op_backend_ops_t backend = op_cpu_backend;
+    const op_config_t config = {
+        .kind = OP_CUSTOM,
+        .threads = 1,
+        .custom = &blur,
+        .in = {.type = OP_FLOAT32, .ndim = 2, .dims = {2, 3}}};
+    err_t err = ERR_INIT;
+    op_t *op;
+
+    backend.kernels[OP_CUSTOM] = NULL;
+    cr_assert_eq(op_open(&backend, NULL, &config, &op, &err), ERR_CONFIG);
+    cr_expect_str_eq(err.text,
+                     "blur is a plugin's, whose layers compute on the host; "
+                     "use train.device: cpu");
+}
+
+/* ref rounds to tf32, as the specification for backends of GPUs. */
+Test(op_support, cpu_does_not_compute_in_tf32)
+{
+    const op_config_t config = {
+        .kind = OP_RELU,
+        .threads = 1,
+        .compute_type = OP_TF32,
+        .in = {.type = OP_FLOAT32, .ndim = 2, .dims = {2, 3}}};
+    err_t err = ERR_INIT;
+    op_t *op;
+
+    cr_assert_eq(op_open(&op_cpu_backend, NULL, &config, &op, &err),
+                 ERR_CONFIG);
+    cr_expect_str_eq(err.text,
+                     "relu: the op backend \"cpu\" cannot compute in tf32: "
+                     "only GPUs compute in tf32");
+    cr_assert_eq(op_open(&op_ref_backend, NULL, &config, &op, &err), ERR_OK);
+    op_close(op);
+}
+
+static float product_of(op_type_t compute_type, float x, float w)
+{
+    const op_config_t config = {
+        .kind = OP_LINEAR,
+        .threads = 1,
+        .out = 1,
+        .compute_type = compute_type,
+        .in = {.type = OP_FLOAT32, .ndim = 2, .dims = {1, 1}}};
+    float y = NAN;
+    const op_args_t args = {.x = &x, .y = &y, .params = {&w}};
+    err_t err = ERR_INIT;
+    op_t *op;
+
+    cr_assert_eq(op_open(&op_ref_backend, NULL, &config, &op, &err), ERR_OK);
+    cr_assert_eq(op_forward(op, &args, &err), ERR_OK);
+    op_close(op);
+    return y;
+}
+
+/* tf32 keeps 10 bits after the point: to nearest, ties to even. */
+Test(op_support, ref_rounds_factors_to_tf32)
+{
+    const float unit = 0x1p-10F;
+
+    cr_expect_eq(product_of(OP_FLOAT32, 1 + unit / 4, 1), 1 + unit / 4);
+    cr_expect_eq(product_of(OP_TF32, 1 + unit / 4, 1), 1);
+    cr_expect_eq(product_of(OP_TF32, 1 + unit / 2, 1), 1);
+    cr_expect_eq(product_of(OP_TF32, 1 + unit * 3 / 2, 1), 1 + 2 * unit);
+    cr_expect_eq(product_of(OP_TF32, 1, -1 - unit * 3 / 4), -1 - unit);
+    cr_expect(isnan(product_of(OP_TF32, NAN, 1)));
+    cr_expect(isinf(product_of(OP_TF32, INFINITY, 1)));
 }

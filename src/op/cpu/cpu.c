@@ -54,12 +54,21 @@ static err_code_t cpu_add(void *to, const void *from, size_t count,
     return ERR_OK;
 }
 
+static const char *cpu_lacks(const dev_device_t *dev, op_type_t compute_type)
+{
+    (void)dev;
+    return compute_type == OP_BFLOAT16 && !simd_has_bf16()
+               ? "this CPU cannot multiply bfloat16 (it lacks AVX512_BF16 and "
+                 "AMX)"
+               : NULL;
+}
+
 const op_backend_ops_t op_cpu_backend = {
     .name = "cpu",
     .float64 = false,
-    .bf16 = simd_has_bf16,
+    .lacks = cpu_lacks,
     .private_in = true,
-    .fuses = true,
+    .fuses = OP_FUSES_RELU | OP_FUSES_ACTIVATION | OP_FUSES_NARROW,
     .kernels =
         {
 #define OP(kind, name, shape, params, flops, ref, cpu, bf16) \

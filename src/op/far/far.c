@@ -113,16 +113,17 @@ static err_code_t far_add(void *to, const void *from, size_t count,
     return dev_far_enqueue(stream, run_sum, &sum, sizeof sum, err);
 }
 
-static bool far_bf16(void)
+static const char *far_lacks(const dev_device_t *dev, op_type_t compute_type)
 {
-    return op_backend_bf16(&op_cpu_backend);
+    (void)dev;
+    return op_backend_lacks(&op_cpu_backend, NULL, compute_type);
 }
 
 static const op_backend_ops_t op_far_backend = {
     .name = "far",
-    .bf16 = far_bf16,
+    .lacks = far_lacks,
     .private_in = true,
-    .fuses = true,
+    .fuses = OP_FUSES_RELU | OP_FUSES_ACTIVATION | OP_FUSES_NARROW,
     .kernels =
         {
 #define OP(kind, name, shape, params, flops, ref, cpu, bf16) \

@@ -15,6 +15,7 @@ static err_code_t ref_add(void *to, const void *from, size_t count,
 const op_backend_ops_t op_ref_backend = {
     .name = "ref",
     .float64 = true,
+    .tf32 = true,
     .kernels =
         {
 #define OP(kind, name, shape, params, flops, ref, cpu, bf16) \

@@ -9,6 +9,9 @@
 #ifndef CDDP_OP_REF_REF_H
 #define CDDP_OP_REF_REF_H
 
+#include <math.h>
+#include <string.h>
+
 #include "base/half.h"
 #include "op/op_ops.h"
 
@@ -19,13 +22,27 @@ static inline double ref_get(op_type_t type, const void *data, int64_t i)
                               : ((const double *)data)[i];
 }
 
-/* [exact] as a factor of a product: rounded to bfloat16 if the op computes in
- * bfloat16. */
+/* [value] with 10 bits of mantissa, to nearest, ties to even. */
+static inline float ref_round_tf32(float value)
+{
+    uint32_t bits;
+
+    if (!isfinite(value))
+        return value;
+    memcpy(&bits, &value, sizeof bits);
+    bits = (bits + 0xfff + (bits >> 13 & 1)) & ~UINT32_C(0x1fff);
+    memcpy(&value, &bits, sizeof bits);
+    return value;
+}
+
+/* [exact] as a factor of a product: rounded to the op's compute_type. */
 static inline double ref_round(const op_t *op, double exact)
 {
     float value = (float)exact;
     uint16_t rounded;
 
+    if (op->config.compute_type == OP_TF32)
+        return (double)ref_round_tf32(value);
     if (!op_computes_bf16(&op->config))
         return exact;
     half_round_bf16(&rounded, &value, 1);
