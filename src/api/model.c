@@ -263,7 +263,8 @@ static err_code_t exec_open(const nn_graph_t *graph,
     rc = dev_open("cpu", 0, &exec->dev, err);
     inner.dev = exec->dev;
     if (rc == ERR_OK)
-        rc = dev_stream_open(exec->dev, &exec->bind.stream, err);
+        rc = dev_stream_open(exec->dev, DEV_STREAM_COMPUTE, &exec->bind.stream,
+                             err);
     if (rc == ERR_OK)
         rc = nn_exec_open(graph, &inner, &exec->exec, err);
     if (rc == ERR_OK)

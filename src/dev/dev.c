@@ -70,10 +70,40 @@ void dev_free(dev_device_t *dev, void *block)
         dev->ops->free(dev, block);
 }
 
-err_code_t dev_stream_open(dev_device_t *dev, dev_stream_t **out, err_t *err)
+err_code_t dev_room(dev_device_t *dev, size_t *free_bytes, size_t *total_bytes,
+                    err_t *err)
+{
+    return dev->ops->room(dev, free_bytes, total_bytes, err);
+}
+
+err_code_t dev_pinned_alloc(dev_device_t *dev, size_t bytes, const char *what,
+                            void **out, err_t *err)
+{
+    return dev->ops->pinned_alloc(dev, bytes, what, out, err);
+}
+
+void dev_pinned_free(dev_device_t *dev, void *block)
+{
+    if (block != NULL)
+        dev->ops->pinned_free(dev, block);
+}
+
+err_code_t dev_pin(dev_device_t *dev, void *block, size_t bytes, err_t *err)
+{
+    return dev->ops->pin(dev, block, bytes, err);
+}
+
+void dev_unpin(dev_device_t *dev, void *block)
+{
+    if (block != NULL)
+        dev->ops->unpin(dev, block);
+}
+
+err_code_t dev_stream_open(dev_device_t *dev, dev_stream_kind_t kind,
+                           dev_stream_t **out, err_t *err)
 {
     dev_stream_t *stream;
-    err_code_t rc = dev->ops->stream_open(dev, &stream, err);
+    err_code_t rc = dev->ops->stream_open(dev, kind, &stream, err);
 
     if (rc != ERR_OK)
         return rc;
@@ -138,4 +168,43 @@ err_code_t dev_event_wait_on(dev_event_t *event, dev_stream_t *stream,
                              err_t *err)
 {
     return event->dev->ops->event_wait_on(event, stream, err);
+}
+
+bool dev_can_capture(const dev_device_t *dev)
+{
+    return dev->ops->capture_begin != NULL;
+}
+
+err_code_t dev_capture_begin(dev_stream_t *stream, err_t *err)
+{
+    const dev_ops_t *ops = stream->dev->ops;
+
+    if (ops->capture_begin == NULL)
+        return err_set(err, ERR_UNAVAILABLE,
+                       "the %s backend cannot capture operations", ops->name);
+    return ops->capture_begin(stream, err);
+}
+
+err_code_t dev_capture_end(dev_stream_t *stream, dev_graph_t **out, err_t *err)
+{
+    dev_graph_t *graph;
+    err_code_t rc = stream->dev->ops->capture_end(stream, &graph, err);
+
+    if (rc != ERR_OK)
+        return rc;
+    graph->dev = stream->dev;
+    *out = graph;
+    return ERR_OK;
+}
+
+err_code_t dev_graph_launch(dev_graph_t *graph, dev_stream_t *stream,
+                            err_t *err)
+{
+    return graph->dev->ops->graph_launch(graph, stream, err);
+}
+
+void dev_graph_close(dev_graph_t *graph)
+{
+    if (graph != NULL)
+        graph->dev->ops->graph_close(graph);
 }

@@ -21,6 +21,16 @@
 typedef struct dev_device dev_device_t;
 typedef struct dev_stream dev_stream_t;
 typedef struct dev_event dev_event_t;
+typedef struct dev_graph dev_graph_t;
+
+/* What a stream is for: operations of COMM are preferred by a device that
+ * executes several streams. */
+typedef enum dev_stream_kind {
+    DEV_STREAM_COMPUTE,
+    DEV_STREAM_COPY,
+    DEV_STREAM_COMM,
+    DEV_STREAM_KINDS
+} dev_stream_kind_t;
 
 typedef enum dev_copy_kind {
     DEV_HOST_TO_DEV,
@@ -46,9 +56,31 @@ err_code_t dev_alloc(dev_device_t *dev, size_t bytes, const char *what,
                      void **out, err_t *err);
 void dev_free(dev_device_t *dev, void *block);
 
+/* Bytes of [dev] that dev_alloc may still give, and all its bytes. On the CPU
+ * both are the machine's memory, whatever other programs use. */
+err_code_t dev_room(dev_device_t *dev, size_t *free_bytes, size_t *total_bytes,
+                    err_t *err);
+
+/* ---- host memory that copies use ----------------------------------------- */
+
+/* Zeroed host memory for [what], aligned to MEM_ALIGN, from and to which copies
+ * run at full speed and beside the host. */
+err_code_t dev_pinned_alloc(dev_device_t *dev, size_t bytes, const char *what,
+                            void **out, err_t *err);
+void dev_pinned_free(dev_device_t *dev, void *block);
+
+/* The same for [bytes] bytes at [block], which somebody else has allocated,
+ * until dev_unpin, which comes before their free. A block that is pinned
+ * already must not be pinned again. */
+err_code_t dev_pin(dev_device_t *dev, void *block, size_t bytes, err_t *err);
+void dev_unpin(dev_device_t *dev, void *block);
+
+/* ---- streams ------------------------------------------------------------- */
+
 /* A stream executes its operations in order, asynchronously to the host. Close
  * it (NULL allowed) when its work is done. */
-err_code_t dev_stream_open(dev_device_t *dev, dev_stream_t **out, err_t *err);
+err_code_t dev_stream_open(dev_device_t *dev, dev_stream_kind_t kind,
+                           dev_stream_t **out, err_t *err);
 void dev_stream_close(dev_stream_t *stream);
 /* Block the host until all work on [stream] is done. */
 err_code_t dev_stream_wait(dev_stream_t *stream, err_t *err);
@@ -70,5 +102,35 @@ err_code_t dev_event_record(dev_event_t *event, dev_stream_t *stream,
 err_code_t dev_event_wait(dev_event_t *event, err_t *err);
 err_code_t dev_event_wait_on(dev_event_t *event, dev_stream_t *stream,
                              err_t *err);
+
+/* ---- graphs -------------------------------------------------------------- */
+
+/*
+ * A graph is a list of operations that was captured once and is launched many
+ * times, each time with the same addresses and sizes.
+ *
+ * Between dev_capture_begin and dev_capture_end, operations on [stream] are not
+ * executed but become part of the graph. Another stream joins when it waits for
+ * an event that was recorded in the capture; before the end, [stream] must wait
+ * for the last operation of each stream that joined. In between, the thread
+ * that captures must not wait for, allocate, free or pin anything of this
+ * device (an error), and streams of the capture must not wait for events from
+ * outside of it (an error). After an error the thread calls dev_capture_end,
+ * which then fails; the device can be used as before. An event that was
+ * recorded in a capture has to be recorded again before it is used outside.
+ *
+ * One capture at a time; other threads may use the device and other streams.
+ */
+bool dev_can_capture(const dev_device_t *dev);
+/* ERR_UNAVAILABLE if [stream]'s device cannot capture. */
+err_code_t dev_capture_begin(dev_stream_t *stream, err_t *err);
+/* Ends the capture, also if it fails. */
+err_code_t dev_capture_end(dev_stream_t *stream, dev_graph_t **out, err_t *err);
+/* Enqueue all operations of [graph] on [stream]. A graph runs in one place at a
+ * time: launch it again on the same stream, or after a wait. */
+err_code_t dev_graph_launch(dev_graph_t *graph, dev_stream_t *stream,
+                            err_t *err);
+/* NULL allowed. The launches of [graph] must be done. */
+void dev_graph_close(dev_graph_t *graph);
 
 #endif

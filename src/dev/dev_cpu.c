@@ -6,6 +6,7 @@
  * are always complete.
  */
 #include <string.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 #include "dev/dev_ops.h"
@@ -44,13 +45,42 @@ static void dev_cpu_free(dev_device_t *dev, void *block)
     mem_free(block);
 }
 
-static err_code_t dev_cpu_stream_open(dev_device_t *dev, dev_stream_t **out,
-                                      err_t *err)
+static err_code_t dev_cpu_room(dev_device_t *dev, size_t *free_bytes,
+                               size_t *total_bytes, err_t *err)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+    (void)dev;
+    (void)err;
+    *total_bytes = (size_t)sysconf(_SC_PHYS_PAGES) * page;
+    *free_bytes = *total_bytes;
+    return ERR_OK;
+}
+
+static err_code_t dev_cpu_pin(dev_device_t *dev, void *block, size_t bytes,
+                              err_t *err)
+{
+    (void)dev;
+    (void)block;
+    (void)bytes;
+    (void)err;
+    return ERR_OK;
+}
+
+static void dev_cpu_unpin(dev_device_t *dev, void *block)
+{
+    (void)dev;
+    (void)block;
+}
+
+static err_code_t dev_cpu_stream_open(dev_device_t *dev, dev_stream_kind_t kind,
+                                      dev_stream_t **out, err_t *err)
 {
     dev_stream_t *stream = NULL;
     err_code_t rc = mem_new(dev_stream_t, 1, "a cpu stream", &stream, err);
 
     (void)dev;
+    (void)kind;
     if (rc == ERR_OK)
         *out = stream;
     return rc;
@@ -138,6 +168,11 @@ const dev_ops_t dev_cpu_ops = {
     .close = dev_cpu_close,
     .alloc = dev_cpu_alloc,
     .free = dev_cpu_free,
+    .room = dev_cpu_room,
+    .pinned_alloc = dev_cpu_alloc,
+    .pinned_free = dev_cpu_free,
+    .pin = dev_cpu_pin,
+    .unpin = dev_cpu_unpin,
     .stream_open = dev_cpu_stream_open,
     .stream_close = dev_cpu_stream_close,
     .stream_wait = dev_cpu_stream_wait,

@@ -14,6 +14,8 @@
  *   which are chosen so that a missing event gives wrong numbers.
  * - An error of an operation is returned by the next wait, and by all later
  *   calls.
+ * - A graph keeps the operations that were captured, and a launch executes them
+ *   in the device's order. What dev.h forbids during a capture is an error.
  *
  * Thread rule: that of dev.h.
  */
@@ -47,11 +49,16 @@ err_code_t dev_far_enqueue(dev_stream_t *stream, dev_far_run_fn *run,
  * a code, and those of dev_far_enqueue. */
 void dev_far_fail(dev_device_t *dev, int64_t number);
 
+/* Set the bytes of the device's memory (at first 1 TiB). */
+void dev_far_room(dev_device_t *dev, size_t bytes);
+
 /* Numbers of calls since dev_open. */
 typedef struct dev_far_counts {
-    int64_t calls; /* as dev_far_fail counts them */
-    int64_t waits; /* waits of the host, for a stream or an event */
-    int64_t allocs;
+    int64_t calls;    /* as dev_far_fail counts them */
+    int64_t waits;    /* waits of the host, for a stream or an event */
+    int64_t allocs;   /* of device memory and of pinned memory */
+    int64_t launches; /* of graphs */
+    int64_t unpinned; /* copies from or to host memory that is not pinned */
 } dev_far_counts_t;
 
 dev_far_counts_t dev_far_counts(dev_device_t *dev);

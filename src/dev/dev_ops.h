@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * The function table of a device backend. dev.c forwards every call of dev.h to
- * it, with the same contracts. All functions are mandatory. A backend has
- * dev_device_t, dev_stream_t and dev_event_t as the first member of its own
- * structs; dev.c fills their fields.
+ * it, with the same contracts. All functions but those of graphs are mandatory.
+ * A backend has dev_device_t, dev_stream_t, dev_event_t and dev_graph_t as the
+ * first member of its own structs; dev.c fills their fields.
  */
 #ifndef CDDP_DEV_DEV_OPS_H
 #define CDDP_DEV_DEV_OPS_H
@@ -21,9 +21,17 @@ typedef struct dev_ops {
     err_code_t (*alloc)(dev_device_t *dev, size_t bytes, const char *what,
                         void **out, err_t *err);
     void (*free)(dev_device_t *dev, void *block);
+    err_code_t (*room)(dev_device_t *dev, size_t *free_bytes,
+                       size_t *total_bytes, err_t *err);
 
-    err_code_t (*stream_open)(dev_device_t *dev, dev_stream_t **out,
-                              err_t *err);
+    err_code_t (*pinned_alloc)(dev_device_t *dev, size_t bytes,
+                               const char *what, void **out, err_t *err);
+    void (*pinned_free)(dev_device_t *dev, void *block);
+    err_code_t (*pin)(dev_device_t *dev, void *block, size_t bytes, err_t *err);
+    void (*unpin)(dev_device_t *dev, void *block);
+
+    err_code_t (*stream_open)(dev_device_t *dev, dev_stream_kind_t kind,
+                              dev_stream_t **out, err_t *err);
     void (*stream_close)(dev_stream_t *stream);
     err_code_t (*stream_wait)(dev_stream_t *stream, err_t *err);
     err_code_t (*copy)(dev_stream_t *stream, void *to, const void *from,
@@ -38,6 +46,14 @@ typedef struct dev_ops {
     err_code_t (*event_wait)(dev_event_t *event, err_t *err);
     err_code_t (*event_wait_on)(dev_event_t *event, dev_stream_t *stream,
                                 err_t *err);
+
+    /* NULL, all four: the device cannot capture. */
+    err_code_t (*capture_begin)(dev_stream_t *stream, err_t *err);
+    err_code_t (*capture_end)(dev_stream_t *stream, dev_graph_t **out,
+                              err_t *err);
+    err_code_t (*graph_launch)(dev_graph_t *graph, dev_stream_t *stream,
+                               err_t *err);
+    void (*graph_close)(dev_graph_t *graph);
 } dev_ops_t;
 
 struct dev_device {
@@ -49,6 +65,10 @@ struct dev_stream {
 };
 
 struct dev_event {
+    dev_device_t *dev;
+};
+
+struct dev_graph {
     dev_device_t *dev;
 };
 

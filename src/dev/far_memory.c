@@ -15,6 +15,7 @@ struct far_block {
     far_block_t *next;
     char *map;    /* [pages] bytes, then one page that is never accessible */
     size_t pages; /* bytes, a multiple of the page size */
+    size_t bytes; /* those that were asked for */
     char *data;   /* the caller's memory, at the end of these bytes */
 };
 
@@ -53,7 +54,9 @@ err_code_t far_memory_map(far_memory_t *memory, size_t bytes, const char *what,
                        strerror(errno));
     }
     block->data = block->map + block->pages - need;
+    block->bytes = bytes;
     block->next = memory->blocks;
+    memory->bytes += bytes;
     memory->blocks = block;
     if (memory->shown)
         block_protect(block, PROT_READ | PROT_WRITE);
@@ -72,6 +75,7 @@ void far_memory_unmap(far_memory_t *memory, void *data)
     if (block == NULL)
         return;
     *at = block->next;
+    memory->bytes -= block->bytes;
     munmap(block->map, block->pages + page_bytes());
     mem_free(block);
 }

@@ -19,6 +19,7 @@ typedef struct far_block far_block_t;
 
 typedef struct far_memory {
     far_block_t *blocks; /* a list */
+    size_t bytes;        /* of all blocks */
     bool shown;
 } far_memory_t;
 

@@ -132,8 +132,8 @@ static bool op_ready(const far_op_t *op)
     return op->await == NULL || op->await->done >= op->number;
 }
 
-/* Execute the oldest operation of [line]. */
-static err_code_t line_advance(far_queue_t *queue, far_line_t *line, err_t *err)
+/* Remove the oldest operation of [line] from the pending ones. */
+static const far_op_t *line_pop(far_queue_t *queue, far_line_t *line)
 {
     const far_op_t *op = &queue->ops[line->first];
 
@@ -142,7 +142,7 @@ static err_code_t line_advance(far_queue_t *queue, far_line_t *line, err_t *err)
     queue->pending--;
     if (op->record != NULL)
         op->record->done = op->number;
-    return op->run == NULL ? ERR_OK : op->run(queue->args + op->arg, err);
+    return op;
 }
 
 /* After an error: nothing that is pending is executed any more. */
@@ -199,7 +199,9 @@ static err_code_t advance(far_queue_t *queue, far_line_t *towards, err_t *err)
     far_line_t *line = queue->order == DEV_FAR_LAST_FIRST
                            ? newest_ready(queue)
                            : needed(queue, towards);
-    err_code_t rc = line_advance(queue, line, err);
+    const far_op_t *op = line_pop(queue, line);
+    err_code_t rc =
+        op->run == NULL ? ERR_OK : op->run(queue->args + op->arg, err);
 
     if (rc != ERR_OK)
         drop_all(queue);
@@ -234,4 +236,45 @@ err_code_t far_queue_reach(far_queue_t *queue, const far_mark_t *mark,
         rc = advance(queue, recorder(queue, mark, mark->asked), err);
     forget(queue);
     return rc;
+}
+
+/* ---- queues whose operations are kept ------------------------------------ */
+
+/* Make all operations pending. */
+static void rewind_all(far_queue_t *queue)
+{
+    for (far_line_t *line = queue->lines; line != NULL; line = line->next)
+        line->first = -1;
+    for (int64_t i = 0; i < queue->count; i++) {
+        const far_op_t *op = &queue->ops[i];
+
+        if (op->line->first < 0)
+            op->line->first = i;
+        if (op->record != NULL)
+            op->record->done = 0;
+    }
+    queue->pending = queue->count;
+}
+
+err_code_t far_queue_replay(far_queue_t *queue, err_t *err)
+{
+    err_code_t rc = ERR_OK;
+
+    rewind_all(queue);
+    for (far_line_t *line = queue->lines; line != NULL; line = line->next)
+        while (rc == ERR_OK && line->first >= 0)
+            rc = advance(queue, line, err);
+    return rc;
+}
+
+bool far_queue_joined(far_queue_t *queue, far_line_t *line)
+{
+    rewind_all(queue);
+    while (line->first >= 0)
+        line_pop(queue, needed(queue, line));
+    for (line = queue->lines; line != NULL; line = line->next)
+        for (int64_t i = line->first; i >= 0; i = queue->ops[i].next)
+            if (queue->ops[i].run != NULL)
+                return false;
+    return true;
 }

@@ -64,4 +64,10 @@ err_code_t far_queue_finish(far_queue_t *queue, far_line_t *line, err_t *err);
 err_code_t far_queue_reach(far_queue_t *queue, const far_mark_t *mark,
                            err_t *err);
 
+/* For a queue whose operations are kept: execute all of them, again. */
+err_code_t far_queue_replay(far_queue_t *queue, err_t *err);
+/* Does the end of [line] depend on all operations of all lines? Executes
+ * nothing. */
+bool far_queue_joined(far_queue_t *queue, far_line_t *line);
+
 #endif

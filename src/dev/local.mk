@@ -12,7 +12,10 @@ FAR_FLAGS = -Wl,-u,dev_registry,-u,op_registry
 check_LTLIBRARIES += libfar.la
 libfar_la_SOURCES = \
 	src/dev/dev_far.c src/dev/dev_far.h \
+	src/dev/far_device.h \
+	src/dev/far_graph.c src/dev/far_graph.h \
 	src/dev/far_memory.c src/dev/far_memory.h \
-	src/dev/far_queue.c src/dev/far_queue.h
+	src/dev/far_queue.c src/dev/far_queue.h \
+	src/dev/far_stream.c
 libfar_la_CFLAGS = $(AM_CFLAGS)
 # End of src/dev

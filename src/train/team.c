@@ -46,7 +46,7 @@ err_code_t train_team_open(const nn_graph_t *graph,
     err_code_t rc;
 
     team->dev = like->dev;
-    rc = dev_stream_open(team->dev, &team->stream, err);
+    rc = dev_stream_open(team->dev, DEV_STREAM_COMPUTE, &team->stream, err);
     config.training = true;
     for (int i = 0; rc == ERR_OK && i < sizes->train_count; i++) {
         config.batch = sizes->train[i];

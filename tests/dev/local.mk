@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 DEV_TESTS = \
 	tests/dev/test_dev \
-	tests/dev/test_dev_far
+	tests/dev/test_dev_far \
+	tests/dev/test_dev_graph
 check_PROGRAMS += $(DEV_TESTS)
 DEV_TEST_LIBS = libfar.la libdev.la libbase.la
 $(DEV_TESTS): $(DEV_TEST_LIBS)

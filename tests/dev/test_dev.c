@@ -47,6 +47,42 @@ Test(dev, memory)
     dev_close(dev);
 }
 
+Test(dev, host_memory)
+{
+    dev_device_t *dev = open_cpu();
+    size_t free_bytes = 0, total_bytes = 0;
+    char own[100];
+    void *block;
+
+    cr_assert_eq(dev_pinned_alloc(dev, 1001, "a test", &block, NULL), ERR_OK);
+    cr_expect_eq((uintptr_t)block % MEM_ALIGN, 0);
+    cr_expect_eq(((char *)block)[1000], 0);
+    dev_pinned_free(dev, block);
+    dev_pinned_free(dev, NULL);
+    cr_expect_eq(dev_pin(dev, own, sizeof own, NULL), ERR_OK);
+    dev_unpin(dev, own);
+    dev_unpin(dev, NULL);
+    cr_expect_eq(dev_room(dev, &free_bytes, &total_bytes, NULL), ERR_OK);
+    cr_expect_gt(free_bytes, (size_t)1 << 20);
+    cr_expect_leq(free_bytes, total_bytes);
+    dev_close(dev);
+}
+
+Test(dev, no_capture)
+{
+    dev_device_t *dev = open_cpu();
+    dev_stream_t *stream;
+    err_t err = ERR_INIT;
+
+    cr_expect_not(dev_can_capture(dev));
+    cr_assert_eq(dev_stream_open(dev, DEV_STREAM_COMPUTE, &stream, NULL),
+                 ERR_OK);
+    cr_expect_eq(dev_capture_begin(stream, &err), ERR_UNAVAILABLE);
+    FACTS(err.text, "cpu", "capture");
+    dev_stream_close(stream);
+    dev_close(dev);
+}
+
 /* Option of AddressSanitizer: by default it ends the program at an allocation
  * that cannot succeed. */
 const char *__asan_default_options(void);
@@ -75,8 +111,10 @@ Test(dev, stream)
     dev_event_t *event;
     char from[] = "forty-two", to[sizeof from] = "";
 
-    cr_assert_eq(dev_stream_open(dev, &stream, NULL), ERR_OK);
-    cr_assert_eq(dev_stream_open(dev, &other, NULL), ERR_OK);
+    cr_assert_eq(dev_stream_open(dev, DEV_STREAM_COMPUTE, &stream, NULL),
+                 ERR_OK);
+    cr_assert_eq(dev_stream_open(dev, DEV_STREAM_COMPUTE, &other, NULL),
+                 ERR_OK);
     cr_assert_eq(dev_event_open(dev, &event, NULL), ERR_OK);
     cr_expect_eq(dev_copy(stream, to, from, sizeof from, DEV_HOST_TO_DEV, NULL),
                  ERR_OK);

@@ -31,8 +31,11 @@ static rig_t rig_open(int order)
 
     cr_assert_eq(dev_open("far", order, &rig.dev, &err), ERR_OK, "%s",
                  err.text);
-    cr_assert_eq(dev_stream_open(rig.dev, &rig.compute, &err), ERR_OK);
-    cr_assert_eq(dev_stream_open(rig.dev, &rig.copies, &err), ERR_OK);
+    cr_assert_eq(
+        dev_stream_open(rig.dev, DEV_STREAM_COMPUTE, &rig.compute, &err),
+        ERR_OK);
+    cr_assert_eq(dev_stream_open(rig.dev, DEV_STREAM_COPY, &rig.copies, &err),
+                 ERR_OK);
     cr_assert_eq(dev_event_open(rig.dev, &rig.ready, &err), ERR_OK);
     cr_assert_eq(dev_event_open(rig.dev, &rig.used, &err), ERR_OK);
     cr_assert_eq(
@@ -310,6 +313,51 @@ Test(far, call_fails)
     cr_expect_eq(dev_far_counts(rig.dev).calls, before.calls + 3);
     cr_expect_eq(dev_far_counts(rig.dev).waits, before.waits + 1);
     cr_expect_eq(dev_far_counts(rig.dev).allocs, before.allocs + 1);
+    rig_close(&rig);
+}
+
+Test(far, room)
+{
+    rig_t rig = rig_open(DEV_FAR_LAST_FIRST);
+    size_t free_bytes, total_bytes;
+    err_t err = ERR_INIT;
+    void *block = NULL;
+
+    dev_far_room(rig.dev, 4096);
+    cr_expect_eq(dev_room(rig.dev, &free_bytes, &total_bytes, NULL), ERR_OK);
+    cr_expect_eq(total_bytes, 4096);
+    cr_expect_eq(free_bytes, 4096 - COUNT * sizeof(float));
+    cr_expect_eq(dev_alloc(rig.dev, 4000, "the moon", &block, &err),
+                 ERR_MEMORY);
+    cr_expect(strstr(err.text, "the moon"), "%s", err.text);
+    cr_expect_null(block);
+    rig_close(&rig);
+}
+
+/* Copies from and to host memory are counted, unless it is pinned. */
+Test(far, pinned)
+{
+    rig_t rig = rig_open(DEV_FAR_LAST_FIRST);
+    float plain[COUNT];
+    void *block;
+
+    cr_assert_eq(
+        dev_pinned_alloc(rig.dev, sizeof plain, "a test", &block, NULL),
+        ERR_OK);
+    cr_expect_eq(((float *)block)[COUNT - 1], 0);
+    to_device(&rig, rig.copies, block);
+    cr_expect_eq(dev_far_counts(rig.dev).unpinned, 0);
+    to_host(&rig, rig.copies, plain);
+    cr_expect_eq(dev_far_counts(rig.dev).unpinned, 1);
+    cr_assert_eq(dev_pin(rig.dev, plain, sizeof plain, NULL), ERR_OK);
+    to_host(&rig, rig.copies, plain);
+    cr_expect_eq(dev_far_counts(rig.dev).unpinned, 1);
+    cr_assert_eq(dev_stream_wait(rig.copies, NULL), ERR_OK);
+    dev_unpin(rig.dev, plain);
+    to_host(&rig, rig.copies, plain);
+    cr_expect_eq(dev_far_counts(rig.dev).unpinned, 2);
+    cr_assert_eq(dev_stream_wait(rig.copies, NULL), ERR_OK);
+    dev_pinned_free(rig.dev, block);
     rig_close(&rig);
 }
 

@@ -243,7 +243,9 @@ void fixture_open_as(fixture_t *f, const nn_graph_t *graph,
 
     *f = (fixture_t){.graph = graph};
     cr_assert_eq(dev_open("cpu", 0, &f->dev, &err), ERR_OK, "%s", err.text);
-    cr_assert_eq(dev_stream_open(f->dev, &f->bind.stream, &err), ERR_OK);
+    cr_assert_eq(
+        dev_stream_open(f->dev, DEV_STREAM_COMPUTE, &f->bind.stream, &err),
+        ERR_OK);
     config.dev = f->dev;
     cr_assert_eq(nn_exec_open(graph, &config, &f->exec, &err), ERR_OK, "%s",
                  err.text);

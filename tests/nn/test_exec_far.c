@@ -68,7 +68,9 @@ static void far_open(far_fixture_t *far, const fixture_t *like,
 
     *far = (far_fixture_t){.like = like};
     cr_assert_eq(dev_open("far", order, &far->dev, &err), ERR_OK);
-    cr_assert_eq(dev_stream_open(far->dev, &far->bind.stream, &err), ERR_OK);
+    cr_assert_eq(
+        dev_stream_open(far->dev, DEV_STREAM_COMPUTE, &far->bind.stream, &err),
+        ERR_OK);
     own.dev = far->dev;
     own.op_backend = "far";
     cr_assert_eq(nn_exec_open(graph, &own, &far->exec, &err), ERR_OK, "%s",

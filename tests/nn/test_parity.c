@@ -195,7 +195,9 @@ static void parity_open(parity_t *p, const reference_t *reference,
         .reference = reference, .json = json, .arithmetic = arithmetic};
     model_open(p);
     cr_assert_eq(dev_open("cpu", 0, &p->dev, &err), ERR_OK, "%s", err.text);
-    cr_assert_eq(dev_stream_open(p->dev, &p->bind.stream, &err), ERR_OK);
+    cr_assert_eq(
+        dev_stream_open(p->dev, DEV_STREAM_COMPUTE, &p->bind.stream, &err),
+        ERR_OK);
     p->train = exec_open(p, true);
     p->eval = exec_open(p, false);
     p->params = zeros(nn_graph_param_elems(p->graph) * sizeof(float));

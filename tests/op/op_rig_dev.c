@@ -20,8 +20,9 @@ void op_rig_dev_open(op_rig_dev_t *rig, const char *name, const char *backend,
     if (dev_open(backend, index, &rig->dev, &err) != ERR_OK)
         cr_assert_eq(dev_open("cpu", 0, &rig->dev, &err), ERR_OK, "%s",
                      err.text);
-    cr_assert_eq(dev_stream_open(rig->dev, &rig->stream, &err), ERR_OK, "%s",
-                 err.text);
+    cr_assert_eq(
+        dev_stream_open(rig->dev, DEV_STREAM_COMPUTE, &rig->stream, &err),
+        ERR_OK, "%s", err.text);
 }
 
 /* ---- blocks -------------------------------------------------------------- */

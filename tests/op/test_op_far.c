@@ -121,7 +121,8 @@ Test(op_far, add)
 
     cr_assert_eq(op_backend_get("far", &far, &err), ERR_OK, "%s", err.text);
     cr_assert_eq(dev_open("far", 0, &dev, &err), ERR_OK);
-    cr_assert_eq(dev_stream_open(dev, &stream, &err), ERR_OK);
+    cr_assert_eq(dev_stream_open(dev, DEV_STREAM_COMPUTE, &stream, &err),
+                 ERR_OK);
     cr_assert_eq(dev_alloc(dev, sizeof host, "a test", &to, &err), ERR_OK);
     for (int i = 0; i < COUNT; i++)
         host[i] = (float)i;
