@@ -173,7 +173,7 @@ double cddp_model_weigh_loss(const cddp_model_t *model, int loss,
 void cddp_model_fold(const cddp_model_t *model, const double *moments,
                      int64_t samples, float *buffers)
 {
-    nn_graph_fold_moments(graph_of(model), moments, samples, 0, buffers);
+    nn_graph_fold_moments(graph_of(model), moments, samples, buffers);
 }
 
 /* ---- exec ---------------------------------------------------------------- */

@@ -287,47 +287,44 @@ void nn_graph_init(const nn_graph_t *graph, uint64_t seed, crew_t *crew,
     nn_table_fill(&graph->buffers, seed, crew, buffers);
 }
 
-/* Update the running statistics of [layer]. [sums]: sums of x for each channel,
- * then sums of x squared, each over [count] values. */
-static void fold_layer(const nn_layer_t *layer, const double *sums,
-                       double count, float *mean, float *var)
+err_code_t nn_graph_fold(const nn_graph_t *graph,
+                         const op_backend_ops_t *backend, const nn_fold_t *fold,
+                         dev_stream_t *stream, err_t *err)
 {
-    const size_t channels = (size_t)layer->config.in.dims[1];
-    const double momentum = layer->momentum;
+    err_code_t rc = ERR_OK;
 
-    for (size_t c = 0; c < channels; c++) {
-        double m = sums[c] / count;
-        double v = fmax(0, sums[channels + c] / count - m * m);
+    for (int i = 0; i < graph->layer_count && rc == ERR_OK; i++) {
+        const nn_layer_t *layer = &graph->layers[i];
+        const op_desc_t *in = &layer->config.in;
+        op_fold_t call = {.channels = (size_t)in->dims[1],
+                          .momentum = layer->momentum,
+                          .sums = fold->moments + layer->moments,
+                          .step = fold->step,
+                          .sound = fold->sound};
+        const int64_t space = nn_sample_elems(in) / in->dims[1];
 
-        /* Unbiased, as the running variance is an estimate for other
-         * samples. */
-        if (count > 1)
-            v *= count / (count - 1);
-        mean[c] = (float)((1 - momentum) * mean[c] + momentum * m);
-        var[c] = (float)((1 - momentum) * var[c] + momentum * v);
+        if (!nn_layer_has_moments(layer))
+            continue;
+        check(layer->moments + 2 * call.channels <= graph->moments,
+              "layer %s has moments from %zu on, of %zu", layer->name,
+              layer->moments, graph->moments);
+        call.space = (double)space;
+        call.lone = space == 1 ? UINT64_C(1) << nn_layer_moments(layer) : 0;
+        call.mean =
+            fold->buffers + nn_graph_buffer(graph, layer->buffers[0])->offset;
+        call.var =
+            fold->buffers + nn_graph_buffer(graph, layer->buffers[1])->offset;
+        rc = op_fold(backend, &call, stream, err);
     }
+    return rc;
 }
 
 void nn_graph_fold_moments(const nn_graph_t *graph, const double *moments,
-                           int64_t samples, unsigned lone, float *buffers)
+                           int64_t samples, float *buffers)
 {
-    if (samples <= 0)
-        return;
-    for (int i = 0; i < graph->layer_count; i++) {
-        const nn_layer_t *layer = &graph->layers[i];
-        const op_desc_t *in = &layer->config.in;
-        size_t channels = (size_t)in->dims[1];
-        int64_t space = nn_sample_elems(in) / in->dims[1];
+    const op_step_t step = {.samples = (double)samples};
+    const nn_fold_t fold = {
+        .moments = moments, .step = &step, .buffers = buffers};
 
-        if (!nn_layer_has_moments(layer) ||
-            (space == 1 && ((lone >> nn_layer_moments(layer)) & 1) != 0))
-            continue;
-        check(layer->moments + 2 * channels <= graph->moments,
-              "layer %s has moments from %zu on, of %zu", layer->name,
-              layer->moments, graph->moments);
-        fold_layer(layer, moments + layer->moments,
-                   (double)samples * (double)space,
-                   buffers + nn_graph_buffer(graph, layer->buffers[0])->offset,
-                   buffers + nn_graph_buffer(graph, layer->buffers[1])->offset);
-    }
+    nn_graph_fold(graph, NULL, &fold, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 noinst_LTLIBRARIES += libnn.la
 libnn_la_SOURCES = \
+	src/nn/batch_check.c \
 	src/nn/cost.c src/nn/cost.h \
 	src/nn/exec.c \
 	src/nn/fail.c src/nn/fail.h \

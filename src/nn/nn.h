@@ -176,12 +176,11 @@ size_t nn_graph_sync_count(const nn_graph_t *graph, int index);
 void nn_graph_init(const nn_graph_t *graph, uint64_t seed, crew_t *crew,
                    float *params, float *buffers);
 
-/* Update the running statistics with the [moments] of a step of [samples] on
- * all ranks, as PyTorch does (unbiased variance). [lone] is a set of bits 1 <<
- * nn_moments_t. Layers of these kinds of moments are skipped if they have one
- * value per channel and sample. */
+/* Update the running statistics in the host's memory with the [moments] of a
+ * step of [samples] on all ranks, as PyTorch does (unbiased variance). See
+ * nn_graph_fold. */
 void nn_graph_fold_moments(const nn_graph_t *graph, const double *moments,
-                           int64_t samples, unsigned lone, float *buffers);
+                           int64_t samples, float *buffers);
 
 /* A 64-bit hash of layers, options and table of parameters. */
 uint64_t nn_graph_hash(const nn_graph_t *graph);

@@ -75,6 +75,12 @@ typedef struct nn_batch {
 nn_weight_t nn_batch_weigh(const nn_graph_t *graph, int loss,
                            const nn_batch_t *batch, int64_t samples);
 
+/* Check tokens, class numbers and weights of samples, in the host's memory.
+ * ERR_DATA, with the sentence of a forward on the CPU that meets the same
+ * number. A device cannot report what it meets. */
+err_code_t nn_batch_check(const nn_graph_t *graph, const nn_batch_t *batch,
+                          int64_t samples, err_t *err);
+
 /* Plan [graph] for one batch size and mode. [graph] and config->dev must
  * outlive the exec. ERR_UNAVAILABLE: there is no such backend, or it lacks an
  * op; ERR_CONFIG: the batch is too large. Local. */
@@ -108,5 +114,21 @@ err_code_t nn_exec_backward(nn_exec_t *exec, const nn_batch_t *batch,
  * layout [batch, dims], for metrics and prediction. Blocks until it is
  * copied. */
 err_code_t nn_exec_output(nn_exec_t *exec, int loss, float *out, err_t *err);
+
+/* What the fold of a step reads and writes, in the memory of a device. The bits
+ * of step->lone are 1 << nn_moments_t: layers of these kinds of moments are
+ * left out if they have one value per channel and sample. */
+typedef struct nn_fold {
+    const double *moments; /* sums over all ranks */
+    const op_step_t *step;
+    const int32_t *sound; /* 0: change nothing; NULL: it is not 0 */
+    float *buffers;
+} nn_fold_t;
+
+/* Enqueue the update of the running statistics; see op_fold. Without a backend
+ * (NULL) the host does it, and nothing can fail. */
+err_code_t nn_graph_fold(const nn_graph_t *graph,
+                         const op_backend_ops_t *backend, const nn_fold_t *fold,
+                         dev_stream_t *stream, err_t *err);
 
 #endif

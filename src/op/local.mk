@@ -25,6 +25,8 @@ libop_la_SOURCES = \
 	src/op/op_shape_token.c \
 	src/op/op_shape_view.c \
 	src/op/op_shape_window.c \
+	src/op/op_step.c \
+	src/op/op_step.h \
 	src/op/op_sync.h \
 	src/op/op_table.inc \
 	src/op/op_tokens.c \

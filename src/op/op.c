@@ -373,7 +373,7 @@ err_code_t op_forward(op_t *op, const op_args_t *args, err_t *err)
     err_code_t rc = ERR_OK;
 
     if (op_on_host(op))
-        rc = op_check_weights(op, args, err);
+        rc = op_check_weights(&op->config, args->sample_weights, err);
     if (rc != ERR_OK)
         return rc;
     op_check_call(op, args);

@@ -23,19 +23,9 @@
 #include "base/err.h"
 #include "dev/dev.h"
 #include "op/op_config.h"
+#include "op/op_step.h"
 
 typedef struct op op_t;
-typedef struct op_backend_ops op_backend_ops_t;
-
-#define OP_LOSSES_MAX 8
-
-/* What changes from step to step. */
-typedef struct op_step {
-    uint64_t seed, epoch; /* of the random numbers */
-    /* A loss's backward multiplies the gradient by its scale. 0: the loss is
-     * left out, and the gradient is 0, whatever its targets hold. */
-    double scales[OP_LOSSES_MAX];
-} op_step_t;
 
 /* Arguments of one call. The kind of op decides which pointers are used; others
  * are NULL. All point to memory of the op's device, and are read when the

@@ -60,11 +60,11 @@ double op_alpha(const op_config_t *config, int64_t index)
     return (double)loss->weights[index / at.inner % at.classes];
 }
 
-err_code_t op_check_target(const op_t *op, const op_args_t *args, err_t *err)
+err_code_t op_check_target(const op_config_t *config, const int64_t *target,
+                           err_t *err)
 {
-    op_classes_t at = op_classes_of(&op->config);
-    const op_loss_t *loss = &op->config.loss;
-    const int64_t *target = args->target;
+    op_classes_t at = op_classes_of(config);
+    const op_loss_t *loss = &config->loss;
 
     for (int64_t r = 0; r < at.rows; r++)
         if ((target[r] < 0 || target[r] >= at.classes) &&
@@ -73,22 +73,20 @@ err_code_t op_check_target(const op_t *op, const op_args_t *args, err_t *err)
                            "cross_entropy: the target of sample %" PRId64
                            " of the batch is %" PRId64
                            ", but the model has the classes 0 to %" PRId64,
-                           r / (at.rows / op->config.in.dims[0]), target[r],
+                           r / (at.rows / config->in.dims[0]), target[r],
                            at.classes - 1);
     return ERR_OK;
 }
 
-err_code_t op_check_weights(const op_t *op, const op_args_t *args, err_t *err)
+err_code_t op_check_weights(const op_config_t *config, const float *weights,
+                            err_t *err)
 {
-    const float *weights = args->sample_weights;
-
-    for (int64_t n = 0; weights != NULL && n < op->config.in.dims[0]; n++)
+    for (int64_t n = 0; weights != NULL && n < config->in.dims[0]; n++)
         if (!(isfinite(weights[n]) && weights[n] >= 0))
             return err_set(err, ERR_DATA,
                            "loss %s: the weight of sample %" PRId64
                            " of the batch is %g, but must be a number and not "
                            "below 0",
-                           op_kind_name(op->config.kind), n,
-                           (double)weights[n]);
+                           op_kind_name(config->kind), n, (double)weights[n]);
     return ERR_OK;
 }

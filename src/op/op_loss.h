@@ -32,12 +32,14 @@ static inline double op_loss_scale(const op_args_t *args)
 /* Is the loss left out in this step? Then dx is filled with zeros. */
 bool op_loss_left_out(const op_t *op, const op_args_t *args);
 
-/* Check that every target of a cross entropy is a class or ignored. ERR_DATA
- * names the first target that is not. */
-err_code_t op_check_target(const op_t *op, const op_args_t *args, err_t *err);
+/* Check that every target of a cross entropy with [config] is a class or
+ * ignored. ERR_DATA names the first target that is not. */
+err_code_t op_check_target(const op_config_t *config, const int64_t *target,
+                           err_t *err);
 
-/* Check that every weight of a sample is finite and not below 0. ERR_DATA names
- * the first weight that is not. */
-err_code_t op_check_weights(const op_t *op, const op_args_t *args, err_t *err);
+/* Check that every weight of a sample (NULL: none) is finite and not below 0.
+ * ERR_DATA names the first weight that is not. */
+err_code_t op_check_weights(const op_config_t *config, const float *weights,
+                            err_t *err);
 
 #endif

@@ -38,6 +38,8 @@ struct op_backend_ops {
     /* to[i] += from[i] */
     err_code_t (*add)(void *to, const void *from, size_t count, op_type_t type,
                       dev_stream_t *stream, err_t *err);
+    /* (optional) See op_fold. NULL: op_fold_host. */
+    err_code_t (*fold)(const op_fold_t *fold, dev_stream_t *stream, err_t *err);
 };
 
 struct op {

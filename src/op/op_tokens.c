@@ -3,15 +3,13 @@
 #include <inttypes.h>
 
 #include "op/op_desc.h"
-#include "op/op_ops.h"
 #include "op/op_tokens.h"
 
-err_code_t op_check_tokens(const op_t *op, const op_args_t *args, err_t *err)
+err_code_t op_check_tokens(const op_config_t *config, const int32_t *tokens,
+                           err_t *err)
 {
-    const op_config_t *config = &op->config;
     const int64_t sample = op_desc_sample(&config->in);
     const int64_t count = op_desc_elems(&config->in);
-    const int32_t *tokens = args->x;
 
     for (int64_t i = 0; i < count; i++)
         if (tokens[i] < 0 || tokens[i] >= config->embedding.rows)

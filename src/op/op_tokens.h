@@ -6,8 +6,10 @@
 
 #include "op/op.h"
 
-/* Check that every token is a row of the embedding. ERR_DATA names the first
- * token that is not, with its sample and position. */
-err_code_t op_check_tokens(const op_t *op, const op_args_t *args, err_t *err);
+/* Check that each of the [tokens], which an embedding with [config] would read,
+ * is a row of it. ERR_DATA names the first token that is not, with its sample
+ * and position. */
+err_code_t op_check_tokens(const op_config_t *config, const int32_t *tokens,
+                           err_t *err);
 
 #endif

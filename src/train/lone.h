@@ -26,7 +26,7 @@ typedef struct train_deal {
  * message names the layer, the ranks and the batch. If a layer does so only in
  * the short last step of an epoch, a warning is logged, and *lone tells which
  * layers keep their running statistics unchanged in that step (see
- * nn_graph_fold_moments); otherwise *lone is 0. Local; all ranks get equal
+ * nn_graph_fold); otherwise *lone is 0. Local; all ranks get equal
  * results.
  */
 err_code_t train_lone_check(const train_deal_t *deal, unsigned *lone,

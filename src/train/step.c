@@ -245,6 +245,20 @@ static err_code_t grads_clip(const train_replica_t *replica,
     return rc;
 }
 
+static void moments_fold(train_state_t *run, const hdf5io_batch_t *batch)
+{
+    const bool last = run->progress.epoch_step + 1 == run->data.train.steps;
+    const op_step_t step = {.samples = (double)batch->global,
+                            .lone = last ? run->data.lone : 0};
+    const nn_fold_t fold = {.moments =
+                                ddp_tail(run->replica.ddp) +
+                                train_replica_sums(nn_graph_losses(run->graph)),
+                            .step = &step,
+                            .buffers = run->replica.buffers};
+
+    nn_graph_fold(run->graph, NULL, &fold, NULL, NULL);
+}
+
 /* Clip the gradients, fold the running statistics, update the parameters. There
  * is no update if no target counts. */
 static err_code_t update(train_state_t *run, const hdf5io_batch_t *batch,
@@ -265,14 +279,7 @@ static err_code_t update(train_state_t *run, const hdf5io_batch_t *batch,
     out->lr = optim_schedule_lr(replica->schedule, optim_lr(replica->optim),
                                 run->progress.step);
     out->lr = train_plateau_lr(&run->plateau, out->lr);
-    nn_graph_fold_moments(run->graph,
-                          ddp_tail(replica->ddp) +
-                              train_replica_sums(nn_graph_losses(run->graph)),
-                          batch->global,
-                          run->progress.epoch_step + 1 == run->data.train.steps
-                              ? run->data.lone
-                              : 0,
-                          replica->buffers);
+    moments_fold(run, batch);
     if (!train_weigh_scales(&run->weigh, scales))
         return ERR_OK;
     run->progress.updates = number;

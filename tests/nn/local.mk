@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 NN_TESTS = \
+	tests/nn/test_batch_check \
 	tests/nn/test_cost \
 	tests/nn/test_exec \
 	tests/nn/test_exec_alloc \

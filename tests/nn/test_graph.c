@@ -161,7 +161,7 @@ Test(graph, frozen_batch_norm_has_no_moments)
     cr_expect_eq(nn_graph_syncs(graph), 0);
     cr_assert_eq(nn_graph_moment_elems(graph), 6);
     cr_assert_eq(nn_graph_buffer_elems(graph), 6 * NN_TENSOR_ALIGN);
-    nn_graph_fold_moments(graph, moments, 4, 0, buffers);
+    nn_graph_fold_moments(graph, moments, 4, buffers);
     for (int i = 0; i < 4 * NN_TENSOR_ALIGN; i++)
         cr_expect_eq(buffers[i], 0, "number %d of what is frozen changed", i);
     cr_expect_neq(buffers[4 * NN_TENSOR_ALIGN], 0);

@@ -291,13 +291,13 @@ Test(graph_init, moments_become_pytorchs_running_statistics)
         moments[12 + 1] += x[i];
         moments[12 + 2 + 1] += x[i] * x[i];
     }
-    nn_graph_fold_moments(graph, moments, 3, 0, buffers);
+    nn_graph_fold_moments(graph, moments, 3, buffers);
     cr_expect_float_eq(buffers[4], 0.75 * 2 + 0.25 * mean, 1e-6);
     cr_expect_float_eq(buffers[16 + 4], 0.75 * 2 + 0.25 * var, 1e-6);
     cr_expect_float_eq(buffers[32 + 1], 0.9 * 2 + 0.1 * mean, 1e-6);
     cr_expect_float_eq(buffers[48 + 1], 0.9 * 2 + 0.1 * var, 1e-6);
     /* Without samples nothing changes. */
-    nn_graph_fold_moments(graph, moments, 0, 0, buffers);
+    nn_graph_fold_moments(graph, moments, 0, buffers);
     cr_expect_float_eq(buffers[32 + 1], 0.9 * 2 + 0.1 * mean, 1e-6);
     nn_graph_close(graph);
 }
@@ -310,13 +310,13 @@ Test(graph_init, space_counts_in_running_statistics)
     double moments[2] = {3, 5}; /* of one sample with the values 1 and 2 */
     float buffers[32] = {0};
 
-    nn_graph_fold_moments(graph, moments, 1, 0, buffers);
+    nn_graph_fold_moments(graph, moments, 1, buffers);
     cr_expect_float_eq(buffers[0], 0.1 * 1.5, 1e-7);
     cr_expect_float_eq(buffers[16], 0.1 * 0.5, 1e-7);
     /* Rounding must not make a variance negative. */
     moments[1] = 4.499999;
     buffers[16] = 0;
-    nn_graph_fold_moments(graph, moments, 1, 0, buffers);
+    nn_graph_fold_moments(graph, moments, 1, buffers);
     cr_expect_eq(buffers[16], 0);
     nn_graph_close(graph);
 }

@@ -113,6 +113,20 @@ static err_code_t far_add(void *to, const void *from, size_t count,
     return dev_far_enqueue(stream, run_sum, &sum, sizeof sum, err);
 }
 
+/* ---- running statistics ----------------------------------------------------
+ */
+
+static err_code_t run_fold(void *arg, err_t *err)
+{
+    return op_fold(&op_cpu_backend, arg, NULL, err);
+}
+
+static err_code_t far_fold(const op_fold_t *fold, dev_stream_t *stream,
+                           err_t *err)
+{
+    return dev_far_enqueue(stream, run_fold, fold, sizeof *fold, err);
+}
+
 static const char *far_lacks(const dev_device_t *dev, op_type_t compute_type)
 {
     (void)dev;
@@ -139,6 +153,7 @@ static const op_backend_ops_t op_far_backend = {
 #undef OP
         },
     .add = far_add,
+    .fold = far_fold,
 };
 
 /* In a program that links this file, this list replaces the one in registry.c.

@@ -93,7 +93,7 @@ static err_code_t ref_cross_entropy_forward(op_t *op, const op_args_t *args,
 {
     ref_row_t row = {.op = op, .x = args->x, .at = op_classes_of(&op->config)};
     const int64_t *target = args->target;
-    err_code_t rc = op_check_target(op, args, err);
+    err_code_t rc = op_check_target(&op->config, args->target, err);
     double loss = 0;
     int64_t correct = 0;
 

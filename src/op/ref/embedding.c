@@ -15,7 +15,7 @@ static err_code_t ref_embedding_forward(op_t *op, const op_args_t *args,
     const int64_t features = op->config.out;
     const int64_t count = op_desc_elems(&op->config.in);
     const int32_t *x = args->x;
-    err_code_t rc = op_check_tokens(op, args, err);
+    err_code_t rc = op_check_tokens(&op->config, args->x, err);
 
     for (int64_t i = 0; i < count && rc == ERR_OK; i++)
         for (int64_t f = 0; f < features; f++)

@@ -184,8 +184,9 @@ static err_code_t cpu_cross_entropy_forward(op_t *op, const op_args_t *args,
     const cpu_loss_t *loss = op->state;
     cpu_softmax_work_t work;
     int64_t correct = 0;
-    err_code_t rc =
-        cpu_softmax_soft(op) ? ERR_OK : op_check_target(op, args, err);
+    err_code_t rc = cpu_softmax_soft(op)
+                        ? ERR_OK
+                        : op_check_target(&op->config, args->target, err);
 
     if (rc == ERR_OK)
         rc = cpu_softmax_begin(op, args, &work, err);

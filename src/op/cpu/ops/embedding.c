@@ -79,7 +79,7 @@ static err_code_t cpu_embedding_forward(op_t *op, const op_args_t *args,
                                         err_t *err)
 {
     embedding_work_t work = embedding_make(op, args);
-    err_code_t rc = op_check_tokens(op, args, err);
+    err_code_t rc = op_check_tokens(&op->config, args->x, err);
 
     if (rc != ERR_OK)
         return rc;

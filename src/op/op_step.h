@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* op_step: what changes from step to step, and what of batch norms happens at
+ * the end of a step. */
+#ifndef CDDP_OP_OP_STEP_H
+#define CDDP_OP_OP_STEP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "dev/dev.h"
+
+typedef struct op_backend_ops op_backend_ops_t;
+
+#define OP_LOSSES_MAX 8
+
+/* What changes from step to step. */
+typedef struct op_step {
+    uint64_t seed, epoch; /* of the random numbers */
+    /* A loss's backward multiplies the gradient by its scale. 0: the loss is
+     * left out, and the gradient is 0, whatever its targets hold. */
+    double scales[OP_LOSSES_MAX];
+    /* For the end of the step: samples of all ranks, and a set of bits, see
+     * op_fold_t. */
+    double samples;
+    uint64_t lone;
+} op_step_t;
+
+typedef struct op_fold {
+    size_t channels;
+    double space;       /* values per channel and sample */
+    double momentum;    /* of the running statistics */
+    uint64_t lone;      /* do nothing if step->lone has one of these bits */
+    const double *sums; /* [2 channels]: of x, then of x*x */
+    const op_step_t *step;
+    const int32_t *sound; /* do nothing if it is 0; NULL: it is not */
+    float *mean, *var;    /* [channels], updated */
+} op_fold_t;
+
+/* Update the running statistics of a batch norm as PyTorch does (unbiased
+ * variance), with the sums over step->samples samples. Nothing is done for 0
+ * samples. Computed in float64. All pointers are to memory of the backend's
+ * device. Without a backend (NULL) the host computes; else see op_forward. */
+err_code_t op_fold(const op_backend_ops_t *backend, const op_fold_t *fold,
+                   dev_stream_t *stream, err_t *err);
+
+/* As op_fold, done at once by the host, which can access the memory. */
+void op_fold_host(const op_fold_t *fold);
+
+#endif
