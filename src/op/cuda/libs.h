@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * The handles of cublasLt and cuDNN of a device. They are made by the first op
+ * that needs them (cuDNN's takes a good part of a second), kept by the device,
+ * and closed with it.
+ *
+ * Thread rule: one thread at a time opens and runs ops of a device.
+ */
+#ifndef CDDP_OP_CUDA_LIBS_H
+#define CDDP_OP_CUDA_LIBS_H
+
+#include <cublasLt.h>
+#include <cudnn.h>
+
+#include "dev/dev.h"
+
+err_code_t cuda_libs_blas(dev_device_t *dev, cublasLtHandle_t *out, err_t *err);
+err_code_t cuda_libs_dnn(dev_device_t *dev, cudnnHandle_t *out, err_t *err);
+
+#endif
