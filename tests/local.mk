@@ -59,6 +59,7 @@ include tests/conf/local.mk
 include tests/boot/local.mk
 include tests/comm/local.mk
 include tests/dev/local.mk
+include tests/cuda/local.mk
 include tests/simd/local.mk
 include tests/op/local.mk
 include tests/nn/local.mk
