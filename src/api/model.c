@@ -233,7 +233,7 @@ static err_code_t exec_check(const nn_graph_t *graph,
                        "sum, which adds numbers up over the ranks");
     if (config->bf16 == 0)
         return ERR_OK;
-    rc = op_backend_get("cpu", &backend, err);
+    rc = op_backend_get(DEV_HOST, &backend, err);
     if (rc != ERR_OK)
         return rc;
     lack = op_backend_lacks(backend, NULL, OP_BFLOAT16);
@@ -249,7 +249,7 @@ static err_code_t exec_open(const nn_graph_t *graph,
                             err_t *err)
 {
     nn_exec_config_t inner = {
-        .op_backend = "cpu",
+        .op_backend = DEV_HOST,
         .batch = config->samples,
         .training = config->training != 0,
         .recompute = config->recompute != 0,
@@ -260,7 +260,7 @@ static err_code_t exec_open(const nn_graph_t *graph,
     if (rc != ERR_OK)
         return rc;
     exec->graph = graph;
-    rc = dev_open("cpu", 0, &exec->dev, err);
+    rc = dev_open(DEV_HOST, 0, &exec->dev, err);
     inner.dev = exec->dev;
     if (rc == ERR_OK)
         rc = dev_stream_open(exec->dev, DEV_STREAM_COMPUTE, &exec->bind.stream,

@@ -4,7 +4,6 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "op/op.h"
 
 #define SIDE 1024 /* rows and columns of the matrices: 4 MB each */
 /* Elements of the vectors: 64 MB each, more than any cache. */
@@ -13,35 +12,61 @@
 
 /* An op that is measured, with its memory. */
 typedef struct peak {
+    const bench_peak_plan_t *plan;
+    dev_stream_t *stream;
     op_t *op;
     float *block;
     op_args_t args;
 } peak_t;
 
+/* Set all numbers of the device's block to 1. */
+static err_code_t ones_write(const peak_t *peak, size_t elems, err_t *err)
+{
+    const size_t bytes = elems * sizeof(float);
+    void *block = NULL;
+    float *ones;
+    err_code_t rc = mem_alloc(bytes, "a measurement", &block, err);
+
+    if (rc != ERR_OK)
+        return rc;
+    ones = block;
+    for (size_t i = 0; i < elems; i++)
+        ones[i] = 1.0f;
+    rc = dev_copy(peak->stream, peak->block, ones, bytes, DEV_HOST_TO_DEV, err);
+    if (rc == ERR_OK)
+        rc = dev_stream_wait(peak->stream, err);
+    mem_free(block);
+    return rc;
+}
+
 static err_code_t peak_open(peak_t *peak, const op_config_t *config,
                             size_t elems, err_t *err)
 {
+    dev_device_t *dev = peak->plan->dev;
     const op_backend_ops_t *backend;
     void *block = NULL;
-    err_code_t rc = op_backend_get("cpu", &backend, err);
+    err_code_t rc = op_backend_get(dev_name(dev), &backend, err);
 
     if (rc == ERR_OK)
-        rc = op_open(backend, NULL, config, &peak->op, err);
+        rc = dev_stream_open(dev, DEV_STREAM_COMPUTE, &peak->stream, err);
     if (rc == ERR_OK)
-        rc = mem_alloc(elems * sizeof(float) + op_scratch_bytes(peak->op),
+        rc = op_open(backend, dev, config, &peak->op, err);
+    if (rc == ERR_OK)
+        rc = dev_alloc(dev, elems * sizeof(float) + op_scratch_bytes(peak->op),
                        "a measurement", &block, err);
     peak->block = block;
-    if (rc == ERR_OK)
-        peak->args.scratch = peak->block + elems;
-    for (size_t i = 0; rc == ERR_OK && i < elems; i++)
-        peak->block[i] = 1.0f;
-    return rc;
+    if (rc != ERR_OK)
+        return rc;
+    peak->args.scratch = peak->block + elems;
+    peak->args.stream = peak->stream;
+    return ones_write(peak, elems, err);
 }
 
 static void peak_close(peak_t *peak)
 {
     op_close(peak->op);
-    mem_free(peak->block);
+    dev_free(peak->plan->dev, peak->block);
+    dev_stream_close(peak->stream);
 }
 
 static err_code_t peak_run(peak_t *peak, double *seconds, err_t *err)
@@ -54,6 +79,8 @@ static err_code_t peak_run(peak_t *peak, double *seconds, err_t *err)
         double begin = clock_now(), took;
 
         rc = op_forward(peak->op, &peak->args, err);
+        if (rc == ERR_OK)
+            rc = dev_stream_wait(peak->stream, err);
         took = clock_now() - begin;
         best = took < best ? took : best;
     }
@@ -62,17 +89,17 @@ static err_code_t peak_run(peak_t *peak, double *seconds, err_t *err)
     return rc;
 }
 
-static err_code_t flops_measure(int threads, bool bf16, double *flops_s,
+static err_code_t flops_measure(const bench_peak_plan_t *plan, double *flops_s,
                                 err_t *err)
 {
     const size_t square = (size_t)SIDE * SIDE;
     op_config_t config = {
         .kind = OP_LINEAR,
-        .compute_type = bf16 ? OP_BFLOAT16 : OP_FLOAT32,
-        .threads = threads,
+        .compute_type = plan->compute_type,
+        .threads = plan->threads,
         .out = SIDE,
         .in = {.type = OP_FLOAT32, .ndim = 2, .dims = {SIDE, SIDE}}};
-    peak_t peak = {.op = NULL};
+    peak_t peak = {.plan = plan};
     double seconds = 0;
     err_code_t rc = peak_open(&peak, &config, 3 * square, err);
 
@@ -88,16 +115,17 @@ static err_code_t flops_measure(int threads, bool bf16, double *flops_s,
     return rc;
 }
 
-static err_code_t bytes_measure(int threads, double *bytes_s, err_t *err)
+static err_code_t bytes_measure(const bench_peak_plan_t *plan, double *bytes_s,
+                                err_t *err)
 {
     const op_desc_t vector = {
         .type = OP_FLOAT32, .ndim = 2, .dims = {1, VECTOR}};
     op_config_t config = {.kind = OP_ADD,
-                          .threads = threads,
+                          .threads = plan->threads,
                           .in = vector,
                           .others = 1,
                           .other = {vector}};
-    peak_t peak = {.op = NULL};
+    peak_t peak = {.plan = plan};
     double seconds = 0;
     err_code_t rc = peak_open(&peak, &config, 3 * (size_t)VECTOR, err);
 
@@ -113,14 +141,14 @@ static err_code_t bytes_measure(int threads, double *bytes_s, err_t *err)
     return rc;
 }
 
-err_code_t bench_peak_measure(int threads, bool bf16, bench_peak_t *out,
+err_code_t bench_peak_measure(const bench_peak_plan_t *plan, bench_peak_t *out,
                               err_t *err)
 {
     bench_peak_t peak = {0};
-    err_code_t rc = flops_measure(threads, bf16, &peak.flops_s, err);
+    err_code_t rc = flops_measure(plan, &peak.flops_s, err);
 
     if (rc == ERR_OK)
-        rc = bytes_measure(threads, &peak.bytes_s, err);
+        rc = bytes_measure(plan, &peak.bytes_s, err);
     if (rc == ERR_OK)
         *out = peak;
     return rc;

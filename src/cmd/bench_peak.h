@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* peak: measures the rates of this machine that bound a training step, with the
- * threads that run the step. */
+/* peak: measures the rates of a device that bound a training step; on the CPU
+ * with the threads that run the step. */
 #ifndef CDDP_CMD_BENCH_PEAK_H
 #define CDDP_CMD_BENCH_PEAK_H
 
-#include <stdbool.h>
-
-#include "base/err.h"
+#include "op/op.h"
 
 typedef struct bench_peak {
     double flops_s; /* FLOP/s of a product of large matrices */
@@ -15,9 +13,14 @@ typedef struct bench_peak {
     double bytes_s;
 } bench_peak_t;
 
-/* Measure with [threads] threads; if [bf16], the factors of the matrix product
- * are rounded to bfloat16. Takes about one second and 200 MB. Local. */
-err_code_t bench_peak_measure(int threads, bool bf16, bench_peak_t *out,
+typedef struct bench_peak_plan {
+    dev_device_t *dev;
+    int threads;
+    op_type_t compute_type; /* of the matrix product, see op_config_t */
+} bench_peak_plan_t;
+
+/* Takes about one second, and 200 MB of the device and of the host. Local. */
+err_code_t bench_peak_measure(const bench_peak_plan_t *plan, bench_peak_t *out,
                               err_t *err);
 
 #endif

@@ -18,6 +18,7 @@
 #include "cmd/bench_record.h"
 #include "cmd/bench_times.h"
 #include "cmd/run_file.h"
+#include "train/device.h"
 
 #define RECORD_STEPS 5
 
@@ -85,7 +86,8 @@ static void row_print(const bench_t *bench, const row_t *row)
     if (bench->args->csv)
         str_print("%s,%s,%lld,%d,%d,%d,%.4f,%.4f,%.4f,%.2f,%.2f,%.2f,%.2f,%.4f,"
                   "%s,%.1f,%.1f,%.1f,%.4f,%.4f\n",
-                  bench->config->run.name, bench->info.bf16 ? "bf16" : "fp32",
+                  bench->config->run.name,
+                  train_precision_name(bench->info.compute_type),
                   (long long)bench->info.global, bench->info.size,
                   bench->info.threads, bench->args->steps, row->times.min * 1e3,
                   median * 1e3, row->times.p95 * 1e3,
@@ -98,7 +100,8 @@ static void row_print(const bench_t *bench, const row_t *row)
         str_print(
             "%-12s %5s %6lld %5d %7d %9.3f %9.3f %9.3f %10.1f %8.1f %8.1f "
             "%8.1f %9.3f %-8s %7.1f %7.3f\n",
-            bench->config->run.name, bench->info.bf16 ? "bf16" : "fp32",
+            bench->config->run.name,
+            train_precision_name(bench->info.compute_type),
             (long long)bench->info.global, bench->info.size,
             bench->info.threads, row->times.min * 1e3, median * 1e3,
             row->times.p95 * 1e3, (double)bench->info.global / median,
@@ -122,6 +125,8 @@ static double rss_share(const bench_t *bench)
  * longest counts. */
 static err_code_t row_make(bench_t *bench, row_t *row, err_t *err)
 {
+    const bench_peak_plan_t plan = {bench->info.dev, bench->info.threads,
+                                    bench->info.compute_type};
     comm_group_t *group = bench->info.group;
     double sums[7] = {0}, slowest[2];
     err_code_t rc;
@@ -129,8 +134,7 @@ static err_code_t row_make(bench_t *bench, row_t *row, err_t *err)
     sums[4] = rss_share(bench);
     rc = comm_barrier(group, err);
     if (rc == ERR_OK)
-        rc = bench_peak_measure(bench->info.threads, bench->info.bf16,
-                                &row->peak, err);
+        rc = bench_peak_measure(&plan, &row->peak, err);
     if (rc != ERR_OK)
         return rc;
     row->cost =

@@ -38,6 +38,14 @@ typedef enum dev_copy_kind {
     DEV_DEV_TO_DEV
 } dev_copy_kind_t;
 
+/* The backend whose memory is the host's. */
+#define DEV_HOST "cpu"
+
+/* What an option accepts that chooses a device: "auto" (DEV_AUTO), then names
+ * of backends, whether they were built in or not. Ends with NULL. */
+#define DEV_AUTO 0
+extern const char *const dev_choices[];
+
 /* Open device [index] of [backend] ("cpu"). ERR_UNAVAILABLE names the backends
  * that were built in. */
 err_code_t dev_open(const char *backend, int index, dev_device_t **out,

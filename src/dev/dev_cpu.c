@@ -162,7 +162,7 @@ static err_code_t dev_cpu_event_wait_on(dev_event_t *event,
 }
 
 const dev_ops_t dev_cpu_ops = {
-    .name = "cpu",
+    .name = DEV_HOST,
     .host_visible = true,
     .open = dev_cpu_open,
     .close = dev_cpu_close,

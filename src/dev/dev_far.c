@@ -258,8 +258,10 @@ static const dev_ops_t dev_far_ops = {
     .graph_close = far_graph_close,
 };
 
-/* In a program that links this file, this list replaces the one in registry.c.
+/* In a program that links this file, these lists replace those in registry.c.
  */
+const char *const dev_choices[] = {"auto", DEV_HOST, "cuda", "far", NULL};
+
 const dev_ops_t *const dev_registry[] = {
     &dev_cpu_ops,
     &dev_far_ops,

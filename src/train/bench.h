@@ -18,8 +18,9 @@ typedef struct train_bench train_bench_t;
  * its model and samples, which stay valid until close. */
 typedef struct train_bench_info {
     int rank, size, threads;
-    bool bf16;             /* bf16 is used (the outcome of train.precision) */
-    int64_t count, global; /* samples per step: of this rank, of all ranks */
+    dev_device_t *dev;
+    op_type_t compute_type; /* of products: the outcome of train.precision */
+    int64_t count, global;  /* samples per step: of this rank, of all ranks */
     comm_group_t *group;
     const nn_graph_t *graph;
     const float *params, *buffers;        /* in the host's memory; see pull */

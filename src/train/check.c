@@ -12,6 +12,7 @@
 #include "base/thread.h"
 #include "nn/cost.h"
 #include "train/data.h"
+#include "train/device.h"
 #include "train/lone.h"
 #include "train/replica.h"
 #include "train/run.h"
@@ -23,7 +24,8 @@ typedef struct check {
     nn_graph_t *graph;
     train_data_t train, valid;
     train_replica_t replica;
-    bool bf16;
+    dev_device_t *dev;
+    op_type_t compute_type;
     int teams;
     size_t hook_bytes;
 } check_t;
@@ -72,12 +74,15 @@ static err_code_t replica_open(check_t *check, err_t *err)
         .ranks = check->ranks,
         .threads = 1,
         .team_threads = train_team_threads(config, 1),
-        .bf16 = check->bf16,
+        .dev = check->dev,
+        .compute_type = check->compute_type,
+        .dry = true,
         .span = {.steps = config->train.epochs * check->train.steps,
                  .epoch_steps = check->train.steps},
         .sizes = train_sizes_of(&check->train, &check->valid)};
 
-    check->teams = train_teams(config, &check->train, threads);
+    check->teams = train_teams(config, &check->train,
+                               dev_host_visible(check->dev) ? threads : 1);
     plan.teams = check->teams;
     return train_replica_open(&plan, &check->replica, err);
 }
@@ -85,8 +90,13 @@ static err_code_t replica_open(check_t *check, err_t *err)
 static err_code_t check_open(check_t *check, err_t *err)
 {
     const train_config_t *config = check->config;
-    err_code_t rc = train_bf16_choose(config, &check->bf16, err);
+    err_code_t rc = train_device_open(config, NULL, 0, &check->dev, err);
 
+    if (rc == ERR_OK)
+        rc = train_device_check(config, check->dev, err);
+    if (rc == ERR_OK)
+        rc = train_precision_choose(config, check->dev, NULL,
+                                    &check->compute_type, err);
     if (rc == ERR_OK)
         rc = nn_graph_open(config->model, config->loss, &check->graph, err);
     if (rc == ERR_OK)
@@ -303,7 +313,9 @@ static void plan_print(const check_t *check)
     facts = nn_exec_facts(largest->exec);
     cost = nn_exec_cost(largest->exec, 1, 1);
     str_print("plan of %lld samples at once, %s:\n", (long long)largest->batch,
-              check->bf16 ? "products in bf16" : "fp32");
+              check->compute_type == OP_FLOAT32    ? "fp32"
+              : check->compute_type == OP_BFLOAT16 ? "products in bf16"
+                                                   : "products in tf32");
     str_print("  per sample: %.4g MFLOP forward, %.4g MFLOP backward\n",
               cost.forward_flops / (double)largest->batch * 1e-6,
               cost.backward_flops / (double)largest->batch * 1e-6);
@@ -315,7 +327,7 @@ static void plan_print(const check_t *check)
         "%d add their bias\n  within the product, %d are computed with "
         "another layer\n",
         facts.layers, facts.in_place, facts.blocked, facts.biases, facts.fused);
-    if (check->bf16)
+    if (check->compute_type == OP_BFLOAT16)
         str_print(
             "  stored as bf16: the outputs of %d layers, forward and backward; "
             "of %d more,\n  which products read, forward only\n",
@@ -352,5 +364,6 @@ err_code_t train_check(const train_config_t *config, int ranks, err_t *err)
     train_data_close(&check.valid);
     train_data_close(&check.train);
     nn_graph_close(check.graph);
+    dev_close(check.dev);
     return rc;
 }

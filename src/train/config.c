@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/hash.h"
+#include "dev/dev.h"
 #include "hdf5io/sampler.h"
 #include "train/dir_name.h"
 
@@ -22,7 +23,7 @@
 static const char *const shuffles[] = {"none", "chunk", "full", NULL};
 static const char *const ios[] = {"independent", "mpi", NULL};
 static const char *const validates[] = {"quick", "full", "none", NULL};
-static const char *const precisions[] = {"fp32", "bf16", "auto", NULL};
+static const char *const precisions[] = {"fp32", "bf16", "auto", "tf32", NULL};
 static const char *const recomputes[] = {"none", "blocks", NULL};
 static const char *const scales[] = {"none", "linear", "sqrt", NULL};
 
@@ -87,13 +88,19 @@ static const opt_row_t loop_options[] = {
            .help =
                "number of micro-batches into which a rank divides its share of "
                "a batch, to save memory; gradients are reduced once per batch"),
+    CONFIG(train.device, "device", OPT_CHOICE, "auto", .choices = dev_choices,
+           .free = true,
+           .help = "where the model computes. cuda: on one NVIDIA GPU for each "
+                   "rank; auto: cuda if every rank has a GPU, cpu if none "
+                   "has one"),
     CONFIG(train.precision, "precision", OPT_CHOICE, "fp32",
            .choices = precisions,
            .help = "fp32; bf16 (mixed precision): linear, conv, "
                    "attention, lstm and gru multiply numbers rounded to "
                    "bfloat16, while sums, parameters, gradients and "
-                   "checkpoints stay float32; auto: bf16 if every rank's "
-                   "CPU supports it"),
+                   "checkpoints stay float32; tf32: the same with numbers "
+                   "rounded to 10 bits of mantissa, on GPUs only; auto: bf16 "
+                   "if the CPU or GPU of every rank supports it, else fp32"),
     CONFIG(train.recompute, "recompute", OPT_CHOICE, "none",
            .choices = recomputes, .free = true,
            .help = "blocks: keep for backward only the tensors between "

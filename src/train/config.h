@@ -23,7 +23,8 @@ typedef enum train_scale {
 typedef enum train_precision {
     TRAIN_FP32,
     TRAIN_BF16,
-    TRAIN_PRECISION_AUTO
+    TRAIN_PRECISION_AUTO,
+    TRAIN_TF32
 } train_precision_t;
 
 typedef enum train_recompute {
@@ -53,6 +54,7 @@ typedef struct train_config {
     struct {
         int64_t epochs, batch, accumulate, threads, log_every;
         double clip_norm, clip_value;
+        int device;    /* index in dev_choices */
         int precision; /* train_precision_t */
         int recompute; /* train_recompute_t */
         int scale_lr;  /* train_scale_t */

@@ -28,9 +28,10 @@ static void card_fill(card_t *card)
     card->mask = hash_bytes(&mask, sizeof mask);
 }
 
-static err_code_t count_sharers(boot_t *boot, int *sharers, err_t *err)
+/* Set what [hello] tells of the ranks on this host. */
+static err_code_t count_sharers(boot_t *boot, train_hello_t *hello, err_t *err)
 {
-    int size = boot_size(boot);
+    const int size = boot_size(boot), rank = boot_rank(boot);
     card_t *cards = NULL;
     card_t mine;
     err_code_t rc;
@@ -40,10 +41,12 @@ static err_code_t count_sharers(boot_t *boot, int *sharers, err_t *err)
         return rc;
     card_fill(&mine);
     rc = boot_exchange(boot, &mine, sizeof mine, cards, err);
-    *sharers = 0;
-    for (int r = 0; rc == ERR_OK && r < size; r++)
+    for (int r = 0; rc == ERR_OK && r < size; r++) {
         if (memcmp(&cards[r], &mine, sizeof mine) == 0)
-            (*sharers)++;
+            hello->sharers++;
+        if (r < rank && strcmp(cards[r].host, mine.host) == 0)
+            hello->local++;
+    }
     mem_free(cards);
     return rc;
 }
@@ -58,7 +61,7 @@ err_code_t train_hello(boot_t *boot, uint64_t config_hash, uint64_t build_hash,
     if (rc == ERR_OK)
         rc = boot_agree(boot, "configuration", config_hash, err);
     if (rc == ERR_OK)
-        rc = count_sharers(boot, &hello.sharers, err);
+        rc = count_sharers(boot, &hello, err);
     if (rc == ERR_OK)
         *out = hello;
     return rc;

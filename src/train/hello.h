@@ -14,6 +14,7 @@
 #include "train/config.h"
 
 typedef struct train_hello {
+    int local;   /* this rank's number among the ranks on its host, from 0 */
     int cores;   /* number of cores in this rank's affinity mask */
     int sharers; /* number of ranks on this host with the affinity mask of this
                     rank, this rank included */

@@ -9,6 +9,7 @@ libtrain_la_SOURCES = \
 	src/train/checkpoint.c src/train/checkpoint.h \
 	src/train/config.c src/train/config.h \
 	src/train/data.c src/train/data.h \
+	src/train/device.c src/train/device.h \
 	src/train/dir_name.c src/train/dir_name.h \
 	src/train/eval.c src/train/eval.h \
 	src/train/eval_forward.c \

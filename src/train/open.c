@@ -19,6 +19,7 @@
 #include "base/thread.h"
 #include "hdf5io/checkpoint_data.h"
 #include "train/begin.h"
+#include "train/device.h"
 #include "train/hello.h"
 #include "train/lone.h"
 #include "train/marks.h"
@@ -136,6 +137,7 @@ static err_code_t meet(train_state_t *run, err_t *err)
                        "would never have a sample; raise it or start fewer "
                        "ranks",
                        (long long)config->train.batch, run->world.size);
+    run->compute.local = hello.local;
     run->compute.cores =
         hello.cores > hello.sharers ? hello.cores / hello.sharers : 1;
     run->compute.threads =
@@ -160,6 +162,15 @@ static err_code_t leave_boot(train_state_t *run, err_t *err)
 }
 
 /* ---- model, data, directory --------------------------------------------- */
+
+/* Number of teams: threads of the host compute leaves side by side, a GPU one
+ * after the other. */
+static int teams_of(const train_state_t *run)
+{
+    return train_teams(run->config, &run->data.train,
+                       dev_host_visible(run->compute.dev) ? run->compute.threads
+                                                          : 1);
+}
 
 static err_code_t data_open(train_state_t *run, err_t *err)
 {
@@ -188,8 +199,7 @@ static err_code_t data_open(train_state_t *run, err_t *err)
                           &run->data.lone, err);
     if (rc != ERR_OK)
         return rc;
-    run->compute.teams =
-        train_teams(run->config, &run->data.train, run->compute.threads);
+    run->compute.teams = teams_of(run);
     split = split_of(run, true);
     rc = train_data_open(&split, &run->data.valid, err);
     return rc == ERR_OK
@@ -266,7 +276,8 @@ static train_replica_plan_t plan_of(train_state_t *run)
         .cores = run->compute.cores,
         .teams = run->compute.teams,
         .team_threads = train_team_threads(config, run->compute.threads),
-        .bf16 = run->compute.bf16,
+        .dev = run->compute.dev,
+        .compute_type = run->compute.type,
         .span = {.steps = run->config->train.epochs * run->data.train.steps,
                  .epoch_steps = run->data.train.steps},
         .sizes = train_sizes_of(&run->data.train, &run->data.valid),
@@ -287,33 +298,14 @@ static err_code_t voted(train_state_t *run,
     return train_world_vote(&run->world, rc, err);
 }
 
-/* Choose bf16 only if all ranks can use it: replicas must compute alike.
- * Collective. */
-static err_code_t precision_choose(train_state_t *run, err_t *err)
-{
-    double lacking = 0;
-    err_code_t rc = train_bf16_choose(run->config, &run->compute.bf16, err);
-
-    if (run->config->train.precision != TRAIN_PRECISION_AUTO)
-        return rc;
-    lacking = run->compute.bf16 ? 0 : 1;
-    rc = comm_allreduce(run->world.group, &lacking, 1, COMM_FLOAT64, COMM_MAX,
-                        err);
-    run->compute.bf16 = lacking == 0;
-    if (rc == ERR_OK && run->world.rank == 0)
-        log_info("train", "train.precision auto: %s",
-                 run->compute.bf16 ? "bf16"
-                                   : "fp32, as a CPU cannot multiply bfloat16");
-    return rc;
-}
-
 static err_code_t replica_make(train_state_t *run, err_t *err)
 {
     train_replica_plan_t plan;
     err_code_t rc;
 
     train_phase_set(&run->world, "planning");
-    rc = precision_choose(run, err);
+    rc = train_precision_choose(run->config, run->compute.dev, run->world.group,
+                                &run->compute.type, err);
     if (rc != ERR_OK)
         return rc;
     plan = plan_of(run);
@@ -404,12 +396,31 @@ void train_state_init(train_state_t *run, const train_config_t *config,
     log_rank_set(run->world.rank);
 }
 
-/* Find the other ranks, and open the group of the run. Collective. */
+/* Open the device on which this rank computes. Collective. */
+static err_code_t device_open(train_state_t *run, err_t *err)
+{
+    err_code_t rc;
+
+    train_phase_set(&run->world, "opening devices");
+    rc = train_device_open(run->config, run->world.group, run->compute.local,
+                           &run->compute.dev, err);
+    if (rc == ERR_OK)
+        rc = train_device_check(run->config, run->compute.dev, err);
+    if (rc == ERR_OK && run->world.rank == 0 &&
+        !dev_host_visible(run->compute.dev))
+        log_info("train", "ranks compute on %s", dev_name(run->compute.dev));
+    return rc;
+}
+
+/* Find the other ranks, and open the group of the run and the devices.
+ * Collective. */
 static err_code_t ranks_join(train_state_t *run, err_t *err)
 {
     err_code_t rc = meet(run, err);
 
-    return rc == ERR_OK ? voted(run, leave_boot, err) : rc;
+    if (rc == ERR_OK)
+        rc = voted(run, leave_boot, err);
+    return rc == ERR_OK ? voted(run, device_open, err) : rc;
 }
 
 /* Open the data and the run directory. Collective. */
@@ -500,8 +511,7 @@ static err_code_t bench_data_plan(train_state_t *run, int64_t steps, err_t *err)
     split = split_of(run, false);
     rc = train_data_plan(&split, steps, &run->data.train, err);
     if (rc == ERR_OK)
-        run->compute.teams =
-            train_teams(run->config, &run->data.train, run->compute.threads);
+        run->compute.teams = teams_of(run);
     return rc;
 }
 
@@ -539,6 +549,7 @@ void train_close(train_state_t *run)
     train_rundir_close(run->dir.lock);
     train_patience_close(run->world.patience);
     comm_group_close(run->world.group);
+    dev_close(run->compute.dev);
     h5mpi_close(run->world.mpi);
     boot_close(run->world.boot);
 }

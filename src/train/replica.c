@@ -22,32 +22,13 @@ size_t train_replica_activations(const train_replica_t *replica)
     return (size_t)replica->team_count * replica->teams[0].activation_bytes;
 }
 
-err_code_t train_bf16_choose(const train_config_t *config, bool *bf16,
-                             err_t *err)
-{
-    const op_backend_ops_t *backend;
-    err_code_t rc = op_backend_get("cpu", &backend, err);
-    const char *lack;
-
-    if (rc != ERR_OK)
-        return rc;
-    lack = op_backend_lacks(backend, NULL, OP_BFLOAT16);
-    if (config->train.precision == TRAIN_BF16 && lack != NULL)
-        return err_set(err, ERR_UNAVAILABLE,
-                       "train.precision is bf16, but %s: use auto or fp32, or "
-                       "nodes that can",
-                       lack);
-    *bf16 = config->train.precision != TRAIN_FP32 && lack == NULL;
-    return ERR_OK;
-}
-
 static err_code_t teams_open(train_replica_t *replica,
                              const train_replica_plan_t *plan, err_t *err)
 {
     const nn_exec_config_t like = {
         .dev = replica->dev,
-        .op_backend = "cpu",
-        .compute_type = plan->bf16 ? OP_BFLOAT16 : OP_FLOAT32,
+        .op_backend = dev_name(replica->dev),
+        .compute_type = plan->compute_type,
         .recompute = plan->config->train.recompute == TRAIN_RECOMPUTE_BLOCKS,
         .overwrite = plan->config->train.accumulate == 1,
         .threads = plan->team_threads};
@@ -225,10 +206,9 @@ static err_code_t arenas_open(train_replica_t *replica, bool sharded,
     const size_t params = nn_graph_param_elems(replica->graph);
     const size_t buffers = nn_graph_buffer_elems(replica->graph);
     void *step = NULL;
-    err_code_t rc;
+    err_code_t rc = ERR_OK;
 
-    rc = dev_open("cpu", 0, &replica->dev, err);
-    if (rc == ERR_OK && !sharded)
+    if (!sharded)
         rc = floats_new(replica->dev, params, "parameters", &replica->params,
                         err);
     if (rc == ERR_OK)
@@ -238,6 +218,8 @@ static err_code_t arenas_open(train_replica_t *replica, bool sharded,
         rc = dev_alloc(replica->dev, sizeof *replica->step, "a step", &step,
                        err);
     replica->step = step;
+    for (int t = 0; rc == ERR_OK && t < replica->team_count; t++)
+        rc = train_team_alloc(&replica->teams[t], err);
     return rc;
 }
 
@@ -289,11 +271,10 @@ err_code_t train_replica_open(const train_replica_plan_t *plan,
     err_code_t rc;
 
     replica->graph = plan->graph;
+    replica->dev = plan->dev;
     rc = ddp_hook_check(&plan->config->ddp, err);
     if (rc == ERR_OK)
         rc = memory_check(plan, err);
-    if (rc == ERR_OK)
-        rc = arenas_open(replica, plan->config->ddp.zero != 0, err);
     if (rc == ERR_OK)
         rc = views_list(replica, err);
     if (rc == ERR_OK)
@@ -305,6 +286,8 @@ err_code_t train_replica_open(const train_replica_plan_t *plan,
                                  &replica->schedule, err);
     if (rc == ERR_OK)
         rc = teams_open(replica, plan, err);
+    if (rc == ERR_OK && !plan->dry)
+        rc = arenas_open(replica, plan->config->ddp.zero != 0, err);
     return rc;
 }
 
@@ -410,6 +393,5 @@ void train_replica_close(train_replica_t *replica)
         dev_free(replica->dev, replica->step);
         dev_free(replica->dev, replica->params);
     }
-    dev_close(replica->dev);
     *replica = (train_replica_t){0};
 }

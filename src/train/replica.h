@@ -56,7 +56,7 @@ static inline nn_result_t *train_replica_results(double *tail)
 }
 
 typedef struct train_replica {
-    dev_device_t *dev;
+    dev_device_t *dev; /* not owned */
     nn_graph_t *graph; /* not owned */
     ddp_t *ddp;
     ddp_tree_t *tree;    /* reproducible mode, else NULL */
@@ -93,16 +93,13 @@ typedef struct train_replica_plan {
     int threads;     /* threads of the optimizer */
     int cores; /* cores to use before the first step, if more than [threads] */
     int teams, team_threads; /* teams that run the model, and threads of each */
-    bool bf16;               /* bf16 is used (the outcome of train.precision) */
+    dev_device_t *dev;       /* not owned */
+    op_type_t compute_type;  /* of products: the outcome of train.precision */
+    bool dry;                /* for a plan only: allocate nothing on [dev] */
     optim_span_t span;       /* length of the run, for the schedule */
     train_team_sizes_t sizes; /* micro-batch sizes that will occur */
     int partials; /* partial arenas of the reproducible mode; 0: default mode */
 } train_replica_plan_t;
-
-/* Set *bf16 if train.precision means bf16 on this machine. ERR_UNAVAILABLE:
- * bf16 is requested, but this CPU has no bf16 products. Local. */
-err_code_t train_bf16_choose(const train_config_t *config, bool *bf16,
-                             err_t *err);
 
 /* Make the parts that need no other rank: arenas, optimizer, execs. Local, so
  * ranks can vote on its errors before one of them waits for the others.

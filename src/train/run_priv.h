@@ -18,14 +18,16 @@
 #include "train/weigh.h"
 #include "train/world.h"
 
-/* Threads and precision of this rank's computations. */
+/* Where, and with what, this rank computes. */
 typedef struct train_compute {
-    int threads; /* threads of a step, summed over teams */
+    dev_device_t *dev;
+    op_type_t type; /* of products: the outcome of train.precision */
+    int local;      /* this rank's number on its host */
+    int threads;    /* threads of a step, summed over teams */
     /* Cores that this rank has for itself, whatever train.threads is. */
     int cores;
     /* Teams that compute leaves side by side; 1 in the default mode. */
     int teams;
-    bool bf16; /* bf16 is used (the outcome of train.precision) */
 } train_compute_t;
 
 /* The samples, and the steps of an epoch over them. */

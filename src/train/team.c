@@ -57,10 +57,13 @@ err_code_t train_team_open(const nn_graph_t *graph,
         config.batch = sizes->eval[i];
         rc = exec_add(team, graph, &config, err);
     }
-    if (rc == ERR_OK)
-        rc = dev_alloc(team->dev, team->activation_bytes, "activations",
-                       &team->activations, err);
     return rc;
+}
+
+err_code_t train_team_alloc(train_team_t *team, err_t *err)
+{
+    return dev_alloc(team->dev, team->activation_bytes, "activations",
+                     &team->activations, err);
 }
 
 void train_team_close(train_team_t *team)

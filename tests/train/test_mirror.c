@@ -40,7 +40,9 @@ static rig_t rig_open(const char *name, int index)
     err_t err = ERR_INIT;
 
     cr_assert_eq(dev_open(name, index, &rig.dev, &err), ERR_OK, "%s", err.text);
-    cr_assert_eq(dev_stream_open(rig.dev, &rig.stream, &err), ERR_OK);
+    cr_assert_eq(
+        dev_stream_open(rig.dev, DEV_STREAM_COMPUTE, &rig.stream, &err),
+        ERR_OK);
     cr_assert_eq(train_mirror_open(rig.dev, rig.stream, &rig.mirror, &err),
                  ERR_OK);
     for (int a = 0; a < ARENAS; a++) {

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+#include "train/device.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/str.h"
+
+#define GPU "cuda"    /* what auto prefers to DEV_HOST */
+#define HOSTS_NAMED 8 /* hosts that an error names */
+
+/* ---- opening ------------------------------------------------------------- */
+
+/* Open the device for rank [local] of a host: the one with that index, or the
+ * first one, if each rank sees only its own. */
+static err_code_t device_open(const char *name, int local, dev_device_t **out,
+                              err_t *err)
+{
+    err_code_t rc = ERR_UNAVAILABLE;
+
+    if (local > 0 && strcmp(name, DEV_HOST) != 0)
+        rc = dev_open(name, local, out, NULL);
+    return rc == ERR_OK ? ERR_OK : dev_open(name, 0, out, err);
+}
+
+/* What a rank tells the others of its GPU. */
+typedef struct answer {
+    bool usable;
+    char why[256]; /* if not: why */
+} answer_t;
+
+/* Name the hosts of ranks without a GPU, and what the first of them says. */
+static err_code_t mixed_refuse(const comm_group_t *group,
+                               const answer_t *answers, err_t *err)
+{
+    const int size = comm_group_size(group);
+    const char *why = NULL, *last = "";
+    int lacking = 0, named = 0;
+    str_buf_t hosts = {0};
+
+    for (int r = 0; r < size; r++) {
+        const char *host = comm_group_host(group, r);
+
+        if (answers[r].usable)
+            continue;
+        lacking++;
+        if (why == NULL)
+            why = answers[r].why;
+        if (strcmp(host, last) != 0 && named++ < HOSTS_NAMED)
+            str_buf_add(&hosts, "%s%s", named > 1 ? ", " : "", host);
+        last = host;
+    }
+    err_set(err, ERR_CONFIG,
+            "train.device is auto, and %d of %d ranks have no usable GPU, "
+            "those on %s%s (%s): leave these nodes out, or choose cpu or cuda",
+            lacking, size, hosts.text, named > HOSTS_NAMED ? " and more" : "",
+            why);
+    str_buf_free(&hosts);
+    return ERR_CONFIG;
+}
+
+/* Set *all if every rank has a GPU, and *any if some rank has one. Collective.
+ */
+static err_code_t answers_gather(comm_group_t *group, const answer_t *mine,
+                                 bool *all, err_t *err)
+{
+    const int size = comm_group_size(group);
+    answer_t *answers = NULL;
+    int usable = 0;
+    err_code_t rc =
+        mem_new(answer_t, (size_t)size, "GPUs of the ranks", &answers, err);
+
+    if (rc == ERR_OK)
+        rc = comm_allgather(group, mine, sizeof *mine, answers, err);
+    for (int r = 0; rc == ERR_OK && r < size; r++)
+        usable += answers[r].usable;
+    if (rc == ERR_OK && usable > 0 && usable < size)
+        rc = mixed_refuse(group, answers, err);
+    if (rc == ERR_OK)
+        *all = usable == size;
+    mem_free(answers);
+    return rc;
+}
+
+/* Open a GPU if every rank has one, and the CPU if none has. */
+static err_code_t auto_open(comm_group_t *group, int local, dev_device_t **out,
+                            err_t *err)
+{
+    dev_device_t *gpu = NULL;
+    answer_t mine;
+    bool all;
+    err_t why = ERR_INIT;
+    err_code_t rc = ERR_OK;
+
+    /* Answers are sent as bytes, with their padding. */
+    memset(&mine, 0, sizeof mine);
+    mine.usable = device_open(GPU, local, &gpu, &why) == ERR_OK;
+    all = mine.usable;
+    if (!mine.usable)
+        snprintf(mine.why, sizeof mine.why, "%.255s", why.text);
+    if (group != NULL)
+        rc = answers_gather(group, &mine, &all, err);
+    if (rc == ERR_OK && all) {
+        *out = gpu;
+        return ERR_OK;
+    }
+    dev_close(gpu);
+    if (rc != ERR_OK)
+        return rc;
+    log_debug("train", "train.device auto: cpu, as %s", mine.why);
+    return dev_open(DEV_HOST, 0, out, err);
+}
+
+err_code_t train_device_open(const train_config_t *config, comm_group_t *group,
+                             int local, dev_device_t **out, err_t *err)
+{
+    const char *name = dev_choices[config->train.device];
+    err_code_t rc;
+
+    if (config->train.device == DEV_AUTO)
+        return auto_open(group, local, out, err);
+    rc = device_open(name, local, out, err);
+    if (rc != ERR_OK)
+        err_prefix(err, "train.device is %s", name);
+    return rc;
+}
+
+/* ---- what goes with a device --------------------------------------------- */
+
+err_code_t train_device_check(const train_config_t *config,
+                              const dev_device_t *dev, err_t *err)
+{
+    if (dev_host_visible(dev))
+        return ERR_OK;
+    if (config->checkpoint.io == TRAIN_IO_MPI)
+        return err_set(err, ERR_CONFIG,
+                       "checkpoint.io is mpi, which goes with train.device: "
+                       "cpu only, and this run computes on %s: set "
+                       "checkpoint.io to independent",
+                       dev_name(dev));
+    return ERR_OK;
+}
+
+/* ---- precision ----------------------------------------------------------- */
+
+const char *train_precision_name(op_type_t type)
+{
+    return type == OP_BFLOAT16 ? "bf16" : type == OP_TF32 ? "tf32" : "fp32";
+}
+
+/* Refuse train.precision, which means [type], if the device lacks it. */
+static err_code_t lack_check(const dev_device_t *dev, op_type_t type,
+                             const char *lack, err_t *err)
+{
+    if (lack == NULL)
+        return ERR_OK;
+    if (type == OP_TF32 && dev_host_visible(dev))
+        return err_set(err, ERR_CONFIG,
+                       "train.precision is tf32, which only GPUs have, and "
+                       "this run computes on %s: use fp32, bf16 or auto",
+                       dev_name(dev));
+    return err_set(err, ERR_UNAVAILABLE,
+                   "train.precision is %s, but %s: use auto or fp32, or nodes "
+                   "that can",
+                   train_precision_name(type), lack);
+}
+
+/* All ranks use bf16, or none: replicas must compute alike. */
+static err_code_t auto_choose(const dev_device_t *dev, comm_group_t *group,
+                              const char *lack, op_type_t *out, err_t *err)
+{
+    double lacking = lack != NULL ? 1 : 0;
+    err_code_t rc = ERR_OK;
+
+    if (group != NULL)
+        rc = comm_allreduce(group, &lacking, 1, COMM_FLOAT64, COMM_MAX, err);
+    if (rc != ERR_OK)
+        return rc;
+    *out = lacking == 0 ? OP_BFLOAT16 : OP_FLOAT32;
+    if (group != NULL && comm_group_rank(group) == 0)
+        log_info("train", "train.precision auto: %s",
+                 lacking == 0            ? "bf16"
+                 : dev_host_visible(dev) ? "fp32, as a CPU cannot multiply "
+                                           "bfloat16"
+                                         : "fp32, as a GPU cannot multiply "
+                                           "bfloat16");
+    return ERR_OK;
+}
+
+err_code_t train_precision_choose(const train_config_t *config,
+                                  const dev_device_t *dev, comm_group_t *group,
+                                  op_type_t *out, err_t *err)
+{
+    const train_precision_t asked = (train_precision_t)config->train.precision;
+    const op_type_t type = asked == TRAIN_TF32   ? OP_TF32
+                           : asked == TRAIN_FP32 ? OP_FLOAT32
+                                                 : OP_BFLOAT16;
+    const op_backend_ops_t *backend;
+    const char *lack = NULL;
+    err_code_t rc = op_backend_get(dev_name(dev), &backend, err);
+
+    if (rc == ERR_OK && type != OP_FLOAT32)
+        lack = op_backend_lacks(backend, dev, type);
+    if (rc == ERR_OK && asked == TRAIN_PRECISION_AUTO)
+        return auto_choose(dev, group, lack, out, err);
+    if (rc == ERR_OK)
+        rc = lack_check(dev, type, lack, err);
+    if (rc == ERR_OK)
+        *out = type;
+    return rc;
+}

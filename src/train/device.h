@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * device: the device on which a rank computes (train.device), and the type of
+ * its products there (train.precision). All ranks of a run compute on devices
+ * of one kind. A device has the name of its op backend.
+ */
+#ifndef CDDP_TRAIN_DEVICE_H
+#define CDDP_TRAIN_DEVICE_H
+
+#include "comm/comm.h"
+#include "nn/nn.h"
+#include "train/config.h"
+
+/*
+ * Open the device of a rank that is number [local] on its host. With
+ * train.device auto that is a GPU if every rank of [group] has a usable one,
+ * and the CPU if none has; otherwise ERR_CONFIG names the hosts of those
+ * without, on all ranks. ERR_UNAVAILABLE says why a named device cannot be
+ * opened. [group] NULL: there is one rank. Collective over [group]; with a
+ * named device the errors are this rank's own.
+ */
+err_code_t train_device_open(const train_config_t *config, comm_group_t *group,
+                             int local, dev_device_t **out, err_t *err);
+
+/* Check that [dev] can do what [config] asks for besides the model. ERR_CONFIG
+ * names the key. Local; equal on all ranks. */
+err_code_t train_device_check(const train_config_t *config,
+                              const dev_device_t *dev, err_t *err);
+
+/*
+ * Set *out to the compute type (op_config_t) that train.precision means on
+ * [dev]. With auto, bf16 if every rank can. ERR_UNAVAILABLE: [dev] cannot
+ * compute in the type that is asked for; ERR_CONFIG: no device of its kind can.
+ * Collective over [group], if not NULL; the errors are this rank's own.
+ */
+err_code_t train_precision_choose(const train_config_t *config,
+                                  const dev_device_t *dev, comm_group_t *group,
+                                  op_type_t *out, err_t *err);
+
+/* The value of train.precision that means [type]. */
+const char *train_precision_name(op_type_t type);
+
+#endif

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * The choice of device and precision. This program has registries of its own:
+ * "cuda" is a stand-in, which is there on those ranks that a test says, and
+ * whose products lack what a test says.
+ */
+#include "train/device.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "dev/dev_ops.h"
+#include "lib/facts.h"
+#include "lib/ranks.h"
+#include "op/op_ops.h"
+
+/* ---- the stand-in -------------------------------------------------------- */
+
+static _Thread_local int gpus; /* that this rank sees */
+static _Thread_local const char *lack;
+
+static err_code_t gpu_open(int index, dev_device_t **out, err_t *err)
+{
+    if (index >= gpus)
+        return err_set(err, ERR_UNAVAILABLE, "there is no GPU %d", index);
+    return dev_cpu_ops.open(index, out, err);
+}
+
+static dev_ops_t gpu_ops;
+
+__attribute__((constructor)) static void gpu_make(void)
+{
+    gpu_ops = dev_cpu_ops;
+    gpu_ops.name = "cuda";
+    gpu_ops.host_visible = false;
+    gpu_ops.open = gpu_open;
+}
+
+const char *const dev_choices[] = {"auto", DEV_HOST, "cuda", NULL};
+const dev_ops_t *const dev_registry[] = {&dev_cpu_ops, &gpu_ops, NULL};
+
+static const char *gpu_lacks(const dev_device_t *dev, op_type_t type)
+{
+    (void)dev;
+    (void)type;
+    return lack;
+}
+
+static const op_backend_ops_t gpu_backend = {
+    .name = "cuda", .tf32 = true, .lacks = gpu_lacks};
+
+const op_backend_ops_t *const op_registry[] = {&op_ref_backend, &op_cpu_backend,
+                                               &gpu_backend, NULL};
+
+/* ---- devices ------------------------------------------------------------- */
+
+static train_config_t config_of(const char *device, int precision)
+{
+    train_config_t config = {.train = {.precision = precision}};
+
+    while (strcmp(dev_choices[config.train.device], device) != 0)
+        config.train.device++;
+    return config;
+}
+
+/* Ranks that choose together. */
+typedef struct choice {
+    const char *device;
+    unsigned with;      /* bit r: rank r sees a GPU */
+    const char *expect; /* the device; NULL: ERR_CONFIG */
+    const char *facts[FACTS_MAX];
+} choice_t;
+
+enum { RANKS = 4 };
+
+static int choose(const comm_oob_t *oob, void *argument)
+{
+    const choice_t *choice = argument;
+    const comm_config_t group_config = {.backend = "threads", .timeout = 20};
+    const train_config_t config = config_of(choice->device, TRAIN_FP32);
+    comm_group_t *group = NULL;
+    dev_device_t *dev = NULL;
+    err_t err = ERR_INIT;
+    err_code_t rc;
+
+    RANKS_OK(comm_group_open(&group_config, oob, &group, &err), err);
+    gpus = (choice->with >> oob->rank) & 1;
+    rc = train_device_open(&config, group, oob->rank, &dev, &err);
+    if (choice->expect != NULL) {
+        RANKS_OK(rc, err);
+        RANKS_CHECK(strcmp(dev_name(dev), choice->expect) == 0);
+    } else {
+        RANKS_CHECK(rc == ERR_CONFIG);
+        for (int i = 0; i < FACTS_MAX && choice->facts[i] != NULL; i++)
+            RANKS_CHECK(strstr(err.text, choice->facts[i]) != NULL);
+    }
+    dev_close(dev);
+    comm_group_close(group);
+    return 0;
+}
+
+Test(device, all_ranks_compute_on_one_kind)
+{
+    choice_t choices[] = {
+        {"auto", 0xf, "cuda", {NULL}},
+        {"auto", 0x0, "cpu", {NULL}},
+        {"auto",
+         0xb,
+         NULL,
+         {"train.device", "1 of 4", "there is no GPU 0", "cpu or cuda"}},
+        {"auto", 0x1, NULL, {"3 of 4"}},
+        {"cpu", 0xf, "cpu", {NULL}},
+        {"cuda", 0xf, "cuda", {NULL}},
+    };
+
+    for (size_t i = 0; i < sizeof choices / sizeof *choices; i++)
+        cr_expect_eq(ranks_threads(RANKS, choose, &choices[i]), 0, "case %zu",
+                     i);
+}
+
+Test(device, a_rank_takes_the_gpu_of_its_number_or_its_only_one)
+{
+    const train_config_t config = config_of("cuda", TRAIN_FP32);
+    dev_device_t *dev = NULL;
+    err_t err = ERR_INIT;
+
+    gpus = 1;
+    cr_assert_eq(train_device_open(&config, NULL, 3, &dev, &err), ERR_OK);
+    cr_expect_str_eq(dev_name(dev), "cuda");
+    dev_close(dev);
+    gpus = 0;
+    cr_expect_eq(train_device_open(&config, NULL, 3, &dev, &err),
+                 ERR_UNAVAILABLE);
+    FACTS(err.text, "train.device is cuda", "there is no GPU 0");
+}
+
+Test(device, without_other_ranks)
+{
+    const train_config_t config = config_of("auto", TRAIN_FP32);
+
+    for (gpus = 0; gpus < 2; gpus++) {
+        dev_device_t *dev = NULL;
+        err_t err = ERR_INIT;
+
+        cr_assert_eq(train_device_open(&config, NULL, 0, &dev, &err), ERR_OK);
+        cr_expect_str_eq(dev_name(dev), gpus == 0 ? "cpu" : "cuda");
+        dev_close(dev);
+    }
+}
+
+Test(device, mpi_writes_checkpoints_of_cpus)
+{
+    train_config_t config = config_of("cuda", TRAIN_FP32);
+    dev_device_t *dev = NULL;
+    err_t err = ERR_INIT;
+
+    gpus = 1;
+    cr_assert_eq(train_device_open(&config, NULL, 0, &dev, &err), ERR_OK);
+    cr_expect_eq(train_device_check(&config, dev, &err), ERR_OK);
+    config.checkpoint.io = TRAIN_IO_MPI;
+    cr_expect_eq(train_device_check(&config, dev, &err), ERR_CONFIG);
+    FACTS(err.text, "checkpoint.io", "cuda", "independent");
+    dev_close(dev);
+    cr_assert_eq(dev_open(DEV_HOST, 0, &dev, &err), ERR_OK);
+    cr_expect_eq(train_device_check(&config, dev, &err), ERR_OK);
+    dev_close(dev);
+}
+
+/* ---- precision ----------------------------------------------------------- */
+
+/* What [precision] means on [device], which lacks [lacks] (NULL: nothing). */
+static err_code_t precision_of(const char *device, int precision,
+                               const char *lacks, op_type_t *type, err_t *err)
+{
+    const train_config_t config = config_of(device, precision);
+    dev_device_t *dev = NULL;
+    err_code_t rc;
+
+    gpus = 1;
+    lack = lacks;
+    cr_assert_eq(train_device_open(&config, NULL, 0, &dev, err), ERR_OK);
+    rc = train_precision_choose(&config, dev, NULL, type, err);
+    dev_close(dev);
+    return rc;
+}
+
+Test(precision, of_a_gpu)
+{
+    const struct {
+        int precision;
+        op_type_t type;
+        const char *name;
+    } cases[] = {{TRAIN_FP32, OP_FLOAT32, "fp32"},
+                 {TRAIN_BF16, OP_BFLOAT16, "bf16"},
+                 {TRAIN_PRECISION_AUTO, OP_BFLOAT16, "bf16"},
+                 {TRAIN_TF32, OP_TF32, "tf32"}};
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        op_type_t type = OP_INT64;
+        err_t err = ERR_INIT;
+
+        cr_expect_eq(
+            precision_of("cuda", cases[i].precision, NULL, &type, &err), ERR_OK,
+            "%s", err.text);
+        cr_expect_eq(type, cases[i].type);
+        cr_expect_str_eq(train_precision_name(type), cases[i].name);
+    }
+}
+
+Test(precision, of_an_old_gpu)
+{
+    const char *lacks = "GPU 0 (sm_75) cannot multiply it";
+    op_type_t type = OP_INT64;
+    err_t err = ERR_INIT;
+
+    cr_expect_eq(precision_of("cuda", TRAIN_FP32, lacks, &type, &err), ERR_OK);
+    cr_expect_eq(type, OP_FLOAT32);
+    cr_expect_eq(precision_of("cuda", TRAIN_PRECISION_AUTO, lacks, &type, &err),
+                 ERR_OK);
+    cr_expect_eq(type, OP_FLOAT32);
+    cr_expect_eq(precision_of("cuda", TRAIN_BF16, lacks, &type, &err),
+                 ERR_UNAVAILABLE);
+    FACTS(err.text, "bf16", "sm_75", "auto or fp32");
+    cr_expect_eq(precision_of("cuda", TRAIN_TF32, lacks, &type, &err),
+                 ERR_UNAVAILABLE);
+    FACTS(err.text, "tf32", "sm_75");
+}
+
+Test(precision, tf32_is_for_gpus)
+{
+    op_type_t type;
+    err_t err = ERR_INIT;
+
+    cr_expect_eq(precision_of("cpu", TRAIN_TF32, NULL, &type, &err),
+                 ERR_CONFIG);
+    FACTS(err.text, "train.precision is tf32", "cpu");
+}
+
+/* One rank lacks bf16, so no rank uses it. */
+static int choose_type(const comm_oob_t *oob, void *argument)
+{
+    const comm_config_t group_config = {.backend = "threads", .timeout = 20};
+    const train_config_t config = config_of("cuda", TRAIN_PRECISION_AUTO);
+    const int *without = argument;
+    comm_group_t *group = NULL;
+    dev_device_t *dev = NULL;
+    op_type_t type = OP_INT64;
+    err_t err = ERR_INIT;
+
+    RANKS_OK(comm_group_open(&group_config, oob, &group, &err), err);
+    gpus = RANKS;
+    lack = oob->rank == *without ? "it is old" : NULL;
+    RANKS_OK(train_device_open(&config, group, oob->rank, &dev, &err), err);
+    RANKS_OK(train_precision_choose(&config, dev, group, &type, &err), err);
+    RANKS_CHECK(type == (*without < RANKS ? OP_FLOAT32 : OP_BFLOAT16));
+    dev_close(dev);
+    comm_group_close(group);
+    return 0;
+}
+
+Test(precision, auto_is_the_same_on_all_ranks)
+{
+    for (int without = 0; without <= RANKS; without++)
+        cr_expect_eq(ranks_threads(RANKS, choose_type, &without), 0);
+}
