@@ -15,7 +15,7 @@
 
 /* Declares cpu_linear_kernel and so on, one for each name in the table of ops.
  */
-#define OP(kind, name, shape, params, flops, ref, cpu, bf16) \
+#define OP(kind, name, shape, params, flops, ref, cpu, bf16, ...) \
     extern const op_kernel_t cpu_##cpu##_kernel;
 #include "op/op_table.inc"
 #undef OP

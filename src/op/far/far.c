@@ -140,14 +140,14 @@ static const op_backend_ops_t op_far_backend = {
     .fuses = OP_FUSES_RELU | OP_FUSES_ACTIVATION | OP_FUSES_NARROW,
     .kernels =
         {
-#define OP(kind, name, shape, params, flops, ref, cpu, bf16) \
+#define OP(kind, name, shape, params, flops, ref, cpu, bf16, ...) \
     [OP_##kind] = &far_kernel,
 #include "op/op_table.inc"
 #undef OP
         },
     .bf16_use =
         {
-#define OP(kind, name, shape, params, flops, ref, cpu, bf16) \
+#define OP(kind, name, shape, params, flops, ref, cpu, bf16, ...) \
     [OP_##kind] = OP_BF16_##bf16,
 #include "op/op_table.inc"
 #undef OP

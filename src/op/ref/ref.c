@@ -18,7 +18,7 @@ const op_backend_ops_t op_ref_backend = {
     .tf32 = true,
     .kernels =
         {
-#define OP(kind, name, shape, params, flops, ref, cpu, bf16) \
+#define OP(kind, name, shape, params, flops, ref, cpu, bf16, ...) \
     [OP_##kind] = &ref_##ref##_kernel,
 #include "op/op_table.inc"
 #undef OP

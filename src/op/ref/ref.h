@@ -80,7 +80,7 @@ double ref_activation(op_kind_t kind, double x, double a);
 double ref_slope(op_kind_t kind, double of, double a);
 
 /* ref_linear_kernel and so on, as the table of ops names them. */
-#define OP(kind, name, shape, params, flops, ref, cpu, bf16) \
+#define OP(kind, name, shape, params, flops, ref, cpu, bf16, ...) \
     extern const op_kernel_t ref_##ref##_kernel;
 #include "op/op_table.inc"
 #undef OP

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+#include "op/cuda/cuda.h"
+
+/* "none" in the table of ops becomes NULL below. */
+#define cuda_none_kernel (*(const op_kernel_t *)NULL)
+
+err_code_t cuda_started(const op_t *op, err_t *err)
+{
+    const cudaError_t code = cudaGetLastError();
+
+    if (code == cudaSuccess)
+        return ERR_OK;
+    return err_set(err, ERR_UNAVAILABLE, "%s: its kernel did not start: %s",
+                   op_kind_name(op->config.kind), cudaGetErrorString(code));
+}
+
+err_code_t cuda_constant(const op_t *op, const void *from, size_t bytes,
+                         const char *what, void **out, err_t *err)
+{
+    dev_stream_t *stream = NULL;
+    void *block = NULL;
+    err_code_t rc;
+
+    *out = NULL;
+    if (from == NULL)
+        return ERR_OK;
+    rc = dev_stream_open(op->dev, DEV_STREAM_COPY, &stream, err);
+    if (rc == ERR_OK)
+        rc = dev_alloc(op->dev, bytes, what, &block, err);
+    if (rc == ERR_OK)
+        rc = dev_copy(stream, block, from, bytes, DEV_HOST_TO_DEV, err);
+    if (rc == ERR_OK)
+        rc = dev_stream_wait(stream, err);
+    dev_stream_close(stream);
+    if (rc == ERR_OK)
+        *out = block;
+    else
+        dev_free(op->dev, block);
+    return rc;
+}
+
+/* bfloat16 and tf32 came with sm_80. */
+static const char *cuda_lacks(const dev_device_t *dev, op_type_t compute_type)
+{
+    if (dev == NULL || dev_cuda_arch(dev) >= 80)
+        return NULL;
+    return compute_type == OP_TF32
+               ? "this GPU has no tf32 (it is older than sm_80)"
+               : "this GPU cannot multiply bfloat16 (it is older than sm_80)";
+}
+
+const op_backend_ops_t op_cuda_backend = {
+    .name = "cuda",
+    .tf32 = true,
+    .lacks = cuda_lacks,
+    .fuses = OP_FUSES_RELU | OP_FUSES_ACTIVATION,
+    .kernels =
+        {
+#define OP(kind, name, shape, params, flops, ref, cpu, bf16, cuda, ...) \
+    [OP_##kind] = &cuda_##cuda##_kernel,
+#include "op/op_table.inc"
+#undef OP
+        },
+    .bf16_use =
+        {
+#define OP(kind, name, shape, params, flops, ref, cpu, bf16, cuda, cuda_bf16) \
+    [OP_##kind] = OP_BF16_##cuda_bf16,
+#include "op/op_table.inc"
+#undef OP
+        },
+    .add = cuda_sum,
+};
