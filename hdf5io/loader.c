@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * A ring of prefetch + 1 buffers: the consumer holds one while the thread fills
- * the others. Two counters describe the state: `filled` batches were read,
- * `given` batches were delivered. Batch n is in buffer n modulo the ring's
- * size. The result of a read (batch, end or error) is stored in the buffer, so
- * an error is returned in place of its batch. After an end or an error nothing
- * more is read.
+ * A ring of prefetch + 1 + kept buffers: the consumer holds the newest batch
+ * and the kept ones while the thread fills the others. Two counters describe
+ * the state: `filled` batches were read, `given` batches were delivered. Batch
+ * n is in buffer n modulo the ring's size. The result of a read (batch, end or
+ * error) is stored in the buffer, so an error is returned in place of its
+ * batch. After an end or an error nothing more is read.
  *
- * Without a thread the consumer reads by itself, into one buffer.
+ * Without a thread the consumer reads by itself, into 1 + kept buffers.
  */
 #include "hdf5io/loader.h"
 
@@ -36,7 +36,8 @@ struct hdf5io_loader {
     int64_t *index;      /* used by the reader only */
     loader_slot_t *slots;
     int count;
-    void *block; /* memory of all buffers */
+    void *block; /* memory of all buffers, [bytes] */
+    size_t bytes;
     bool threaded;
     pthread_t thread;
     pthread_mutex_t lock; /* protects the members below */
@@ -45,12 +46,13 @@ struct hdf5io_loader {
     bool stop;
 };
 
-/* Check that the ring holds the batch delivered last and those read ahead. Lock
- * held. */
+/* Check that the ring holds the batches in use and those read ahead. Lock held.
+ */
 static void loader_check(const hdf5io_loader_t *loader)
 {
     check(loader->filled >= loader->given &&
-              loader->filled - loader->given < loader->count,
+              loader->filled - loader->given <
+                  loader->count - loader->config.kept,
           "%lld batches were read, %lld given, in %d buffers",
           (long long)loader->filled, (long long)loader->given, loader->count);
 }
@@ -97,19 +99,18 @@ static bool loader_read(hdf5io_loader_t *loader, loader_slot_t *slot)
 /* Wait until a buffer is free; false: stop. */
 static bool loader_room_wait(hdf5io_loader_t *loader)
 {
+    const int used = 1 + loader->config.kept;
     bool stop;
 
     pthread_mutex_lock(&loader->lock);
-    /* The consumer still uses the batch delivered last, so at most count - 1
-     * batches may be ahead. */
-    while (!loader->stop && loader->filled - loader->given >= loader->count - 1)
+    /* The consumer still uses the batches delivered last. */
+    while (!loader->stop &&
+           loader->filled - loader->given >= loader->count - used)
         pthread_cond_wait(&loader->moved, &loader->lock);
     stop = loader->stop;
-    check(stop || loader->given == 0 ||
-              loader_slot(loader, loader->filled) !=
-                  loader_slot(loader, loader->given - 1),
-          "batch %lld would overwrite batch %lld, which is in use",
-          (long long)loader->filled, (long long)loader->given - 1);
+    check(stop || loader->filled - loader->count < loader->given - used,
+          "batch %lld would overwrite one that is in use: %lld were given",
+          (long long)loader->filled, (long long)loader->given);
     pthread_mutex_unlock(&loader->lock);
     return !stop;
 }
@@ -184,19 +185,19 @@ static size_t loader_layout(hdf5io_loader_t *loader, char *block)
 
 static err_code_t loader_buffers_open(hdf5io_loader_t *loader, err_t *err)
 {
-    size_t bytes, used;
+    size_t used;
     err_code_t rc = mem_new(loader_slot_t, (size_t)loader->count, "the loader",
                             &loader->slots, err);
 
     if (rc != ERR_OK)
         return rc;
-    bytes = loader_layout(loader, NULL);
-    rc = mem_alloc(bytes, "prefetched batches", &loader->block, err);
+    loader->bytes = loader_layout(loader, NULL);
+    rc = mem_alloc(loader->bytes, "prefetched batches", &loader->block, err);
     if (rc != ERR_OK)
         return rc;
     used = loader_layout(loader, loader->block);
-    check(used == bytes, "%zu of %zu bytes are used by the buffers", used,
-          bytes);
+    check(used == loader->bytes, "%zu of %zu bytes are used by the buffers",
+          used, loader->bytes);
     (void)used;
     return ERR_OK;
 }
@@ -212,7 +213,7 @@ err_code_t hdf5io_loader_open(const hdf5io_loader_config_t *config,
     if (rc != ERR_OK)
         return rc;
     loader->config = *config;
-    loader->count = threaded ? config->prefetch + 1 : 1;
+    loader->count = (threaded ? config->prefetch + 1 : 1) + config->kept;
     loader->epoch = config->epoch;
     loader->step = config->step;
     if (loader->step >= hdf5io_sampler_steps(config->sampler)) {
@@ -234,6 +235,17 @@ err_code_t hdf5io_loader_open(const hdf5io_loader_config_t *config,
     return ERR_OK;
 }
 
+/* Is there a batch to read after the one read last? */
+static bool loader_more(hdf5io_loader_t *loader)
+{
+    const loader_slot_t *last;
+
+    if (loader->filled == 0)
+        return true;
+    last = loader_slot(loader, loader->filled - 1);
+    return !last->end && last->rc == ERR_OK;
+}
+
 /* Get the slot to deliver. An end or an error stays in its slot, so later calls
  * return it again. */
 static loader_slot_t *loader_take(hdf5io_loader_t *loader)
@@ -241,11 +253,12 @@ static loader_slot_t *loader_take(hdf5io_loader_t *loader)
     loader_slot_t *slot;
 
     if (!loader->threaded) {
-        slot = loader_slot(loader, 0);
-        if (loader->filled == 0 || (!slot->end && slot->rc == ERR_OK))
+        slot = loader_slot(loader, loader->filled);
+        if (loader_more(loader)) {
             loader_read(loader, slot);
-        loader->filled = 1;
-        return slot;
+            loader->filled++;
+        }
+        return loader_slot(loader, loader->filled - 1);
     }
     pthread_mutex_lock(&loader->lock);
     while (loader->filled == loader->given)
@@ -268,6 +281,12 @@ err_code_t hdf5io_loader_next(hdf5io_loader_t *loader, hdf5io_batch_t **out,
         return err_copy(err, &slot->err);
     *out = slot->end ? NULL : &slot->batch;
     return ERR_OK;
+}
+
+void *hdf5io_loader_memory(const hdf5io_loader_t *loader, size_t *bytes)
+{
+    *bytes = loader->bytes;
+    return loader->block;
 }
 
 void hdf5io_loader_close(hdf5io_loader_t *loader)

@@ -23,9 +23,10 @@ typedef struct hdf5io_loader_config {
     hdf5io_dataset_t *dataset; /* not owned */
     hdf5io_sampler_t *sampler; /* not owned; only the loader uses it */
     int prefetch;              /* batches read ahead, 0: none */
-    int64_t epoch, step;       /* the first batch to deliver */
-    int64_t epochs;            /* [epoch, epochs) are delivered */
-    int rank;                  /* for the thread's log lines */
+    int kept; /* earlier batches that stay valid beside the newest one */
+    int64_t epoch, step; /* the first batch to deliver */
+    int64_t epochs;      /* [epoch, epochs) are delivered */
+    int rank;            /* for the thread's log lines */
 } hdf5io_loader_config_t;
 
 typedef struct hdf5io_batch {
@@ -49,11 +50,14 @@ typedef struct hdf5io_batch {
 err_code_t hdf5io_loader_open(const hdf5io_loader_config_t *config,
                               hdf5io_loader_t **out, err_t *err);
 
-/* Get the next batch, which is valid until the next call. *out is NULL after
- * the last one. Blocks until the batch is read. A read error is returned in
- * place of its batch, and again by later calls. */
+/* Get the next batch, which is valid until the next call, or config.kept calls
+ * longer. *out is NULL after the last one. Blocks until the batch is read. A
+ * read error is returned in place of its batch, and again by later calls. */
 err_code_t hdf5io_loader_next(hdf5io_loader_t *loader, hdf5io_batch_t **out,
                               err_t *err);
+
+/* The memory of all batches, of [*bytes] bytes. */
+void *hdf5io_loader_memory(const hdf5io_loader_t *loader, size_t *bytes);
 
 /* Stop the thread, waiting for at most one read, and free the loader. NULL
  * allowed. */

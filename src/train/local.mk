@@ -13,6 +13,7 @@ libtrain_la_SOURCES = \
 	src/train/dir_name.c src/train/dir_name.h \
 	src/train/eval.c src/train/eval.h \
 	src/train/eval_forward.c \
+	src/train/feed.c src/train/feed.h \
 	src/train/fields.c src/train/fields.h \
 	src/train/finite.c src/train/finite.h \
 	src/train/flags.c \

@@ -48,12 +48,13 @@ static hdf5io_sampler_t *open_sampler(int rank, int size,
     return sampler;
 }
 
-static hdf5io_loader_t *open_loader(hdf5io_sampler_t *sampler, int prefetch,
-                                    int64_t epoch, int64_t step)
+static hdf5io_loader_t *open_kept(hdf5io_sampler_t *sampler, int prefetch,
+                                  int kept, int64_t epoch, int64_t step)
 {
     hdf5io_loader_config_t config = {.dataset = dataset,
                                      .sampler = sampler,
                                      .prefetch = prefetch,
+                                     .kept = kept,
                                      .epoch = epoch,
                                      .step = step,
                                      .epochs = 3,
@@ -64,6 +65,12 @@ static hdf5io_loader_t *open_loader(hdf5io_sampler_t *sampler, int prefetch,
     cr_assert_eq(hdf5io_loader_open(&config, &loader, &err), ERR_OK, "%s",
                  err.text);
     return loader;
+}
+
+static hdf5io_loader_t *open_loader(hdf5io_sampler_t *sampler, int prefetch,
+                                    int64_t epoch, int64_t step)
+{
+    return open_kept(sampler, prefetch, 0, epoch, step);
 }
 
 /* Compare a batch with the sampler's indices and the written values. */
@@ -116,6 +123,43 @@ static void check_epochs(int prefetch, int rank, int size,
 }
 
 static const int depths[] = {0, 1, 4, 30};
+
+/* Two batches before the newest one are still what they were, and lie in the
+ * loader's memory. */
+static void check_kept(int prefetch)
+{
+    hdf5io_sampler_t *sampler = open_sampler(0, 2, HDF5IO_SHUFFLE_FULL);
+    hdf5io_sampler_t *plan = open_sampler(0, 2, HDF5IO_SHUFFLE_FULL);
+    hdf5io_loader_t *loader = open_kept(sampler, prefetch, 2, 0, 0);
+    const int64_t steps = hdf5io_sampler_steps(plan);
+    const hdf5io_batch_t *last[3] = {NULL};
+    size_t bytes;
+    const char *memory = hdf5io_loader_memory(loader, &bytes);
+    hdf5io_batch_t *batch;
+    err_t err = ERR_INIT;
+
+    for (int64_t n = 0; n < 3 * steps; n++) {
+        cr_assert_eq(hdf5io_loader_next(loader, &batch, &err), ERR_OK);
+        cr_assert_not_null(batch);
+        cr_assert_geq((const char *)batch->input, memory);
+        cr_assert_lt((const char *)batch->sample_ids, memory + bytes);
+        last[n % 3] = batch;
+        for (int64_t i = 0; i < 3 && i <= n; i++)
+            check_batch(last[(n - i) % 3], plan, (n - i) / steps,
+                        (n - i) % steps);
+    }
+    cr_assert_eq(hdf5io_loader_next(loader, &batch, &err), ERR_OK);
+    cr_assert_null(batch);
+    hdf5io_loader_close(loader);
+    hdf5io_sampler_close(plan);
+    hdf5io_sampler_close(sampler);
+}
+
+Test(loader, keeps_earlier_batches)
+{
+    for (size_t d = 0; d < sizeof depths / sizeof *depths; d++)
+        check_kept(depths[d]);
+}
 
 Test(loader, delivers_every_batch_in_order)
 {

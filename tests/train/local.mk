@@ -39,4 +39,11 @@ check_PROGRAMS += $(TRAIN_FAR_TESTS)
 $(TRAIN_FAR_TESTS): libfar.la $(TRAIN_TEST_LIBS)
 $(TRAIN_FAR_TESTS): LDADD = libfar.la $(TRAIN_TEST_LIBS) $(HDF5_LIBS) $(TEST_LIBS)
 $(TRAIN_FAR_TESTS): AM_LDFLAGS += $(FAR_FLAGS)
+
+# On the test device.
+TRAIN_FAR_TESTS = tests/train/test_feed
+check_PROGRAMS += $(TRAIN_FAR_TESTS)
+$(TRAIN_FAR_TESTS): libfar.la $(TRAIN_TEST_LIBS)
+$(TRAIN_FAR_TESTS): LDADD = libfar.la $(TRAIN_TEST_LIBS) $(HDF5_LIBS) $(TEST_LIBS)
+$(TRAIN_FAR_TESTS): AM_LDFLAGS += $(FAR_FLAGS)
 # End of tests/train
