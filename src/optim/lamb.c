@@ -9,9 +9,9 @@
  * its norm and for the update.
  */
 #include <math.h>
+#include <string.h>
 
 #include "optim/optim_priv.h"
-#include "simd/vector.h"
 
 typedef struct lamb_options {
     double lr, beta1, beta2, eps, weight_decay;
@@ -46,18 +46,20 @@ static unsigned lamb_slots(const void *options)
     return 3;
 }
 
-typedef struct lamb_scalars {
-    float beta2, new1, new2; /* new1 is 1 - beta1, new2 is 1 - beta2 */
-    float mean, root; /* 1 / (1 - beta1^number), 1 / sqrt(1 - beta2^number) */
-    float eps, decay;
-} lamb_scalars_t;
-
-static lamb_scalars_t lamb_prepare(const optim_update_t *update)
+static void lamb_rule(const void *options, optim_rule_t *out)
 {
-    const lamb_options_t *lamb = update->options;
-    const double number = (double)update->number;
+    const lamb_options_t *lamb = options;
 
-    return (lamb_scalars_t){
+    out->loop = OPTIM_LAMB;
+    out->adapt_vectors = lamb->adapt_vectors;
+}
+
+static void lamb_scalars(const void *options, const optim_rate_t *rate,
+                         void *out)
+{
+    const lamb_options_t *lamb = options;
+    const double number = (double)rate->number;
+    const optim_lamb_t s = {
         .beta2 = (float)lamb->beta2,
         .new1 = (float)(1 - lamb->beta1),
         .new2 = (float)(1 - lamb->beta2),
@@ -66,82 +68,8 @@ static lamb_scalars_t lamb_prepare(const optim_update_t *update)
         .eps = (float)lamb->eps,
         .decay = (float)lamb->weight_decay,
     };
-}
 
-SIMD_CLONES static void lamb_moments(const float *restrict grads,
-                                     float *restrict mean,
-                                     float *restrict square, size_t elems,
-                                     lamb_scalars_t s)
-{
-#pragma omp simd
-    for (size_t i = 0; i < elems; i++) {
-        float g = grads[i];
-
-        mean[i] += s.new1 * (g - mean[i]);
-        square[i] = s.beta2 * square[i] + s.new2 * g * g;
-    }
-}
-
-SIMD_CLONES static void lamb_direction(const float *restrict p,
-                                       const float *restrict mean,
-                                       const float *restrict square,
-                                       float *restrict out, size_t elems,
-                                       lamb_scalars_t s)
-{
-#pragma omp simd
-    for (size_t i = 0; i < elems; i++)
-        out[i] = s.mean * mean[i] / (sqrtf(square[i]) * s.root + s.eps) +
-                 s.decay * p[i];
-}
-
-SIMD_CLONES static void lamb_move(float *restrict p,
-                                  const float *restrict direction, size_t elems,
-                                  float rate)
-{
-#pragma omp simd
-    for (size_t i = 0; i < elems; i++)
-        p[i] -= rate * direction[i];
-}
-
-/* Add the gradients to the moving averages; compute the sums of squares of
- * weights and of direction. */
-static void lamb_measure(const optim_update_t *u, double squares[2])
-{
-    const lamb_options_t *lamb = u->options;
-    const lamb_scalars_t s = lamb_prepare(u);
-    float direction[OPTIM_BLOCK];
-
-    lamb_moments(u->grads, u->slots[0], u->slots[1], u->elems, s);
-    if (u->vector && !lamb->adapt_vectors)
-        return;
-    lamb_direction(u->params, u->slots[0], u->slots[1], direction, u->elems, s);
-    squares[0] = optim_block_squares(u->params, u->elems);
-    squares[1] = optim_block_squares(direction, u->elems);
-}
-
-/* Norm of the tensor divided by the norm of its direction; 1 if one of the
- * norms is 0 or NaN. */
-static double lamb_ratio(const optim_update_t *u, const double squares[2])
-{
-    (void)u;
-    return squares[0] > 0 && squares[1] > 0
-               ? sqrt(squares[0]) / sqrt(squares[1])
-               : 1;
-}
-
-static void lamb_update(const optim_update_t *u)
-{
-    const lamb_scalars_t s = lamb_prepare(u);
-    float direction[OPTIM_BLOCK];
-
-    for (size_t i = 0; i < u->elems; i += OPTIM_BLOCK) {
-        const size_t left = u->elems - i;
-        const size_t elems = left < OPTIM_BLOCK ? left : OPTIM_BLOCK;
-
-        lamb_direction(u->params + i, u->slots[0] + i, u->slots[1] + i,
-                       direction, elems, s);
-        lamb_move(u->params + i, direction, elems, (float)u->lr);
-    }
+    memcpy(out, &s, sizeof s);
 }
 
 const optim_kind_t optim_kind_lamb = {
@@ -151,7 +79,7 @@ const optim_kind_t optim_kind_lamb = {
     .slots = {"exp_avg", "exp_avg_sq"},
     .lr = offsetof(lamb_options_t, lr),
     .slots_used = lamb_slots,
-    .measure = lamb_measure,
-    .ratio = lamb_ratio,
-    .update = lamb_update,
+    .norms = true,
+    .rule = lamb_rule,
+    .scalars = lamb_scalars,
 };

@@ -7,10 +7,9 @@
  * divided by the norm of its gradient. As in the paper, momentum accumulates
  * gradients that are already multiplied by the rate.
  */
-#include <math.h>
+#include <string.h>
 
 #include "optim/optim_priv.h"
-#include "simd/vector.h"
 
 typedef struct lars_options {
     double lr, momentum, weight_decay, trust;
@@ -42,46 +41,25 @@ static unsigned lars_slots(const void *options)
     return 1;
 }
 
-SIMD_CLONES static void lars_loop(float *restrict p,
-                                  const float *restrict grads,
-                                  float *restrict buffer, size_t elems,
-                                  float momentum, float rate, float decay)
+static void lars_rule(const void *options, optim_rule_t *out)
 {
-#pragma omp simd
-    for (size_t i = 0; i < elems; i++) {
-        float b = momentum * buffer[i] + rate * (grads[i] + decay * p[i]);
+    const lars_options_t *lars = options;
 
-        buffer[i] = b;
-        p[i] -= b;
-    }
+    out->loop = OPTIM_LARS;
+    out->adapt_vectors = lars->adapt_vectors;
+    out->trust = lars->trust;
+    out->decay = lars->weight_decay;
 }
 
-static void lars_measure(const optim_update_t *u, double squares[2])
+static void lars_scalars(const void *options, const optim_rate_t *rate,
+                         void *out)
 {
-    squares[0] = optim_block_squares(u->params, u->elems);
-    squares[1] = optim_block_squares(u->grads, u->elems);
-}
+    const lars_options_t *lars = options;
+    const optim_lars_t s = {.momentum = (float)lars->momentum,
+                            .decay = (float)lars->weight_decay};
 
-/* Factor of the tensor's learning rate; 1 if a norm is 0 or NaN. */
-static double lars_ratio(const optim_update_t *u, const double squares[2])
-{
-    const lars_options_t *lars = u->options;
-    const double weight = sqrt(squares[0]), grad = sqrt(squares[1]);
-
-    if (u->vector && !lars->adapt_vectors)
-        return 1;
-    if (!(weight > 0) || !(grad > 0))
-        return 1;
-    return lars->trust * weight / (grad + lars->weight_decay * weight);
-}
-
-static void lars_update(const optim_update_t *update)
-{
-    const lars_options_t *lars = update->options;
-
-    lars_loop(update->params, update->grads, update->slots[0], update->elems,
-              (float)lars->momentum, (float)update->lr,
-              (float)lars->weight_decay);
+    (void)rate; /* update multiplies it by the tensor's factor */
+    memcpy(out, &s, sizeof s);
 }
 
 const optim_kind_t optim_kind_lars = {
@@ -92,7 +70,7 @@ const optim_kind_t optim_kind_lars = {
     .slots = {"momentum"},
     .lr = offsetof(lars_options_t, lr),
     .slots_used = lars_slots,
-    .measure = lars_measure,
-    .ratio = lars_ratio,
-    .update = lars_update,
+    .norms = true,
+    .rule = lars_rule,
+    .scalars = lars_scalars,
 };

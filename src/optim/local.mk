@@ -2,19 +2,31 @@
 noinst_LTLIBRARIES += liboptim.la
 liboptim_la_SOURCES = \
 	src/optim/adam.c \
+	src/optim/arith.h \
+	src/optim/cpu/cpu.c \
+	src/optim/cpu/cpu.h \
+	src/optim/cpu/loops.c \
+	src/optim/cpu/norm.c \
+	src/optim/cpu/update.c \
 	src/optim/groups.c \
 	src/optim/lamb.c \
 	src/optim/lars.c \
-	src/optim/norm.c \
 	src/optim/optim.c \
 	src/optim/optim.h \
 	src/optim/optim_priv.h \
-	src/optim/pass.c \
+	src/optim/place.c \
+	src/optim/place.h \
+	src/optim/place_ops.h \
 	src/optim/plateau.c \
+	src/optim/registry.c \
 	src/optim/rmsprop.c \
+	src/optim/rule.h \
+	src/optim/runs.c \
 	src/optim/schedule.c \
+	src/optim/schedule.h \
 	src/optim/schedule_kinds.c \
-	src/optim/sgd.c
+	src/optim/sgd.c \
+	src/optim/update.c
 # The updates are loops for the vectoriser ("omp simd" needs no OpenMP library;
 # errno would forbid the square root). No fused operations, so that all CPUs give
 # the same bits. Where a sanitizer keeps a loop from being vectorised, clang need

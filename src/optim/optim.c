@@ -1,17 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Opens an optimizer: its kind, options and state. pass.c makes the updates. */
+/* Opens an optimizer: its kind, options, state. update.c makes the updates. */
 #include "optim/optim.h"
-
-#include <string.h>
 
 #include "base/check.h"
 #include "base/mem.h"
 #include "optim/optim_priv.h"
-#include "simd/team.h"
-
-/* Arenas with fewer elements are updated by one thread. */
-#define TEAM_ELEMS ((size_t)262144)
 
 const opt_row_t optim_ema_options[] = {
     {.name = "decay",
@@ -104,14 +98,23 @@ static err_code_t groups_open(optim_t *optim, const opt_pick_t *choice,
     return rc;
 }
 
+/* Memory of the place for [count] numbers of [each] bytes. NULL if there are
+ * none. */
+static err_code_t block_open(const optim_t *optim, size_t count, size_t each,
+                             void **out, err_t *err)
+{
+    return count == 0 ? ERR_OK
+                      : dev_alloc(optim->dev, count * each,
+                                  "the optimizer's state", out, err);
+}
+
 static err_code_t slot_open(optim_t *optim, const char *name, float **out,
                             err_t *err)
 {
-    float *slot = NULL;
-    err_code_t rc;
+    void *slot = NULL;
+    err_code_t rc =
+        block_open(optim, optim->state_elems, sizeof **out, &slot, err);
 
-    rc =
-        mem_new(float, optim->state_elems, "the optimizer's state", &slot, err);
     if (rc != ERR_OK)
         return rc;
     optim->slot_names[optim->slot_count] = name;
@@ -122,6 +125,7 @@ static err_code_t slot_open(optim_t *optim, const char *name, float **out,
 
 static err_code_t slots_open(optim_t *optim, const optim_ema_t *ema, err_t *err)
 {
+    optim_table_t *table = &optim->table;
     unsigned used = 0;
     err_code_t rc = ERR_OK;
 
@@ -129,11 +133,33 @@ static err_code_t slots_open(optim_t *optim, const optim_ema_t *ema, err_t *err)
         used |= optim->kind->slots_used(optim->sets.list[i].options);
     for (int i = 0; i < OPTIM_SLOTS_MAX && rc == ERR_OK; i++)
         if ((used >> i) & 1)
-            rc = slot_open(optim, optim->kind->slots[i], &optim->state[i], err);
+            rc = slot_open(optim, optim->kind->slots[i], &table->slots[i], err);
     if (rc == ERR_OK && ema != NULL && ema->decay > 0) {
-        optim->fresh = (float)(1 - ema->decay);
-        rc = slot_open(optim, "ema", &optim->average, err);
+        table->fresh = (float)(1 - ema->decay);
+        rc = slot_open(optim, "ema", &table->average, err);
     }
+    return rc;
+}
+
+/* The place, and its memory beside the slots. */
+static err_code_t place_open(optim_t *optim, err_t *err)
+{
+    optim_table_t *table = &optim->table;
+    const size_t runs = (size_t)table->run_count;
+    void *sums = NULL, *ratios = NULL;
+    err_code_t rc;
+
+    rc = optim_place_open(optim->dev, table->elems, &optim->place, err);
+    if (rc == ERR_OK)
+        rc = block_open(optim, 2 * table->sum_count, sizeof *table->sums, &sums,
+                        err);
+    table->sums = sums;
+    if (rc == ERR_OK && optim->kind->norms)
+        rc = block_open(optim, runs, sizeof *table->ratios, &ratios, err);
+    table->ratios = ratios;
+    if (rc == ERR_OK && optim->place->ops->table_open != NULL)
+        rc = optim->place->ops->table_open(optim->place, table,
+                                           &optim->table_state, err);
     return rc;
 }
 
@@ -147,14 +173,16 @@ err_code_t optim_open(const tree_t *optimizer, const optim_ema_t *ema,
     rc = mem_new(optim_t, 1, "the optimizer", &optim, err);
     if (rc != ERR_OK)
         return rc;
-    optim->elems = layout->elems;
-    optim->threads = 1;
+    optim->dev = layout->dev;
+    optim->table.elems = layout->elems;
     rc = kind_read(optim, optimizer, &choice, err);
     if (rc == ERR_OK)
         rc = groups_open(optim, &choice, tree_get(optimizer, "groups"), layout,
                          err);
     if (rc == ERR_OK)
         rc = slots_open(optim, ema, err);
+    if (rc == ERR_OK)
+        rc = place_open(optim, err);
     if (rc != ERR_OK)
         optim_close(optim);
     else
@@ -164,13 +192,21 @@ err_code_t optim_open(const tree_t *optimizer, const optim_ema_t *ema,
 
 void optim_close(optim_t *optim)
 {
+    optim_table_t *table;
+
     if (optim == NULL)
         return;
+    table = &optim->table;
+    if (optim->table_state != NULL)
+        optim->place->ops->table_close(optim->place, optim->table_state);
+    optim_place_close(optim->place);
     for (int i = 0; i < optim->slot_count; i++)
-        mem_free(optim->slots[i]);
-    mem_free(optim->sums);
-    mem_free(optim->runs);
-    mem_free(optim->parts);
+        dev_free(optim->dev, optim->slots[i]);
+    dev_free(optim->dev, table->sums);
+    dev_free(optim->dev, table->ratios);
+    mem_free(table->runs);
+    mem_free(table->parts);
+    mem_free(table->rules);
     if (optim->kind != NULL) {
         optim_sets_free(optim->kind, &optim->sets);
         opt_free(optim->kind->row.options, optim->options);
@@ -178,26 +214,16 @@ void optim_close(optim_t *optim)
     mem_free(optim);
 }
 
-void optim_crew(crew_t *crew)
-{
-    simd_team_lend(crew);
-}
-
-void optim_team(optim_t *optim, int threads)
-{
-    optim->threads = optim->elems < TEAM_ELEMS ? 1 : threads;
-}
-
 /* ---- using --------------------------------------------------------------- */
 
-void optim_start(optim_t *optim, const float *params)
+optim_place_t *optim_place(optim_t *optim)
 {
-    for (int i = 0; optim->average != NULL && i < optim->part_count; i++) {
-        const optim_part_t *part = &optim->parts[i];
+    return optim->place;
+}
 
-        memcpy(optim->average + part->state, params + part->range.first,
-               part->range.count * sizeof *params);
-    }
+void optim_clip_value(optim_t *optim, double limit)
+{
+    optim->most = (float)limit;
 }
 
 const char *optim_name(const optim_t *optim)
@@ -225,16 +251,6 @@ size_t optim_state_bytes(const optim_t *optim)
     return (size_t)optim->slot_count * optim->state_elems * sizeof(float);
 }
 
-void optim_mask(const optim_t *optim, float *grads)
-{
-    for (int i = 0; i < optim->run_count; i++) {
-        const optim_run_t *run = &optim->runs[i];
-
-        if (run->set->freeze)
-            memset(grads + run->offset, 0, run->elems * sizeof *grads);
-    }
-}
-
 int optim_slots(const optim_t *optim)
 {
     return optim->slot_count;
@@ -254,8 +270,8 @@ float *optim_slot_data(optim_t *optim, int slot)
 
 float *optim_slot_at(optim_t *optim, int slot, size_t elem)
 {
-    for (int i = 0; i < optim->part_count; i++) {
-        const optim_part_t *part = &optim->parts[i];
+    for (int i = 0; i < optim->table.part_count; i++) {
+        const optim_part_t *part = &optim->table.parts[i];
 
         if (elem >= part->range.first &&
             elem - part->range.first < part->range.count)
@@ -267,17 +283,7 @@ float *optim_slot_at(optim_t *optim, int slot, size_t elem)
 
 const float *optim_average(const optim_t *optim)
 {
-    return optim->whole ? optim->average : NULL;
-}
-
-void optim_average_store(const optim_t *optim, float *params)
-{
-    for (int i = 0; optim->average != NULL && i < optim->part_count; i++) {
-        const optim_part_t *part = &optim->parts[i];
-
-        memcpy(params + part->range.first, optim->average + part->state,
-               part->range.count * sizeof *params);
-    }
+    return optim->whole ? optim->table.average : NULL;
 }
 
 void optim_document(str_buf_t *out)

@@ -9,11 +9,10 @@
 #define CDDP_OPTIM_OPTIM_PRIV_H
 
 #include "base/opt_pick.h"
-#include "optim/optim.h"
+#include "optim/place_ops.h"
 
 #define OPTIM_OPTIONS_MAX 256 /* maximum bytes of an options struct */
 #define OPTIM_ROWS_MAX 16     /* maximum number of options of one kind */
-#define OPTIM_SLOTS_MAX 3
 
 /* A real-valued option, stored in a field of struct [where]. */
 #define OPTIM_REAL(where, field, value, least, most, text)                  \
@@ -24,18 +23,11 @@
 #define OPTIM_LR(where, value) \
     OPTIM_REAL(where, lr, value, 0, 1e6, "Learning rate, before the schedule")
 
-/* One update of a contiguous part of the arena. The arrays do not overlap. */
-typedef struct optim_update {
-    const void *options;
-    size_t elems;
-    float *params;
-    const float *grads;
-    /* In the order of the kind's slots; NULL: unused. */
-    float *slots[OPTIM_SLOTS_MAX];
+/* The rate of a set of options in an update. */
+typedef struct optim_rate {
     double lr;
     int64_t number; /* number of the update, counted from 1 */
-    bool vector;    /* the tensor has at most one dimension */
-} optim_update_t;
+} optim_rate_t;
 
 typedef struct optim_kind {
     opt_pick_row_t row;
@@ -45,13 +37,11 @@ typedef struct optim_kind {
     err_code_t (*validate)(const void *options, err_t *err);
     /* Bit i is set if slots[i] is used. */
     unsigned (*slots_used)(const void *options);
-    /* (optional; both or none) For a learning rate that depends on the tensor.
-     * Before the update, [measure] computes two sums of squares over at most
-     * OPTIM_BLOCK elements of a tensor. From these sums, added up over the
-     * tensor, [ratio] computes the factor of the tensor's learning rate. */
-    void (*measure)(const optim_update_t *update, double squares[2]);
-    double (*ratio)(const optim_update_t *update, const double squares[2]);
-    void (*update)(const optim_update_t *update);
+    bool norms; /* the rates of tensors depend on their norms */
+    /* Fill in the rule, which is zeroed. */
+    void (*rule)(const void *options, optim_rule_t *out);
+    /* Write the kind's scalars of arith.h to [out]. */
+    void (*scalars)(const void *options, const optim_rate_t *rate, void *out);
 } optim_kind_t;
 
 /* The first member of the options of every schedule. */
@@ -125,76 +115,27 @@ void optim_groups_document(str_buf_t *out);
 
 /* ---- the optimizer ------------------------------------------------------- */
 
-/* Contiguous elements with equal options, within one range of this rank. */
-typedef struct optim_run {
-    size_t offset, elems;
-    size_t state; /* index of the run's first element in the slots */
-    const optim_set_t *set;
-    bool vector;
-    /* Index of the first element of the run's tensor, if the run is part of
-     * one tensor only. */
-    size_t tensor;
-    /* First index and number of the tensor's block sums. */
-    size_t sums, sum_count;
-    double ratio; /* factor of the learning rate in this update */
-    /* Number of the first piece; number of pieces, 0 if frozen. */
-    int64_t first, pieces;
-} optim_run_t;
-
-typedef struct optim_part {
-    view_range_t range;
-    size_t state;          /* index of the range's first element in the slots */
-    int run, runs;         /* runs [run, run + runs) are in this range */
-    int64_t piece, pieces; /* [pieces]: number of pieces of these runs */
-} optim_part_t;
-
 struct optim {
     const optim_kind_t *kind;
-    size_t elems;       /* elements of the arena */
+    dev_device_t *dev;
+    optim_place_t *place;
+    optim_table_t table;
+    void *table_state;  /* the place's */
     size_t state_elems; /* elements of a slot */
     size_t frozen;
     double lr;
-    /* In the order of the kind's slots; NULL: unused. */
-    float *state[OPTIM_SLOTS_MAX];
-    float *average; /* moving average; NULL: none */
-    float fresh;    /* 1 - decay of the average */
+    float most;                                  /* see optim_clip_value */
     const char *slot_names[OPTIM_SLOTS_MAX + 1]; /* names of the slots in use */
     float *slots[OPTIM_SLOTS_MAX + 1];
     int slot_count;
     optim_sets_t sets;
     bool whole; /* this rank has the whole arena */
-    optim_part_t *parts;
-    int part_count;
-    optim_run_t *runs;
-    int run_count;
-    /* [sum_count] pairs of sums of squares, if the kind has [measure]. */
-    double *sums;
-    size_t sum_count;
-    int threads;
     _Alignas(max_align_t) unsigned char options[OPTIM_OPTIONS_MAX];
 };
 
-/* pass.c: divide the arena into runs within the ranges. set_of[view] is the
+/* runs.c: divide the arena into runs within the ranges. set_of[view] is the
  * index of the view's set; the sets must be complete. */
 err_code_t optim_runs_cut(optim_t *optim, const optim_layout_t *layout,
                           const int *set_of, err_t *err);
-
-/* ---- sums ---------------------------------------------------------------- */
-
-/* A sum along a binary tree over the numbers of blocks: its bits depend only on
- * the sums of the blocks. Initialize it with zeros. */
-typedef struct optim_sum {
-    /* Levels[k] is the sum of a complete subtree of 2^k blocks, if bit k of
-     * [blocks] is set. */
-    double levels[64];
-    size_t blocks;
-} optim_sum_t;
-
-#define OPTIM_BLOCK OPTIM_UNIT /* number of elements in a block */
-
-void optim_sum_add(optim_sum_t *sum, double block);
-double optim_sum_total(const optim_sum_t *sum);
-/* The sum of squares of at most OPTIM_BLOCK numbers. */
-double optim_block_squares(const float *x, size_t elems);
 
 #endif

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /* rmsprop (Tieleman and Hinton, 2012) as torch.optim.RMSprop. */
-#include <math.h>
+#include <string.h>
 
 #include "optim/optim_priv.h"
-#include "simd/vector.h"
 
 typedef struct rmsprop_options {
     double lr, alpha, eps, momentum, weight_decay;
@@ -42,90 +41,23 @@ static unsigned rmsprop_slots(const void *options)
            (rmsprop->momentum != 0 ? 1U << MOMENTUM : 0);
 }
 
-typedef struct rmsprop_scalars {
-    float lr, alpha, fresh, eps, momentum, decay; /* fresh: 1 - alpha */
-} rmsprop_scalars_t;
-
-SIMD_CLONES static void loop_plain(float *restrict p,
-                                   const float *restrict grads,
-                                   float *restrict square, size_t elems,
-                                   rmsprop_scalars_t s)
+static void rmsprop_rule(const void *options, optim_rule_t *out)
 {
-#pragma omp simd
-    for (size_t i = 0; i < elems; i++) {
-        float g = grads[i] + s.decay * p[i];
-        float v = s.alpha * square[i] + s.fresh * g * g;
+    const rmsprop_options_t *rmsprop = options;
+    const bool momentum = rmsprop->momentum != 0;
 
-        square[i] = v;
-        p[i] -= s.lr * (g / (sqrtf(v) + s.eps));
-    }
+    if (rmsprop->centered)
+        out->loop = momentum ? OPTIM_RMSPROP_BOTH : OPTIM_RMSPROP_CENTERED;
+    else
+        out->loop = momentum ? OPTIM_RMSPROP_MOMENTUM : OPTIM_RMSPROP_PLAIN;
 }
 
-/* Rounding may make a variance of 0 negative, so it is clamped to 0. */
-SIMD_CLONES static void loop_centered(float *restrict p,
-                                      const float *restrict grads,
-                                      float *restrict square,
-                                      float *restrict mean, size_t elems,
-                                      rmsprop_scalars_t s)
+static void rmsprop_scalars(const void *options, const optim_rate_t *rate,
+                            void *out)
 {
-#pragma omp simd
-    for (size_t i = 0; i < elems; i++) {
-        float g = grads[i] + s.decay * p[i];
-        float v = s.alpha * square[i] + s.fresh * g * g;
-        float m = mean[i] + s.fresh * (g - mean[i]);
-        float spread = v - m * m;
-
-        square[i] = v;
-        mean[i] = m;
-        p[i] -= s.lr * (g / (sqrtf(spread > 0 ? spread : 0) + s.eps));
-    }
-}
-
-SIMD_CLONES static void loop_momentum(float *restrict p,
-                                      const float *restrict grads,
-                                      float *restrict square,
-                                      float *restrict buffer, size_t elems,
-                                      rmsprop_scalars_t s)
-{
-#pragma omp simd
-    for (size_t i = 0; i < elems; i++) {
-        float g = grads[i] + s.decay * p[i];
-        float v = s.alpha * square[i] + s.fresh * g * g;
-        float b = s.momentum * buffer[i] + g / (sqrtf(v) + s.eps);
-
-        square[i] = v;
-        buffer[i] = b;
-        p[i] -= s.lr * b;
-    }
-}
-
-SIMD_CLONES static void loop_both(float *restrict p,
-                                  const float *restrict grads,
-                                  float *restrict square, float *restrict mean,
-                                  float *restrict buffer, size_t elems,
-                                  rmsprop_scalars_t s)
-{
-#pragma omp simd
-    for (size_t i = 0; i < elems; i++) {
-        float g = grads[i] + s.decay * p[i];
-        float v = s.alpha * square[i] + s.fresh * g * g;
-        float m = mean[i] + s.fresh * (g - mean[i]);
-        float spread = v - m * m;
-        float b = s.momentum * buffer[i] +
-                  g / (sqrtf(spread > 0 ? spread : 0) + s.eps);
-
-        square[i] = v;
-        mean[i] = m;
-        buffer[i] = b;
-        p[i] -= s.lr * b;
-    }
-}
-
-static void rmsprop_update(const optim_update_t *u)
-{
-    const rmsprop_options_t *rmsprop = u->options;
-    const rmsprop_scalars_t s = {
-        .lr = (float)u->lr,
+    const rmsprop_options_t *rmsprop = options;
+    const optim_rmsprop_t s = {
+        .lr = (float)rate->lr,
         .alpha = (float)rmsprop->alpha,
         .fresh = (float)(1 - rmsprop->alpha),
         .eps = (float)rmsprop->eps,
@@ -133,17 +65,7 @@ static void rmsprop_update(const optim_update_t *u)
         .decay = (float)rmsprop->weight_decay,
     };
 
-    if (rmsprop->centered && rmsprop->momentum != 0)
-        loop_both(u->params, u->grads, u->slots[SQUARE], u->slots[MEAN],
-                  u->slots[MOMENTUM], u->elems, s);
-    else if (rmsprop->centered)
-        loop_centered(u->params, u->grads, u->slots[SQUARE], u->slots[MEAN],
-                      u->elems, s);
-    else if (rmsprop->momentum != 0)
-        loop_momentum(u->params, u->grads, u->slots[SQUARE], u->slots[MOMENTUM],
-                      u->elems, s);
-    else
-        loop_plain(u->params, u->grads, u->slots[SQUARE], u->elems, s);
+    memcpy(out, &s, sizeof s);
 }
 
 const optim_kind_t optim_kind_rmsprop = {
@@ -155,5 +77,6 @@ const optim_kind_t optim_kind_rmsprop = {
         {[SQUARE] = "square_avg", [MEAN] = "grad_avg", [MOMENTUM] = "momentum"},
     .lr = offsetof(rmsprop_options_t, lr),
     .slots_used = rmsprop_slots,
-    .update = rmsprop_update,
+    .rule = rmsprop_rule,
+    .scalars = rmsprop_scalars,
 };

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /* sgd: as torch.optim.SGD. */
+#include <string.h>
+
 #include "optim/optim_priv.h"
-#include "simd/vector.h"
 
 typedef struct sgd_options {
     double lr, momentum, dampening, weight_decay;
@@ -51,58 +52,28 @@ static unsigned sgd_slots(const void *options)
     return sgd->momentum != 0 ? 1 : 0;
 }
 
-SIMD_CLONES static void sgd_plain(float *restrict p,
-                                  const float *restrict grads, size_t elems,
-                                  float lr, float decay)
+static void sgd_rule(const void *options, optim_rule_t *out)
 {
-#pragma omp simd
-    for (size_t i = 0; i < elems; i++)
-        p[i] -= lr * (grads[i] + decay * p[i]);
+    const sgd_options_t *sgd = options;
+
+    out->loop = sgd->momentum != 0 ? OPTIM_SGD_MOMENTUM : OPTIM_SGD_PLAIN;
 }
 
-/* Factors of momentum in an update. */
-typedef struct sgd_scalars {
-    float lr, decay, momentum;
-    float fresh; /* factor of the gradient in the momentum buffer */
-    /* Factors of the buffer and of the gradient in the update. */
-    float past, now;
-} sgd_scalars_t;
-
-/* The buffer begins with zeros, so the first update copies the gradient into
- * it, as PyTorch does. */
-SIMD_CLONES static void sgd_momentum(float *restrict p,
-                                     const float *restrict grads,
-                                     float *restrict buffer, size_t elems,
-                                     sgd_scalars_t s)
+static void sgd_scalars(const void *options, const optim_rate_t *rate,
+                        void *out)
 {
-#pragma omp simd
-    for (size_t i = 0; i < elems; i++) {
-        float g = grads[i] + s.decay * p[i];
-        float b = s.momentum * buffer[i] + s.fresh * g;
-
-        buffer[i] = b;
-        p[i] -= s.lr * (s.now * g + s.past * b);
-    }
-}
-
-static void sgd_update(const optim_update_t *update)
-{
-    const sgd_options_t *sgd = update->options;
-    const sgd_scalars_t s = {
-        .lr = (float)update->lr,
+    const sgd_options_t *sgd = options;
+    const optim_sgd_t s = {
+        .lr = (float)rate->lr,
         .decay = (float)sgd->weight_decay,
         .momentum = (float)sgd->momentum,
         /* As in PyTorch, the first gradient is not dampened. */
-        .fresh = update->number == 1 ? 1 : (float)(1 - sgd->dampening),
+        .fresh = rate->number == 1 ? 1 : (float)(1 - sgd->dampening),
         .past = sgd->nesterov ? (float)sgd->momentum : 1,
         .now = sgd->nesterov ? 1 : 0,
     };
 
-    if (sgd->momentum == 0)
-        sgd_plain(update->params, update->grads, update->elems, s.lr, s.decay);
-    else
-        sgd_momentum(update->params, update->grads, update->slots[0],
-                     update->elems, s);
+    memcpy(out, &s, sizeof s);
 }
 
 const optim_kind_t optim_kind_sgd = {
@@ -113,5 +84,6 @@ const optim_kind_t optim_kind_sgd = {
     .validate = sgd_check,
     .slots_used = sgd_slots,
     .lr = offsetof(sgd_options_t, lr),
-    .update = sgd_update,
+    .rule = sgd_rule,
+    .scalars = sgd_scalars,
 };

@@ -228,7 +228,7 @@ err_code_t train_evaluate(train_state_t *run, train_eval_t *out, err_t *err)
     if (replica->shard != NULL && run->config->ema.decay > 0 &&
         run->config->ema.evaluate)
         rc = train_shard_average(replica->shard, replica->ddp, replica->optim,
-                                 err);
+                                 train_replica_stream(replica), err);
     if (rc != ERR_OK)
         return rc;
     memset(total, 0, count * sizeof *total);

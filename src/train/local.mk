@@ -49,6 +49,7 @@ libtrain_la_SOURCES = \
 	src/train/sync.c src/train/sync.h \
 	src/train/team.c src/train/team.h \
 	src/train/touch.c src/train/touch.h \
+	src/train/update.c src/train/update.h \
 	src/train/vote.c src/train/vote.h \
 	src/train/weigh.c src/train/weigh.h \
 	src/train/world.c src/train/world.h

@@ -46,33 +46,40 @@ void train_local_begin(train_state_t *run)
                  (long long)config->local_sgd.period);
 }
 
-err_code_t train_local_check(const train_state_t *run,
-                             const hdf5io_batch_t *batch, err_t *err)
+err_code_t train_local_check(train_state_t *run, const hdf5io_batch_t *batch,
+                             err_t *err)
 {
-    const train_replica_t *replica = &run->replica;
+    train_replica_t *replica = &run->replica;
+    const train_update_step_t step = {.stream = train_replica_stream(replica),
+                                      .grads = ddp_grads(replica->ddp),
+                                      .elems =
+                                          nn_graph_param_elems(run->graph)};
     double norm;
+    err_code_t rc;
 
     if (!run->local.step)
         return ERR_OK;
-    optim_mask(replica->optim, ddp_grads(replica->ddp));
-    norm = optim_norm(ddp_grads(replica->ddp), nn_graph_param_elems(run->graph),
-                      run->compute.threads);
-    return train_number_check(run, "the gradient's norm", norm, batch, err);
+    rc = train_update_norm(&replica->update, &step, &norm, err);
+    return rc == ERR_OK ? train_number_check(run, "the gradient's norm", norm,
+                                             batch, err)
+                        : rc;
 }
 
 /* ---- averaging ----------------------------------------------------------- */
 
-/* Replace [elems] numbers by their mean over ranks. */
-static err_code_t average(comm_group_t *group, float *data, size_t elems,
-                          err_t *err)
+/* Replace the numbers of an arena by their mean over ranks. */
+static err_code_t average(train_state_t *run, float *data, err_t *err)
 {
-    const float part = 1.0f / (float)comm_group_size(group);
+    const size_t elems = nn_graph_param_elems(run->graph);
+    const float part = 1.0f / (float)run->world.size;
     err_code_t rc;
 
-    rc = comm_allreduce(group, data, elems, COMM_FLOAT32, COMM_SUM, err);
-    for (size_t i = 0; rc == ERR_OK && i < elems; i++)
-        data[i] *= part;
-    return rc;
+    rc = comm_allreduce(run->world.group, data, elems, COMM_FLOAT32, COMM_SUM,
+                        err);
+    return rc == ERR_OK
+               ? optim_scale(optim_place(run->replica.optim), data, elems, part,
+                             train_replica_stream(&run->replica), err)
+               : rc;
 }
 
 /* In a local step a rank without targets makes no update, so ranks may have
@@ -108,7 +115,6 @@ err_code_t train_local_end(train_state_t *run, train_times_t *times, err_t *err)
 {
     const train_replica_t *replica = &run->replica;
     const size_t elems = nn_graph_param_elems(run->graph);
-    comm_group_t *group = run->world.group;
     double begin = clock_now();
     err_code_t rc;
 
@@ -117,11 +123,11 @@ err_code_t train_local_end(train_state_t *run, train_times_t *times, err_t *err)
     if (!run->local.step || run->local.apart)
         return ERR_OK;
     train_phase_set(&run->world, "averaging");
-    rc = average(group, replica->params, elems, err);
+    rc = average(run, replica->params, err);
     for (int s = 0; rc == ERR_OK && s < optim_slots(replica->optim); s++)
-        rc = average(group, optim_slot_data(replica->optim, s), elems, err);
+        rc = average(run, optim_slot_data(replica->optim, s), err);
     if (rc == ERR_OK)
-        rc = updates_agree(group, &run->progress, err);
+        rc = updates_agree(run->world.group, &run->progress, err);
     run->local.bytes = (double)((1 + (size_t)optim_slots(replica->optim)) *
                                 elems * sizeof(float));
     times->tree += clock_now() - begin;

@@ -17,6 +17,11 @@ nn_exec_t *train_replica_exec(const train_replica_t *replica, int64_t batch,
     return train_team_exec(&replica->teams[0], batch, training);
 }
 
+dev_stream_t *train_replica_stream(const train_replica_t *replica)
+{
+    return replica->teams[0].stream;
+}
+
 size_t train_replica_activations(const train_replica_t *replica)
 {
     return (size_t)replica->team_count * replica->teams[0].activation_bytes;
@@ -165,10 +170,10 @@ static err_code_t shard_open(train_replica_t *replica,
     const ddp_layout_t layout = train_replica_layout(replica);
     const train_shard_plan_t shards = {.config = &plan->config->ddp,
                                        .layout = &layout,
+                                       .dev = replica->dev,
                                        .group = plan->group,
                                        .rank = plan->rank,
-                                       .size = plan->ranks,
-                                       .threads = plan->threads};
+                                       .size = plan->ranks};
 
     return plan->config->ddp.zero == 0
                ? ERR_OK
@@ -226,7 +231,8 @@ static err_code_t arenas_open(train_replica_t *replica, bool sharded,
 static err_code_t optimizer_open(train_replica_t *replica,
                                  const train_replica_plan_t *plan, err_t *err)
 {
-    optim_layout_t layout = {.views = replica->views,
+    optim_layout_t layout = {.dev = replica->dev,
+                             .views = replica->views,
                              .view_count = replica->view_count,
                              .elems = nn_graph_param_elems(plan->graph)};
     err_code_t rc;
@@ -237,11 +243,13 @@ static err_code_t optimizer_open(train_replica_t *replica,
     }
     rc = optim_open(plan->config->optimizer, &plan->config->ema, &layout,
                     &replica->optim, err);
-    if (rc == ERR_OK)
-        optim_scale_lr(replica->optim, train_lr_factor(plan->config));
-    if (rc == ERR_OK)
-        optim_team(replica->optim, plan->threads);
-    return rc;
+    if (rc != ERR_OK)
+        return rc;
+    optim_scale_lr(replica->optim, train_lr_factor(plan->config));
+    optim_clip_value(replica->optim, plan->config->train.clip_value);
+    optim_place_team(optim_place(replica->optim), plan->threads);
+    return train_update_open(replica->dev, replica->optim, &replica->update,
+                             err);
 }
 
 /* Refuse a model that does not fit into this host's memory. Without this check,
@@ -361,7 +369,8 @@ err_code_t train_replica_start(const train_replica_plan_t *plan, bool restored,
     if (rc == ERR_OK)
         rc = train_mirror_push(replica->mirror, err);
     if (rc == ERR_OK && !restored)
-        optim_start(replica->optim, replica->params);
+        rc = optim_start(replica->optim, replica->params,
+                         train_replica_stream(replica), err);
     if (rc == ERR_OK)
         teams_bind(replica, plan);
     return rc;
@@ -387,6 +396,7 @@ void train_replica_close(train_replica_t *replica)
     }
     train_shard_close(replica->shard);
     optim_schedule_close(replica->schedule);
+    train_update_close(&replica->update);
     optim_close(replica->optim);
     if (replica->dev != NULL) {
         dev_free(replica->dev, replica->buffers);

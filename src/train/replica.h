@@ -22,6 +22,7 @@
 #include "train/sync.h"
 #include "train/team.h"
 #include "train/touch.h"
+#include "train/update.h"
 
 /* The tail: float64 sums over ranks that are reduced with each step's
  * gradients. They tell all ranks what must be known at the end of the step.
@@ -64,6 +65,7 @@ typedef struct train_replica {
     int team_count;      /* 1 in the default mode */
     crew_t *crew;        /* runs one thread of each team */
     optim_t *optim;
+    train_update_t update; /* what an update reads of the step */
     optim_schedule_t *schedule;
     train_shard_t *shard; /* NULL unless ddp.zero is 1 */
     /* Sums of syncbatchnorm layers; NULL if there are none. */
@@ -134,6 +136,9 @@ void train_replica_close(train_replica_t *replica);
  */
 nn_exec_t *train_replica_exec(const train_replica_t *replica, int64_t batch,
                               bool training);
+
+/* The first team's stream, on which the optimizer works, too. */
+dev_stream_t *train_replica_stream(const train_replica_t *replica);
 
 /* The layout of the gradients for the reducer. */
 ddp_layout_t train_replica_layout(const train_replica_t *replica);

@@ -137,8 +137,8 @@ typedef struct train_times {
  */
 bool train_local_due(const train_state_t *run);
 void train_local_begin(train_state_t *run);
-err_code_t train_local_check(const train_state_t *run,
-                             const hdf5io_batch_t *batch, err_t *err);
+err_code_t train_local_check(train_state_t *run, const hdf5io_batch_t *batch,
+                             err_t *err);
 err_code_t train_local_end(train_state_t *run, train_times_t *times,
                            err_t *err);
 bool train_local_apart(train_state_t *run);

@@ -2,8 +2,6 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 #include "train/shard.h"
 
-#include <string.h>
-
 #include "base/check.h"
 #include "base/mem.h"
 
@@ -29,6 +27,7 @@ static void ranges_check(const train_shard_t *shard, size_t elems)
 
 static err_code_t tables_open(train_shard_t *shard, size_t elems, err_t *err)
 {
+    void *blocks = NULL;
     err_code_t rc;
 
     shard->range_count = ddp_shards_buckets(shard->cut);
@@ -36,8 +35,9 @@ static err_code_t tables_open(train_shard_t *shard, size_t elems, err_t *err)
     rc = mem_new(view_range_t, (size_t)shard->range_count + 1, "shards",
                  &shard->ranges, err);
     if (rc == ERR_OK)
-        rc = mem_new(double, shard->block_count + 1, "gradient norm",
-                     &shard->blocks, err);
+        rc = dev_alloc(shard->dev, (shard->block_count + 1) * sizeof(double),
+                       "gradient norm", &blocks, err);
+    shard->blocks = blocks;
     for (int b = 0; rc == ERR_OK && b < shard->range_count; b++)
         shard->ranges[b] = ddp_shards_range(shard->cut, b, shard->rank);
     return rc;
@@ -55,7 +55,7 @@ err_code_t train_shard_open(const train_shard_plan_t *plan, train_shard_t **out,
     shard->group = plan->group;
     shard->rank = plan->rank;
     shard->size = plan->size;
-    shard->threads = plan->threads;
+    shard->dev = plan->dev;
     rc = ddp_shards_open(plan->config, plan->layout, plan->size, OPTIM_UNIT,
                          &shard->cut, err);
     if (rc == ERR_OK)
@@ -75,7 +75,7 @@ void train_shard_close(train_shard_t *shard)
         return;
     ddp_shards_close(shard->cut);
     mem_free(shard->parts);
-    mem_free(shard->blocks);
+    dev_free(shard->dev, shard->blocks);
     mem_free(shard->ranges);
     mem_free(shard);
 }
@@ -151,67 +151,69 @@ void train_shard_parts(train_shard_t *shard, optim_t *optim, int slot,
 
 /* ---- one update ---------------------------------------------------------- */
 
-err_code_t train_shard_clip(train_shard_t *shard, float *grads, double limit,
-                            double *norm, err_t *err)
+err_code_t train_shard_norm(train_shard_t *shard, optim_place_t *place,
+                            const float *grads, double *norm,
+                            dev_stream_t *stream, err_t *err)
 {
-    err_code_t rc;
+    err_code_t rc = dev_fill(stream, shard->blocks, 0,
+                             shard->block_count * sizeof *shard->blocks, err);
 
-    memset(shard->blocks, 0, shard->block_count * sizeof *shard->blocks);
-    for (int b = 0; b < shard->range_count; b++)
-        optim_norm_part(grads, shard->ranges[b], shard->blocks, shard->threads);
+    for (int b = 0; rc == ERR_OK && b < shard->range_count; b++)
+        rc = optim_norm_part(place, grads, shard->ranges[b], shard->blocks,
+                             stream, err);
+    if (rc == ERR_OK)
+        rc = dev_stream_wait(stream, err);
     /* One rank has the square sum of a block, all others have 0 there, so the
      * order of this sum over ranks does not matter. */
-    rc = comm_allreduce(shard->group, shard->blocks, shard->block_count,
-                        COMM_FLOAT64, COMM_SUM, err);
-    if (rc != ERR_OK)
-        return rc;
-    *norm = optim_norm_whole(shard->blocks, shard->block_count);
-    for (int b = 0; b < shard->range_count; b++)
-        optim_clip_by(grads + shard->ranges[b].first, shard->ranges[b].count,
-                      *norm, limit, shard->threads);
-    return ERR_OK;
+    if (rc == ERR_OK)
+        rc = comm_allreduce(shard->group, shard->blocks, shard->block_count,
+                            COMM_FLOAT64, COMM_SUM, err);
+    return rc == ERR_OK
+               ? optim_norm_whole(place, shard->blocks, shard->block_count,
+                                  norm, stream, err)
+               : rc;
 }
 
-void train_shard_clip_value(const train_shard_t *shard, float *grads,
-                            double limit)
-{
-    for (int b = 0; b < shard->range_count; b++)
-        optim_clip_value(grads + shard->ranges[b].first, shard->ranges[b].count,
-                         limit, shard->threads);
-}
-
-static err_code_t tensor_norms(comm_group_t *group, optim_t *optim, err_t *err)
+/* Prepare the update, and add the sums of its tensors over the ranks. */
+static err_code_t sums_take(train_shard_t *shard,
+                            const train_shard_step_t *step, err_t *err)
 {
     size_t count;
-    double *sums = optim_sums(optim, &count);
+    double *sums = optim_sums(step->optim, &count);
+    err_code_t rc = optim_prepare(step->optim, step->args, step->stream, err);
 
-    return comm_allreduce(group, sums, count, COMM_FLOAT64, COMM_SUM, err);
+    if (rc == ERR_OK)
+        rc = dev_stream_wait(step->stream, err);
+    return rc == ERR_OK ? comm_allreduce(shard->group, sums, count,
+                                         COMM_FLOAT64, COMM_SUM, err)
+                        : rc;
 }
 
 err_code_t train_shard_update(train_shard_t *shard,
                               const train_shard_step_t *step, err_t *err)
 {
-    const float *grads = ddp_grads(step->ddp);
-    err_code_t rc, waited;
+    err_code_t rc = sums_take(shard, step, err), waited;
 
-    optim_prepare(step->optim, step->params, grads, step->update);
-    rc = tensor_norms(shard->group, step->optim, err);
     for (int b = 0; rc == ERR_OK && b < shard->range_count; b++) {
-        optim_apply(step->optim, b, step->params, grads, step->lr,
-                    step->update);
-        rc = ddp_share(step->ddp, b, step->params, err);
+        rc = optim_apply(step->optim, b, step->args, step->stream, err);
+        if (rc == ERR_OK)
+            rc = dev_stream_wait(step->stream, err);
+        if (rc == ERR_OK)
+            rc = ddp_share(step->ddp, b, step->args->params, err);
     }
     waited = ddp_share_wait(step->ddp, rc == ERR_OK ? err : NULL);
     return rc != ERR_OK ? rc : waited;
 }
 
 err_code_t train_shard_average(const train_shard_t *shard, ddp_t *ddp,
-                               const optim_t *optim, err_t *err)
+                               const optim_t *optim, dev_stream_t *stream,
+                               err_t *err)
 {
     float *arena = ddp_grads(ddp);
-    err_code_t rc = ERR_OK, waited;
+    err_code_t rc = optim_average_store(optim, arena, stream, err), waited;
 
-    optim_average_store(optim, arena);
+    if (rc == ERR_OK)
+        rc = dev_stream_wait(stream, err);
     for (int b = 0; rc == ERR_OK && b < shard->range_count; b++)
         rc = ddp_share(ddp, b, arena, err);
     waited = ddp_share_wait(ddp, rc == ERR_OK ? err : NULL);

@@ -21,11 +21,13 @@
 
 typedef struct train_shard {
     comm_group_t *group; /* NULL with --check, which makes no update */
-    int rank, size, threads;
+    dev_device_t *dev;
+    int rank, size;
     ddp_shards_t *cut;
     view_range_t *ranges; /* this rank's, one for each bucket; may be empty */
     int range_count;
-    /* [block_count]: sums of squares of the gradients in a block. */
+    /* [block_count]: sums of squares of the gradients in a block; memory of
+     * [dev]. */
     double *blocks;
     size_t block_count;
     const train_mirror_t *mirror; /* where [parts] find the state's numbers */
@@ -36,9 +38,9 @@ typedef struct train_shard {
 typedef struct train_shard_plan {
     const ddp_config_t *config;
     const ddp_layout_t *layout;
+    dev_device_t *dev;   /* has gradients and parameters */
     comm_group_t *group; /* NULL if no update will be made */
     int rank, size;
-    int threads; /* threads that compute an update */
 } train_shard_plan_t;
 
 /* Divide the arena into ranges for the ranks of [plan]. Local. */
@@ -56,22 +58,17 @@ err_code_t train_shard_parts_open(train_shard_t *shard,
 void train_shard_parts(train_shard_t *shard, optim_t *optim, int slot,
                        const nn_param_t *param, hdf5io_tensor_t *tensor);
 
-/* Set *norm to the norm of the gradients of all ranks. Scale this rank's ranges
- * of [grads] so that the norm is at most [limit] (0: no limit). Collective. */
-err_code_t train_shard_clip(train_shard_t *shard, float *grads, double limit,
-                            double *norm, err_t *err);
+/* Set *norm, memory of the device, to the norm of the gradients of all ranks.
+ * Collective. */
+err_code_t train_shard_norm(train_shard_t *shard, optim_place_t *place,
+                            const float *grads, double *norm,
+                            dev_stream_t *stream, err_t *err);
 
-/* Clamp the gradients of this rank's ranges, as optim_clip_value does. */
-void train_shard_clip_value(const train_shard_t *shard, float *grads,
-                            double limit);
-
-/* An update. [update] is its number, counted from 1. */
 typedef struct train_shard_step {
     ddp_t *ddp;
     optim_t *optim;
-    float *params;
-    double lr;
-    int64_t update;
+    const optim_args_t *args;
+    dev_stream_t *stream;
 } train_shard_step_t;
 
 /* Make the update [step]. The ranks exchange the parameters of a bucket while
@@ -82,6 +79,7 @@ err_code_t train_shard_update(train_shard_t *shard,
 /* Gather the whole moving average into the gradients' arena, which is unused
  * between two steps. Collective. */
 err_code_t train_shard_average(const train_shard_t *shard, ddp_t *ddp,
-                               const optim_t *optim, err_t *err);
+                               const optim_t *optim, dev_stream_t *stream,
+                               err_t *err);
 
 #endif

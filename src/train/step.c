@@ -223,26 +223,37 @@ static void progress_advance(train_state_t *run, const hdf5io_batch_t *batch,
         tail[TRAIN_REPLICA_REQUEST] > 0.0 || tail[TRAIN_REPLICA_TERM] > 0.0;
 }
 
-/* Clip the gradients. *norm is their norm before clipping. */
-static err_code_t grads_clip(const train_replica_t *replica,
-                             const train_config_t *config, int threads,
-                             double *norm, err_t *err)
+/* Tell [about] which losses count, and how much. */
+static void case_fill(const train_weigh_t *weigh, optim_case_t *about)
 {
-    const size_t elems = nn_graph_param_elems(replica->graph);
-    float *grads = ddp_grads(replica->ddp);
-    double limit = config->train.clip_norm;
-    double most = config->train.clip_value;
-    err_code_t rc = ERR_OK;
+    double scales[NN_FIELDS_MAX];
 
-    optim_mask(replica->optim, grads);
-    if (replica->shard != NULL) {
-        rc = train_shard_clip(replica->shard, grads, limit, norm, err);
-        train_shard_clip_value(replica->shard, grads, most);
-    } else {
-        *norm = optim_clip(grads, elems, limit, threads);
-        optim_clip_value(grads, elems, most, threads);
+    about->counts = train_weigh_scales(weigh, scales);
+    for (int k = 0; k < nn_graph_losses(weigh->graph); k++) {
+        about->weights[k] = nn_graph_loss_info(weigh->graph, k).weight;
+        about->denominators[k] = weigh->sums[k][WEIGH_DENOMINATOR];
     }
-    return rc;
+}
+
+static train_update_step_t update_step(const train_state_t *run, double lr)
+{
+    const train_replica_t *replica = &run->replica;
+    const double *tail = ddp_tail(replica->ddp);
+
+    return (train_update_step_t){
+        .stream = train_replica_stream(replica),
+        .shard = replica->shard,
+        .ddp = replica->ddp,
+        .params = replica->params,
+        .grads = ddp_grads(replica->ddp),
+        .elems = nn_graph_param_elems(run->graph),
+        .question = {.failed = tail + TRAIN_REPLICA_FAILED,
+                     .sums = tail + train_replica_sums(0) + TRAIN_REPLICA_LOSS,
+                     .losses = nn_graph_losses(run->graph),
+                     .stride = TRAIN_REPLICA_SUMS,
+                     .limit = run->config->train.clip_norm},
+        .lr = lr,
+        .number = run->progress.updates + 1};
 }
 
 static void moments_fold(train_state_t *run, const hdf5io_batch_t *batch)
@@ -265,33 +276,25 @@ static err_code_t update(train_state_t *run, const hdf5io_batch_t *batch,
                          step_result_t *out, err_t *err)
 {
     train_replica_t *replica = &run->replica;
-    const int64_t number = run->progress.updates + 1;
-    double scales[NN_FIELDS_MAX];
+    train_update_step_t step;
     err_code_t rc;
 
-    rc =
-        grads_clip(replica, run->config, run->compute.threads, &out->norm, err);
+    out->lr = optim_schedule_lr(replica->schedule, optim_lr(replica->optim),
+                                run->progress.step);
+    out->lr = train_plateau_lr(&run->plateau, out->lr);
+    step = update_step(run, out->lr);
+    case_fill(&run->weigh, &replica->update.about);
+    rc = train_update_judge(&replica->update, &step, err);
+    out->norm = replica->update.result.norm;
     if (rc == ERR_OK)
         rc = train_number_agree(run, "the gradient's norm", out->norm, batch,
                                 err);
     if (rc != ERR_OK)
         return rc;
-    out->lr = optim_schedule_lr(replica->schedule, optim_lr(replica->optim),
-                                run->progress.step);
-    out->lr = train_plateau_lr(&run->plateau, out->lr);
     moments_fold(run, batch);
-    if (!train_weigh_scales(&run->weigh, scales))
-        return ERR_OK;
-    run->progress.updates = number;
-    if (replica->shard != NULL)
-        return train_shard_update(
-            replica->shard,
-            &(train_shard_step_t){replica->ddp, replica->optim, replica->params,
-                                  out->lr, number},
-            err);
-    optim_step(replica->optim, replica->params, ddp_grads(replica->ddp),
-               out->lr, number);
-    return ERR_OK;
+    if (replica->update.result.updates)
+        run->progress.updates = step.number;
+    return train_update_run(&replica->update, &step, err);
 }
 
 /* Write each of several losses under its name to [out]. Returns their number, 0

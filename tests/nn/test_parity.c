@@ -18,7 +18,7 @@
 #include "base/str.h"
 #include "conf/conf.h"
 #include "nn/nn.h"
-#include "optim/optim.h"
+#include "optim/optim_rig.h"
 
 /* A backend, its precision, and the relative tolerance of its losses. */
 typedef struct arithmetic {
@@ -151,7 +151,8 @@ static void optim_open_for(parity_t *p, const tree_t *run)
 {
     const int count = nn_graph_params(p->graph);
     optim_view_t views[32];
-    optim_layout_t layout = {.views = views,
+    optim_layout_t layout = {.dev = optim_rig_dev(),
+                             .views = views,
                              .view_count = count,
                              .elems = nn_graph_param_elems(p->graph)};
     err_t err = ERR_INIT;
@@ -267,8 +268,8 @@ static double train_step(parity_t *p, int64_t step)
     p->step.scales[0] = 1 / nn_loss_denominator(p->graph, 0, samples);
     cr_assert_eq(nn_exec_backward(p->train, &batch, false, &err), ERR_OK, "%s",
                  err.text);
-    nn_graph_fold_moments(p->graph, p->moments, samples, 0, p->buffers);
-    optim_step(p->optim, p->params, p->grads, optim_lr(p->optim), step + 1);
+    nn_graph_fold_moments(p->graph, p->moments, samples, p->buffers);
+    optim_rig_step(p->optim, p->params, p->grads, optim_lr(p->optim), step + 1);
     return loss;
 }
 

@@ -12,7 +12,7 @@
 
 #include "conf/conf.h"
 #include "nn/preset_formula.h"
-#include "optim/optim.h"
+#include "optim/optim_rig.h"
 
 /* The parameters as views for optim; the caller frees them. */
 static view_t *views_of(const nn_graph_t *graph)
@@ -36,7 +36,8 @@ static void optim_of(const char *run, const nn_graph_t *graph,
                      optim_schedule_t **schedule)
 {
     view_t *views = views_of(graph);
-    const optim_layout_t layout = {.views = views,
+    const optim_layout_t layout = {.dev = optim_rig_dev(),
+                                   .views = views,
                                    .view_count = nn_graph_params(graph),
                                    .elems = nn_graph_param_elems(graph)};
     const optim_span_t span = {.steps = PRESET_STEPS,
@@ -88,9 +89,9 @@ static void check_curve(const json_t *json, fixture_t *f, int64_t batch,
                   "%s, step %d: loss %.8g, PyTorch has %.8g", name, (int)step,
                   found, expected);
         fixture_backward(f, 1 / denominator, false);
-        optim_step(optim, f->params, f->bind.grads,
-                   optim_schedule_lr(schedule, optim_lr(optim), step),
-                   step + 1);
+        optim_rig_step(optim, f->params, f->bind.grads,
+                       optim_schedule_lr(schedule, optim_lr(optim), step),
+                       step + 1);
     }
     optim_schedule_close(schedule);
     optim_close(optim);

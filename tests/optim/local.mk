@@ -8,7 +8,8 @@ OPTIM_TESTS = \
 	tests/optim/test_ranges \
 	tests/optim/test_schedule
 check_PROGRAMS += $(OPTIM_TESTS)
-OPTIM_TEST_LIBS = liboptim.la libop.la libsimd.la libconf.la libbase.la
+OPTIM_TEST_LIBS = libfixtures.la liboptim.la libsimd.la libdev.la libconf.la \
+	libbase.la
 $(OPTIM_TESTS): $(OPTIM_TEST_LIBS)
 $(OPTIM_TESTS): LDADD = $(OPTIM_TEST_LIBS) $(JANSSON_LIBS) $(TEST_LIBS)
 # End of tests/optim

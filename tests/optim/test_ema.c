@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "conf/conf.h"
-#include "optim/optim.h"
+#include "optim/optim_rig.h"
 
 /* elements; more than one piece of the update */
 #define ELEMS ((size_t)40000)
@@ -17,8 +17,10 @@ static optim_t *open_yaml(const char *yaml, double decay)
     const optim_view_t views[] = {
         {.name = "a.bias", .offset = 0, .count = 3, .ndim = 1},
         {.name = "a.weight", .offset = 16, .count = ELEMS - 16, .ndim = 2}};
-    const optim_layout_t layout = {
-        .views = views, .view_count = 2, .elems = ELEMS};
+    const optim_layout_t layout = {.dev = optim_rig_dev(),
+                                   .views = views,
+                                   .view_count = 2,
+                                   .elems = ELEMS};
     const optim_ema_t ema = {.decay = decay};
     optim_t *optim = NULL;
     tree_t *tree = NULL;
@@ -75,10 +77,10 @@ Test(ema, follows_the_parameters)
         optim_t *optim = open_yaml(all[k], 0.75);
 
         fill(p, g);
-        optim_start(optim, p);
+        optim_rig_start(optim, p);
         cr_expect_arr_eq(optim_average(optim), p, ELEMS * sizeof *p);
         for (int step = 1; step <= 5; step++) {
-            optim_step(optim, p, g, 0.5, step);
+            optim_rig_step(optim, p, g, 0.5, step);
             for (size_t i = 0; i < ELEMS; i++)
                 expected[i] = step == 1
                                   ? (double)p[i]
@@ -111,8 +113,8 @@ Test(ema, does_not_change_the_update)
         fill(q, g);
         fill(p, g);
         for (int step = 1; step <= 3; step++) {
-            optim_step(with, p, g, 0.1, step);
-            optim_step(without, q, g, 0.1, step);
+            optim_rig_step(with, p, g, 0.1, step);
+            optim_rig_step(without, q, g, 0.1, step);
         }
         cr_expect_arr_eq(p, q, ELEMS * sizeof *p, "%s", all[k]);
         optim_close(without);
@@ -133,8 +135,10 @@ Test(ema, threads_change_no_bit)
     enum { VIEWS = 5 };
     const size_t each = 70000, elems = VIEWS * each;
     optim_view_t views[VIEWS];
-    const optim_layout_t layout = {
-        .views = views, .view_count = VIEWS, .elems = elems};
+    const optim_layout_t layout = {.dev = optim_rig_dev(),
+                                   .views = views,
+                                   .view_count = VIEWS,
+                                   .elems = elems};
     const optim_ema_t ema = {.decay = 0.9};
     float *p = malloc(elems * sizeof *p), *g = malloc(elems * sizeof *g);
     float *one = malloc(2 * elems * sizeof *one);
@@ -153,13 +157,13 @@ Test(ema, threads_change_no_bit)
                                     &optim, &err),
                          ERR_OK, "%s", err.text);
             tree_free(tree);
-            optim_team(optim, threads);
+            optim_place_team(optim_place(optim), threads);
             for (size_t i = 0; i < elems; i++) {
                 p[i] = (float)(i % 1013) / 64;
                 g[i] = (float)(i % 511) / 128 - 2;
             }
             for (int step = 1; step <= 3; step++)
-                optim_step(optim, p, g, 0.1, step);
+                optim_rig_step(optim, p, g, 0.1, step);
             if (threads == 1) {
                 memcpy(one, p, elems * sizeof *p);
                 memcpy(one + elems, optim_average(optim), elems * sizeof *p);
@@ -182,9 +186,9 @@ Test(ema, of_frozen_parameters_is_where_they_began)
     float *p = malloc(ELEMS * sizeof *p), *g = malloc(ELEMS * sizeof *g);
 
     fill(p, g);
-    optim_start(optim, p);
-    optim_step(optim, p, g, 0.1, 1);
-    optim_step(optim, p, g, 0.1, 2);
+    optim_rig_start(optim, p);
+    optim_rig_step(optim, p, g, 0.1, 1);
+    optim_rig_step(optim, p, g, 0.1, 2);
     cr_expect_arr_eq(optim_average(optim), p, 3 * sizeof *p);
     optim_close(optim);
     free(g);

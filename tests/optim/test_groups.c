@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "conf/conf.h"
-#include "optim/optim.h"
+#include "optim/optim_rig.h"
 
 /* A model of two layers in the order of nn: last layer first, with padding. */
 static const optim_view_t views[] = {
@@ -20,8 +20,10 @@ static const optim_view_t views[] = {
 
 static err_code_t open_try(const char *yaml, optim_t **out, err_t *err)
 {
-    const optim_layout_t layout = {
-        .views = views, .view_count = 4, .elems = ELEMS};
+    const optim_layout_t layout = {.dev = optim_rig_dev(),
+                                   .views = views,
+                                   .view_count = 4,
+                                   .elems = ELEMS};
     tree_t *tree = NULL;
     err_code_t rc = conf_parse("o.yaml", yaml, &tree, err);
 
@@ -51,7 +53,7 @@ static void step_ones(const char *yaml, float p[ELEMS])
     for (int v = 0; v < 4; v++)
         for (size_t i = 0; i < views[v].count; i++)
             p[views[v].offset + i] = g[views[v].offset + i] = 1;
-    optim_step(optim, p, g, optim_lr(optim), 1);
+    optim_rig_step(optim, p, g, optim_lr(optim), 1);
     cr_expect_eq(p[1], 0);
     cr_expect_eq(p[11], 0);
     optim_close(optim);
@@ -119,7 +121,7 @@ Test(groups, rates_stay_multiples_of_the_base)
         g[i] = 1;
     optim_scale_lr(optim, 4);
     cr_expect_eq(optim_lr(optim), 2);
-    optim_step(optim, p, g, 0.125, 1);
+    optim_rig_step(optim, p, g, 0.125, 1);
     cr_expect_eq(p[0], -0.5f);
     cr_expect_eq(p[4], -0.125f);
     optim_close(optim);
@@ -136,8 +138,8 @@ Test(groups, state_is_what_any_group_needs)
     for (int i = 0; i < ELEMS; i++)
         g[i] = 1;
     cr_assert_eq(optim_slots(optim), 1);
-    optim_step(optim, p, g, 1, 1);
-    optim_step(optim, p, g, 1, 2);
+    optim_rig_step(optim, p, g, 1, 1);
+    optim_rig_step(optim, p, g, 1, 2);
     cr_expect_eq(p[0], -2);
     cr_expect_eq(p[12], -2.5f);
     cr_expect_eq(optim_slot_data(optim, 0)[0], 0);
@@ -155,11 +157,11 @@ Test(groups, frozen_parameters_keep_their_bits_and_no_norm_sees_them)
     cr_expect_eq(optim_frozen(optim), 4);
     for (int i = 0; i < ELEMS; i++)
         p[i] = 0.1f * (float)i, g[i] = 3;
-    optim_step(optim, p, g, 1, 1);
+    optim_rig_step(optim, p, g, 1, 1);
     for (int i = 8; i < 15; i++)
         cr_expect_eq(p[i], 0.1f * (float)i);
     cr_expect_neq(p[4], 0.1f * 4);
-    optim_mask(optim, g);
+    optim_rig_mask(optim, g);
     cr_expect_eq(g[4], 3);
     cr_expect_eq(g[8], 0);
     cr_expect_eq(g[14], 0);

@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /* Optimizers: steps computed by hand, a float64 reference for every mode over
  * many steps, state, and error messages. */
-#include "optim/optim.h"
+#include "optim/optim_rig.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
@@ -22,10 +22,12 @@ static err_code_t open_try(const char *yaml, size_t elems, optim_t **out,
     err_code_t rc = conf_parse("o.yaml", yaml, &tree, err);
 
     cr_assert_eq(rc, ERR_OK, "%s", err->text);
-    rc = optim_open(
-        tree_get(tree, "optimizer"), NULL,
-        &(optim_layout_t){.views = &view, .view_count = 1, .elems = elems}, out,
-        err);
+    rc = optim_open(tree_get(tree, "optimizer"), NULL,
+                    &(optim_layout_t){.dev = optim_rig_dev(),
+                                      .views = &view,
+                                      .view_count = 1,
+                                      .elems = elems},
+                    out, err);
     tree_free(tree);
     return rc;
 }
@@ -50,11 +52,11 @@ Test(optim, sgd_by_hand)
     cr_expect_str_eq(optim_name(optim), "sgd");
     cr_expect_eq(optim_lr(optim), 0.5);
     cr_expect_eq(optim_slots(optim), 0);
-    optim_step(optim, p, g, 0.5, 1);
+    optim_rig_step(optim, p, g, 0.5, 1);
     cr_expect_eq(p[0], 0.75f);
     cr_expect_eq(p[1], -4);
     /* The rate passed to optim_step is used, not the configured one. */
-    optim_step(optim, p, g, 0.25, 2);
+    optim_rig_step(optim, p, g, 0.25, 2);
     cr_expect_eq(p[1], -5);
     optim_close(optim);
 }
@@ -65,9 +67,9 @@ Test(optim, momentum_by_hand)
     float p = 0;
     const float g = 1;
 
-    optim_step(optim, &p, &g, 1, 1);
+    optim_rig_step(optim, &p, &g, 1, 1);
     cr_expect_eq(p, -1); /* buffer 1 */
-    optim_step(optim, &p, &g, 1, 2);
+    optim_rig_step(optim, &p, &g, 1, 2);
     cr_expect_eq(p, -2.5f); /* buffer 1.5 */
     cr_assert_eq(optim_slots(optim), 1);
     cr_expect_str_eq(optim_slot_name(optim, 0), "momentum");
@@ -82,9 +84,9 @@ Test(optim, nesterov_by_hand)
     float p = 0;
     const float g = 1;
 
-    optim_step(optim, &p, &g, 1, 1);
+    optim_rig_step(optim, &p, &g, 1, 1);
     cr_expect_eq(p, -1.5f); /* g + 0.5 * 1 */
-    optim_step(optim, &p, &g, 1, 2);
+    optim_rig_step(optim, &p, &g, 1, 2);
     cr_expect_eq(p, -3.25f); /* g + 0.5 * 1.5 */
     optim_close(optim);
 }
@@ -96,7 +98,7 @@ Test(optim, first_adamw_step_is_lr_in_the_gradients_direction)
     float p[2] = {1, 1};
     const float g[2] = {1e-3f, -40};
 
-    optim_step(optim, p, g, 0.1, 1);
+    optim_rig_step(optim, p, g, 0.1, 1);
     cr_expect_float_eq(p[0], 1 - 0.05 - 0.1, 1e-5);
     cr_expect_float_eq(p[1], 1 - 0.05 + 0.1, 1e-5);
     cr_expect_str_eq(optim_slot_name(optim, 0), "exp_avg");
@@ -115,7 +117,7 @@ Test(optim, first_adam_step_is_lr_in_the_direction_with_decay)
     float p[2] = {1, -8};
     const float g[2] = {1e-3f, 1};
 
-    optim_step(optim, p, g, 0.1, 1);
+    optim_rig_step(optim, p, g, 0.1, 1);
     cr_expect_float_eq(p[0], 1 - 0.1, 1e-5);
     /* gradient with decay is 1 - 4, which is negative */
     cr_expect_float_eq(p[1], -8 + 0.1, 1e-5);
@@ -129,9 +131,9 @@ Test(optim, the_first_gradient_is_not_dampened)
     float p = 0;
     const float g = 1;
 
-    optim_step(optim, &p, &g, 1, 1);
+    optim_rig_step(optim, &p, &g, 1, 1);
     cr_expect_eq(p, -1); /* buffer 1 */
-    optim_step(optim, &p, &g, 1, 2);
+    optim_rig_step(optim, &p, &g, 1, 2);
     cr_expect_eq(p, -1.75f); /* buffer 0.5 + 0.25 */
     optim_close(optim);
 }
@@ -147,15 +149,15 @@ Test(optim, amsgrad_divides_by_the_largest)
 
     cr_assert_eq(optim_slots(optim), 3);
     cr_expect_str_eq(optim_slot_name(optim, 2), "max_exp_avg_sq");
-    optim_step(optim, &p, &g, 1, 1);
+    optim_rig_step(optim, &p, &g, 1, 1);
     cr_expect_float_eq(p, -1, 1e-6);
     g = 1;
-    optim_step(optim, &p, &g, 1, 2);
+    optim_rig_step(optim, &p, &g, 1, 2);
     cr_expect_float_eq(p, -1.1, 1e-6);
     cr_expect_eq(optim_slot_data(optim, 1)[0], 1);
     cr_expect_eq(optim_slot_data(optim, 2)[0], 100);
     g = NAN;
-    optim_step(optim, &p, &g, 1, 3);
+    optim_rig_step(optim, &p, &g, 1, 3);
     cr_expect(isnan(optim_slot_data(optim, 2)[0]));
     optim_close(optim);
 }
@@ -167,9 +169,9 @@ Test(optim, rmsprop_by_hand)
     float p = 0;
     const float g = 4;
 
-    optim_step(optim, &p, &g, 1, 1);
+    optim_rig_step(optim, &p, &g, 1, 1);
     cr_expect_float_eq(p, -2, 1e-6); /* mean square 4 */
-    optim_step(optim, &p, &g, 1, 2);
+    optim_rig_step(optim, &p, &g, 1, 2);
     /* mean square 7; buffer 0.5 * 2 + 4 / sqrt(7) */
     cr_expect_float_eq(p, -2 - (1 + 4 / sqrt(7)), 1e-6);
     cr_assert_eq(optim_slots(optim), 2);
@@ -186,7 +188,7 @@ Test(optim, centered_rmsprop_divides_by_the_spread)
     float p = 0;
     const float g = 4;
 
-    optim_step(optim, &p, &g, 1, 1);
+    optim_rig_step(optim, &p, &g, 1, 1);
     cr_expect_float_eq(p, -2, 1e-6); /* mean square 8, mean 2, spread 2 */
     cr_expect_str_eq(optim_slot_name(optim, 1), "grad_avg");
     optim_close(optim);
@@ -200,8 +202,10 @@ static const optim_view_t two_views[] = {
 
 static optim_t *open_two(const char *yaml)
 {
-    const optim_layout_t layout = {
-        .views = two_views, .view_count = 2, .elems = 3};
+    const optim_layout_t layout = {.dev = optim_rig_dev(),
+                                   .views = two_views,
+                                   .view_count = 2,
+                                   .elems = 3};
     tree_t *tree = NULL;
     optim_t *optim = NULL;
     err_t err = ERR_INIT;
@@ -222,7 +226,7 @@ Test(optim, lars_scales_each_tensor_by_its_norms)
     float p[3] = {3, 4, 1};
     const float g[3] = {0, 10, 2};
 
-    optim_step(optim, p, g, 1, 1);
+    optim_rig_step(optim, p, g, 1, 1);
     /* weight: 0.5 * 5 / 10; bias: as SGD */
     cr_expect_float_eq(p[0], 3, 1e-6);
     cr_expect_float_eq(p[1], 4 - 2.5, 1e-6);
@@ -230,7 +234,7 @@ Test(optim, lars_scales_each_tensor_by_its_norms)
     cr_expect_float_eq(optim_slot_data(optim, 0)[1], 2.5, 1e-6);
     /* The momentum contains the rate: with a rate of 0 the parameters still
      * move. */
-    optim_step(optim, p, g, 0, 2);
+    optim_rig_step(optim, p, g, 0, 2);
     cr_expect_float_eq(p[1], 4 - 2.5 - 1.25, 1e-6);
     optim_close(optim);
 }
@@ -242,7 +246,7 @@ Test(optim, lars_counts_decay_in_the_ratio)
     float p[3] = {3, 4, 5};
     const float g[3] = {6, 8, -10};
 
-    optim_step(optim, p, g, 1, 1);
+    optim_rig_step(optim, p, g, 1, 1);
     /* 5 / (10 + 2 * 5) times (g + 2 p) */
     cr_expect_float_eq(p[0], 3 - 0.25 * 12, 1e-6);
     cr_expect_float_eq(p[1], 4 - 0.25 * 16, 1e-6);
@@ -257,7 +261,7 @@ Test(optim, lamb_moves_each_tensor_by_its_norm)
     float p[3] = {3, 4, 7};
     const float g[3] = {-2, 0.5f, 1e-3f};
 
-    optim_step(optim, p, g, 0.1, 1);
+    optim_rig_step(optim, p, g, 0.1, 1);
     /* In the first step the direction of Adam is the sign of the gradient, a
      * vector of norm sqrt 2. The bias gets no trust ratio. */
     cr_expect_float_eq(p[0], 3 + 0.1 * 5 / sqrt(2), 1e-6);
@@ -277,7 +281,7 @@ Test(optim, adapting_a_tensor_of_zeros_starts_as_without)
         float p[3] = {0};
         const float g[3] = {1, 1, 1};
 
-        optim_step(optim, p, g, 0.125, 1);
+        optim_rig_step(optim, p, g, 0.125, 1);
         for (int i = 0; i < 3; i++)
             cr_expect_float_eq(p[i], -0.125, 1e-6);
         optim_close(optim);
@@ -336,7 +340,7 @@ static void follow(const char *yaml, reference_t *r)
             else
                 reference_sgd(r, i, (double)g[i], step);
         }
-        optim_step(optim, p, g, r->lr, step);
+        optim_rig_step(optim, p, g, r->lr, step);
     }
     for (int i = 0; i < ELEMS; i++)
         cr_expect_float_eq((double)p[i], r->p[i], 2e-6 * (1 + fabs(r->p[i])),
@@ -387,8 +391,8 @@ Test(optim, gaps_between_parameters_stay_zero)
         float p[20] = {0};
         const float g[20] = {0};
 
-        optim_step(optim, p, g, 0.1, 1);
-        optim_step(optim, p, g, 0.1, 2);
+        optim_rig_step(optim, p, g, 0.1, 1);
+        optim_rig_step(optim, p, g, 0.1, 2);
         for (int i = 0; i < 20; i++)
             cr_expect_eq(p[i], 0);
         optim_close(optim);
@@ -407,12 +411,12 @@ static void expect_state_is_all(const char *yaml)
         p[i] = (float)i;
         g[i] = (float)(i % 5) - 2;
     }
-    optim_step(a, p, g, 0.1, 1);
+    optim_rig_step(a, p, g, 0.1, 1);
     memcpy(q, p, sizeof q);
     for (int s = 0; s < optim_slots(a); s++)
         memcpy(optim_slot_data(b, s), optim_slot_data(a, s), sizeof q);
-    optim_step(a, p, g, 0.1, 2);
-    optim_step(b, q, g, 0.1, 2);
+    optim_rig_step(a, p, g, 0.1, 2);
+    optim_rig_step(b, q, g, 0.1, 2);
     cr_expect_arr_eq(p, q, sizeof q);
     optim_close(a);
     optim_close(b);

@@ -15,7 +15,7 @@
 
 #include "base/str.h"
 #include "conf/conf.h"
-#include "optim/optim.h"
+#include "optim/optim_rig.h"
 
 #define TOLERANCE 1e-5
 
@@ -86,8 +86,10 @@ static double real_of(const tree_t *run, const char *section, const char *key)
 
 static void parity_open(parity_t *p, const json_t *root, const json_t *json)
 {
-    const optim_layout_t layout = {
-        .views = views, .view_count = 2, .elems = ELEMS};
+    const optim_layout_t layout = {.dev = optim_rig_dev(),
+                                   .views = views,
+                                   .view_count = 2,
+                                   .elems = ELEMS};
     const optim_span_t span = {
         .steps = json_integer_value(json_object_get(root, "steps")),
         .epoch_steps =
@@ -114,7 +116,7 @@ static void parity_open(parity_t *p, const json_t *root, const json_t *json)
     for (int i = 0; i < OUT * WIDTH; i++)
         p->params[WEIGHT + i] =
             (float)number(json_object_get(root, "weight"), i);
-    optim_start(p->optim, p->params);
+    optim_rig_start(p->optim, p->params);
 }
 
 static void parity_step(parity_t *p, int step)
@@ -129,9 +131,8 @@ static void parity_step(parity_t *p, int step)
               json_string_value(json_object_get(p->json, "name")), lr, step,
               recorded);
     gradient(p);
-    optim_clip(p->grads, ELEMS, p->clip_norm, 1);
-    optim_clip_value(p->grads, ELEMS, p->clip_value, 1);
-    optim_step(p->optim, p->params, p->grads, lr, step + 1);
+    optim_rig_clip(p->grads, ELEMS, p->clip_norm, p->clip_value, 1);
+    optim_rig_step(p->optim, p->params, p->grads, lr, step + 1);
     if (metrics != NULL)
         optim_schedule_watch(p->schedule,
                              json_is_null(json_array_get(metrics, (size_t)step))

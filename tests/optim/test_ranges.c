@@ -13,7 +13,7 @@
 
 #include "base/rng.h"
 #include "conf/conf.h"
-#include "optim/optim.h"
+#include "optim/optim_rig.h"
 
 #define UNITS 7
 /* the last unit is incomplete */
@@ -75,6 +75,7 @@ static void rank_open(rank_t *rank, const char *optimizer)
 {
     const optim_ema_t ema = {.decay = 0.9};
     const optim_layout_t layout = {
+        .dev = optim_rig_dev(),
         .views = views,
         .view_count = VIEWS,
         .elems = ELEMS,
@@ -96,7 +97,7 @@ static void rank_open(rank_t *rank, const char *optimizer)
     for (int v = 0; v < VIEWS; v++)
         for (size_t i = 0; i < views[v].count; i++)
             rank->params[views[v].offset + i] = draw(7, views[v].offset + i);
-    optim_start(rank->optim, rank->params);
+    optim_rig_start(rank->optim, rank->params);
 }
 
 static void rank_close(rank_t *rank)
@@ -132,9 +133,9 @@ static void gradients(float *grads, int step)
 static void whole_step(rank_t *all, int step)
 {
     gradients(all->grads, step);
-    optim_mask(all->optim, all->grads);
-    optim_clip(all->grads, ELEMS, LIMIT, 1);
-    optim_step(all->optim, all->params, all->grads, 0.01, step);
+    optim_rig_mask(all->optim, all->grads);
+    optim_rig_clip(all->grads, ELEMS, LIMIT, 0, 1);
+    optim_rig_step(all->optim, all->params, all->grads, 0.01, step);
 }
 
 /* Sum the vectors of all ranks, each of which fills in only its own elements.
@@ -156,47 +157,73 @@ static double norm_share(rank_t ranks[RANKS])
     const size_t count = optim_norm_blocks(ELEMS);
     double *blocks[RANKS];
     double norm;
+    err_t err = ERR_INIT;
 
     cr_assert_eq(count, UNITS);
     for (int r = 0; r < RANKS; r++) {
+        optim_place_t *place = optim_place(ranks[r].optim);
+
         blocks[r] = calloc(count, sizeof *blocks[r]);
+        optim_place_team(place, 2);
         for (int i = 0; i < ranks[r].range_count; i++)
-            optim_norm_part(ranks[r].grads, ranks[r].ranges[i], blocks[r], 2);
+            cr_assert_eq(optim_norm_part(place, ranks[r].grads,
+                                         ranks[r].ranges[i], blocks[r],
+                                         optim_rig_stream(), &err),
+                         ERR_OK);
     }
     add_up(blocks, count);
-    norm = optim_norm_whole(blocks[0], count);
+    cr_assert_eq(optim_norm_whole(optim_place(ranks[0].optim), blocks[0], count,
+                                  &norm, optim_rig_stream(), &err),
+                 ERR_OK);
     for (int r = 0; r < RANKS; r++)
         free(blocks[r]);
     return norm;
 }
 
-/* Elements that a rank does not own are set to NaN: no rank may read them. */
-static void shards_step(rank_t ranks[RANKS], int step)
+static void updates_make(rank_t ranks[RANKS], const optim_verdict_t *verdict,
+                         int step)
 {
+    optim_in_t *in = malloc(optim_in_bytes(ranks[0].optim));
+    dev_stream_t *stream = optim_rig_stream();
+    optim_args_t args[RANKS];
     double *sums[RANKS];
     size_t count;
-    double norm;
+    err_t err = ERR_INIT;
+
+    optim_in_fill(ranks[0].optim, 0.01, step, in);
+    for (int r = 0; r < RANKS; r++) {
+        args[r] = (optim_args_t){.params = ranks[r].params,
+                                 .grads = ranks[r].grads,
+                                 .in = in,
+                                 .verdict = verdict};
+        cr_assert_eq(optim_prepare(ranks[r].optim, &args[r], stream, &err),
+                     ERR_OK);
+        sums[r] = optim_sums(ranks[r].optim, &count);
+    }
+    add_up(sums, count);
+    for (int r = 0; r < RANKS; r++)
+        for (int i = ranks[r].range_count - 1; i >= 0; i--)
+            cr_assert_eq(optim_apply(ranks[r].optim, i, &args[r], stream, &err),
+                         ERR_OK);
+    free(in);
+}
+
+/* Elements that a rank does not own are set to a large number: no rank may read
+ * them. */
+static void shards_step(rank_t ranks[RANKS], int step)
+{
+    optim_verdict_t verdict;
 
     for (int r = 0; r < RANKS; r++) {
         gradients(ranks[r].grads, step);
         for (size_t i = 0; i < ELEMS; i++)
             if (owner[i / OPTIM_UNIT] != r)
                 ranks[r].grads[i] = 1e30f;
-        optim_mask(ranks[r].optim, ranks[r].grads);
+        optim_rig_mask(ranks[r].optim, ranks[r].grads);
     }
-    norm = norm_share(ranks);
-    for (int r = 0; r < RANKS; r++) {
-        for (int i = 0; i < ranks[r].range_count; i++)
-            optim_clip_by(ranks[r].grads + ranks[r].ranges[i].first,
-                          ranks[r].ranges[i].count, norm, LIMIT, 1);
-        optim_prepare(ranks[r].optim, ranks[r].params, ranks[r].grads, step);
-        sums[r] = optim_sums(ranks[r].optim, &count);
-    }
-    add_up(sums, count);
-    for (int r = 0; r < RANKS; r++)
-        for (int i = ranks[r].range_count - 1; i >= 0; i--)
-            optim_apply(ranks[r].optim, i, ranks[r].params, ranks[r].grads,
-                        0.01, step);
+    verdict = optim_rig_verdict(norm_share(ranks), LIMIT);
+    cr_assert(verdict.updates);
+    updates_make(ranks, &verdict, step);
 }
 
 static void expect_same(rank_t *all, rank_t ranks[RANKS], const char *name)
@@ -204,7 +231,7 @@ static void expect_same(rank_t *all, rank_t ranks[RANKS], const char *name)
     float *average = calloc(ELEMS, sizeof *average);
 
     for (int r = 0; r < RANKS; r++)
-        optim_average_store(ranks[r].optim, average);
+        optim_rig_store(ranks[r].optim, average);
     cr_expect_arr_eq(average, optim_average(all->optim), ELEMS * sizeof(float),
                      "%s", name);
     for (size_t i = 0; i < ELEMS; i++) {
@@ -266,8 +293,11 @@ Test(ranges, keep_only_their_share_of_the_state)
 Test(ranges, may_be_none_at_all)
 {
     const view_range_t none = {0};
-    const optim_layout_t layout = {
-        .views = views, .view_count = VIEWS, .elems = ELEMS, .ranges = &none};
+    const optim_layout_t layout = {.dev = optim_rig_dev(),
+                                   .views = views,
+                                   .view_count = VIEWS,
+                                   .elems = ELEMS,
+                                   .ranges = &none};
     float *arena = calloc(ELEMS, sizeof *arena);
     optim_t *optim = NULL;
     tree_t *tree = NULL;
@@ -279,9 +309,9 @@ Test(ranges, may_be_none_at_all)
         ERR_OK, "%s", err.text);
     tree_free(tree);
     cr_expect_eq(optim_state_bytes(optim), 0);
-    optim_start(optim, arena);
-    optim_mask(optim, arena);
-    optim_prepare(optim, arena, arena, 1);
+    optim_rig_start(optim, arena);
+    optim_rig_mask(optim, arena);
+    optim_rig_step(optim, arena, arena, 1, 1);
     optim_close(optim);
     free(arena);
 }

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "conf/conf.h"
+#include "optim/optim_rig.h"
 #include "train/harness.h"
 #include "train/shard.h"
 
@@ -179,8 +180,11 @@ static size_t state_bytes(int rank, int size, const ddp_layout_t *layout,
 {
     const ddp_config_t config = {
         .first_bucket_mb = 1, .bucket_cap_mb = 4, .last_bucket_mb = 1};
-    const train_shard_plan_t plan = {
-        .config = &config, .layout = layout, .rank = rank, .size = size};
+    const train_shard_plan_t plan = {.config = &config,
+                                     .layout = layout,
+                                     .dev = optim_rig_dev(),
+                                     .rank = rank,
+                                     .size = size};
     train_shard_t *shard = NULL;
     optim_t *optim = NULL;
     size_t bytes;
@@ -189,7 +193,8 @@ static size_t state_bytes(int rank, int size, const ddp_layout_t *layout,
     cr_assert_eq(train_shard_open(&plan, &shard, &err), ERR_OK, "%s", err.text);
     cr_assert_eq(
         optim_open(optimizer, NULL,
-                   &(optim_layout_t){.views = layout->views,
+                   &(optim_layout_t){.dev = optim_rig_dev(),
+                                     .views = layout->views,
                                      .view_count = layout->view_count,
                                      .elems = layout->grad_elems,
                                      .ranges = shard->ranges,

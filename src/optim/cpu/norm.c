@@ -8,16 +8,15 @@
  */
 #include <math.h>
 
-#include "optim/optim_priv.h"
+#include "optim/cpu/cpu.h"
 #include "simd/team.h"
 #include "simd/vector.h"
 
 #define LANES 8        /* number of partial sums, to vectorise the loop */
 #define AHEAD 512      /* number of elements to prefetch ahead */
 #define CHUNKS_MAX 256 /* maximum number of chunks that threads share */
-#define CLIP_EPS 1e-6  /* value of torch.nn.utils.clip_grad_norm_ */
 
-SIMD_CLONES double optim_block_squares(const float *x, size_t elems)
+SIMD_CLONES double optim_cpu_block_squares(const float *x, size_t elems)
 {
     double lanes[LANES] = {0}, sum = 0;
     size_t i = 0;
@@ -38,7 +37,7 @@ SIMD_CLONES double optim_block_squares(const float *x, size_t elems)
 
 /* Works like counting up in binary: two subtrees of equal size are joined at
  * once. */
-void optim_sum_add(optim_sum_t *sum, double block)
+void optim_cpu_sum_add(optim_cpu_sum_t *sum, double block)
 {
     double node = block;
     int k = 0;
@@ -49,7 +48,7 @@ void optim_sum_add(optim_sum_t *sum, double block)
     sum->blocks++;
 }
 
-double optim_sum_total(const optim_sum_t *sum)
+double optim_cpu_sum_total(const optim_cpu_sum_t *sum)
 {
     const int levels = sizeof sum->levels / sizeof sum->levels[0];
     double total = 0;
@@ -95,25 +94,32 @@ static void squares_body(void *context, int64_t first, int64_t last)
     for (int64_t c = first; c < last; c++) {
         const size_t from = (size_t)c * pass->chunk;
         const size_t to = least(from + pass->chunk, pass->elems);
-        optim_sum_t sum = {0};
+        optim_cpu_sum_t sum = {0};
 
         for (size_t i = from; i < to; i += OPTIM_BLOCK)
-            optim_sum_add(&sum, optim_block_squares(
-                                    pass->in + i, least(to - i, OPTIM_BLOCK)));
-        pass->nodes[c] = optim_sum_total(&sum);
+            optim_cpu_sum_add(
+                &sum, optim_cpu_block_squares(pass->in + i,
+                                              least(to - i, OPTIM_BLOCK)));
+        pass->nodes[c] = optim_cpu_sum_total(&sum);
     }
 }
 
-double optim_norm(const float *grads, size_t elems, int threads)
+err_code_t optim_cpu_norm(optim_place_t *place, const float *grads,
+                          size_t elems, double *norm, dev_stream_t *stream,
+                          err_t *err)
 {
     pass_t pass = {.in = grads, .elems = elems};
     const int64_t chunks = pass_cut(&pass);
-    optim_sum_t sum = {0};
+    optim_cpu_sum_t sum = {0};
 
-    simd_team_run(threads, chunks, 1, squares_body, &pass);
+    (void)stream;
+    (void)err;
+    simd_team_run(((optim_cpu_t *)place)->threads, chunks, 1, squares_body,
+                  &pass);
     for (int64_t c = 0; c < chunks; c++)
-        optim_sum_add(&sum, pass.nodes[c]);
-    return sqrt(optim_sum_total(&sum));
+        optim_cpu_sum_add(&sum, pass.nodes[c]);
+    *norm = sqrt(optim_cpu_sum_total(&sum));
+    return ERR_OK;
 }
 
 static void blocks_body(void *context, int64_t first, int64_t last)
@@ -123,31 +129,37 @@ static void blocks_body(void *context, int64_t first, int64_t last)
 
     for (size_t i = (size_t)first * pass->chunk; i < to; i += OPTIM_BLOCK)
         pass->blocks[i / OPTIM_BLOCK] =
-            optim_block_squares(pass->in + i, least(to - i, OPTIM_BLOCK));
+            optim_cpu_block_squares(pass->in + i, least(to - i, OPTIM_BLOCK));
 }
 
-size_t optim_norm_blocks(size_t elems)
-{
-    return (elems + OPTIM_BLOCK - 1) / OPTIM_BLOCK;
-}
-
-void optim_norm_part(const float *grads, view_range_t range, double *blocks,
-                     int threads)
+err_code_t optim_cpu_norm_part(optim_place_t *place, const float *grads,
+                               view_range_t range, double *blocks,
+                               dev_stream_t *stream, err_t *err)
 {
     pass_t pass = {.in = grads + range.first,
                    .elems = range.count,
                    .blocks = blocks + range.first / OPTIM_BLOCK};
 
-    simd_team_run(threads, pass_cut(&pass), 1, blocks_body, &pass);
+    (void)stream;
+    (void)err;
+    simd_team_run(((optim_cpu_t *)place)->threads, pass_cut(&pass), 1,
+                  blocks_body, &pass);
+    return ERR_OK;
 }
 
-double optim_norm_whole(const double *blocks, size_t count)
+err_code_t optim_cpu_norm_whole(optim_place_t *place, const double *blocks,
+                                size_t count, double *norm,
+                                dev_stream_t *stream, err_t *err)
 {
-    optim_sum_t sum = {0};
+    optim_cpu_sum_t sum = {0};
 
+    (void)place;
+    (void)stream;
+    (void)err;
     for (size_t i = 0; i < count; i++)
-        optim_sum_add(&sum, blocks[i]);
-    return sqrt(optim_sum_total(&sum));
+        optim_cpu_sum_add(&sum, blocks[i]);
+    *norm = sqrt(optim_cpu_sum_total(&sum));
+    return ERR_OK;
 }
 
 SIMD_CLONES static void scale(float *grads, size_t elems, float factor)
@@ -157,53 +169,49 @@ SIMD_CLONES static void scale(float *grads, size_t elems, float factor)
         grads[i] *= factor;
 }
 
-/* Clamp to [-most, most]. NaN stays NaN. */
 SIMD_CLONES static void clamp(float *grads, size_t elems, float most)
 {
 #pragma omp simd
-    for (size_t i = 0; i < elems; i++) {
-        float g = grads[i];
-
-        g = g > most ? most : g;
-        grads[i] = g < -most ? -most : g;
-    }
+    for (size_t i = 0; i < elems; i++)
+        grads[i] = optim_clamp(grads[i], most);
 }
 
-static void change_body(void *context, int64_t first, int64_t last)
+static void scale_body(void *context, int64_t first, int64_t last)
 {
     const pass_t *pass = context;
     const size_t from = (size_t)first * pass->chunk;
-    const size_t elems = least((size_t)last * pass->chunk, pass->elems) - from;
+    const size_t to = least((size_t)last * pass->chunk, pass->elems);
 
-    if (pass->most > 0)
-        clamp(pass->out + from, elems, pass->most);
-    else
-        scale(pass->out + from, elems, pass->factor);
+    scale(pass->out + from, to - from, pass->factor);
 }
 
-void optim_clip_by(float *grads, size_t elems, double norm, double limit,
-                   int threads)
+static void clamp_body(void *context, int64_t first, int64_t last)
 {
-    pass_t pass = {.out = grads,
-                   .elems = elems,
-                   .factor = (float)(limit / (norm + CLIP_EPS))};
+    const pass_t *pass = context;
+    const size_t from = (size_t)first * pass->chunk;
+    const size_t to = least((size_t)last * pass->chunk, pass->elems);
 
-    if (limit > 0 && !(pass.factor >= 1))
-        simd_team_run(threads, pass_cut(&pass), 1, change_body, &pass);
+    clamp(pass->out + from, to - from, pass->most);
 }
 
-double optim_clip(float *grads, size_t elems, double limit, int threads)
+void optim_cpu_clip(float *grads, size_t elems, float factor, float most,
+                    int threads)
 {
-    const double norm = optim_norm(grads, elems, threads);
+    pass_t pass = {
+        .out = grads, .elems = elems, .factor = factor, .most = most};
+    const int64_t chunks = pass_cut(&pass);
 
-    optim_clip_by(grads, elems, norm, limit, threads);
-    return norm;
+    if (factor != 1)
+        simd_team_run(threads, chunks, 1, scale_body, &pass);
+    if (most > 0)
+        simd_team_run(threads, chunks, 1, clamp_body, &pass);
 }
 
-void optim_clip_value(float *grads, size_t elems, double limit, int threads)
+err_code_t optim_cpu_scale(optim_place_t *place, float *data, size_t elems,
+                           float factor, dev_stream_t *stream, err_t *err)
 {
-    pass_t pass = {.out = grads, .elems = elems, .most = (float)limit};
-
-    if (limit > 0)
-        simd_team_run(threads, pass_cut(&pass), 1, change_body, &pass);
+    (void)stream;
+    (void)err;
+    optim_cpu_clip(data, elems, factor, 0, ((optim_cpu_t *)place)->threads);
+    return ERR_OK;
 }
