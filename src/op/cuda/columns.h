@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * Passes over a matrix [rows, columns] of float32: rounding, an activation, and
+ * the backward of an activation together with sums of columns. Sums are added
+ * in an order that depends on the shape alone.
+ */
+#ifndef CDDP_OP_CUDA_COLUMNS_H
+#define CDDP_OP_CUDA_COLUMNS_H
+
+#include "dev/dev.h"
+#include "op/op_config.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* to[i] = from[i], rounded to bfloat16. */
+err_code_t cuda_columns_round(dev_stream_t *stream, void *to, const float *from,
+                              int64_t count, err_t *err);
+
+/* y[i] = curve(h[i]), stored as bfloat16 if [bf16]. [curve] is one of
+ * op_config_t.activation. y may be h if it is float32. */
+err_code_t cuda_columns_activate(dev_stream_t *stream, op_kind_t curve,
+                                 const float *h, void *y, bool bf16,
+                                 int64_t count, err_t *err);
+
+typedef struct cuda_columns {
+    int64_t rows, columns;
+    op_kind_t curve; /* of h; OP_NONE: there is no h */
+    const float *dy, *h;
+    void *dh;   /* dy curve'(h); NULL: not written */
+    bool bf16;  /* store dh rounded to bfloat16; the sums are of the exact dh */
+    float *sum; /* [columns], of dh; NULL: none */
+    bool add;   /* to [sum], instead of overwriting it */
+    void *scratch; /* cuda_columns_scratch bytes, if there is a sum */
+} cuda_columns_t;
+
+size_t cuda_columns_scratch(int64_t rows, int64_t columns);
+err_code_t cuda_columns_run(dev_stream_t *stream, const cuda_columns_t *columns,
+                            err_t *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
