@@ -3,27 +3,33 @@
 /*
  * Passes over a matrix [rows, columns] of float32: rounding, an activation, and
  * the backward of an activation together with sums of columns. Sums are added
- * in an order that depends on the shape alone.
+ * in an order that depends on the shape alone. All run on args->stream; [op]
+ * names them in messages.
  */
 #ifndef CDDP_OP_CUDA_COLUMNS_H
 #define CDDP_OP_CUDA_COLUMNS_H
 
-#include "dev/dev.h"
-#include "op/op_config.h"
+#include "op/op.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 /* to[i] = from[i], rounded to bfloat16. */
-err_code_t cuda_columns_round(dev_stream_t *stream, void *to, const float *from,
-                              int64_t count, err_t *err);
+err_code_t cuda_columns_round(const op_t *op, const op_args_t *args, void *to,
+                              const void *from, int64_t count, err_t *err);
 
-/* y[i] = curve(h[i]), stored as bfloat16 if [bf16]. [curve] is one of
- * op_config_t.activation. y may be h if it is float32. */
-err_code_t cuda_columns_activate(dev_stream_t *stream, op_kind_t curve,
-                                 const float *h, void *y, bool bf16,
-                                 int64_t count, err_t *err);
+typedef struct cuda_curve {
+    op_kind_t kind; /* one of op_config_t.activation */
+    const float *h;
+    void *y;
+    bool bf16; /* y is stored as bfloat16; otherwise it may be h */
+    int64_t count;
+} cuda_curve_t;
+
+/* y[i] = curve(h[i]) */
+err_code_t cuda_columns_activate(const op_t *op, const op_args_t *args,
+                                 const cuda_curve_t *curve, err_t *err);
 
 typedef struct cuda_columns {
     int64_t rows, columns;
@@ -37,8 +43,8 @@ typedef struct cuda_columns {
 } cuda_columns_t;
 
 size_t cuda_columns_scratch(int64_t rows, int64_t columns);
-err_code_t cuda_columns_run(dev_stream_t *stream, const cuda_columns_t *columns,
-                            err_t *err);
+err_code_t cuda_columns_run(const op_t *op, const op_args_t *args,
+                            const cuda_columns_t *columns, err_t *err);
 
 #ifdef __cplusplus
 }

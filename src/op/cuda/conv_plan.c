@@ -80,10 +80,12 @@ static cuda_conv_window_t window_of(const op_config_t *config)
     return window;
 }
 
+/* conv_transpose does not round (op_config_t.compute_type). */
 static cuda_precision_t precision_of(const op_config_t *config)
 {
-    (void)config;
-    return CUDA_EXACT;
+    return !is_transposed(config) && config->compute_type == OP_TF32
+               ? CUDA_TF32
+               : CUDA_EXACT;
 }
 
 /* The plan of one of the three convolutions. */

@@ -176,10 +176,10 @@ static err_code_t linear_round(const op_t *op, const op_args_t *args,
     err_code_t rc = ERR_OK;
 
     if (linear->rounds_x)
-        rc = cuda_columns_round(args->stream, (void *)(uintptr_t)kept->x,
-                                args->x, linear->N * linear->F, err);
+        rc = cuda_columns_round(op, args, (void *)(uintptr_t)kept->x, args->x,
+                                linear->N * linear->F, err);
     if (rc == ERR_OK && linear->bf16)
-        rc = cuda_columns_round(args->stream, (void *)(uintptr_t)kept->w,
+        rc = cuda_columns_round(op, args, (void *)(uintptr_t)kept->w,
                                 args->params[0], linear->O * linear->F, err);
     return rc;
 }
@@ -194,14 +194,17 @@ static err_code_t linear_forward(op_t *op, const op_args_t *args, err_t *err)
         .bias = args->params[1],
         .c = kept.h,
         .scratch = cuda_room_at(args->scratch, linear->pad_at)};
+    const cuda_curve_t curve = {.kind = op->config.activation,
+                                .h = kept.h,
+                                .y = args->y,
+                                .bf16 = op_stored_bf16(&op->out),
+                                .count = linear->N * linear->O};
     err_code_t rc = linear_round(op, args, &kept, err);
 
     if (rc == ERR_OK)
         rc = cuda_product_run(linear->forward, args->stream, &with, err);
     if (rc == ERR_OK && has_curve(op))
-        rc = cuda_columns_activate(args->stream, op->config.activation, kept.h,
-                                   args->y, op_stored_bf16(&op->out),
-                                   linear->N * linear->O, err);
+        rc = cuda_columns_activate(op, args, &curve, err);
     return rc;
 }
 
@@ -228,7 +231,7 @@ static err_code_t linear_pass_dy(op_t *op, const op_args_t *args,
     *dh = copies ? pass.dh : args->dy;
     if (!copies && !op->config.bias)
         return ERR_OK;
-    return cuda_columns_run(args->stream, &pass, err);
+    return cuda_columns_run(op, args, &pass, err);
 }
 
 static err_code_t linear_backward(op_t *op, const op_args_t *args, err_t *err)

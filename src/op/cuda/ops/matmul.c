@@ -45,8 +45,8 @@ static err_code_t matmul_open_da(op_t *op, const op_matmul_t *m, err_t *err)
 {
     cuda_matmul_t *matmul = op->state;
     const op_transpose_t stored = op->config.transpose;
-    cuda_product_spec_t spec = matmul_spec(
-        m, "matmul, gradient of its first input", op->config.compute_type);
+    cuda_product_spec_t spec =
+        matmul_spec(m, "matmul, gradient of its first input");
 
     spec.M = stored.a ? m->K : m->M;
     spec.N = stored.a ? m->M : m->K;
@@ -60,8 +60,8 @@ static err_code_t matmul_open_db(op_t *op, const op_matmul_t *m, err_t *err)
 {
     cuda_matmul_t *matmul = op->state;
     const op_transpose_t stored = op->config.transpose;
-    cuda_product_spec_t spec = matmul_spec(
-        m, "matmul, gradient of its second input", op->config.compute_type);
+    cuda_product_spec_t spec =
+        matmul_spec(m, "matmul, gradient of its second input");
 
     spec.M = stored.b ? m->N : m->K;
     spec.N = stored.b ? m->K : m->N;

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* The sum of a channel has two steps: block (c, k) sums channel c of chunk k of
+ * the samples; then the columns of [chunks, C] are summed. */
+#include "op/cuda/planes.h"
+
+#include "op/cuda/columns.h"
+#include "op/cuda/device/each.cuh"
+#include "op/cuda/device/reduce.cuh"
+#include "op/cuda/room.h"
+
+/* Elements of a channel that a block sums at least, and chunks at most. */
+#define CHUNK_ELEMS 8192
+#define CHUNKS_MAX 64
+
+namespace
+{
+
+struct bias_work {
+    float *y;
+    const float *b;
+    int64_t C, space;
+
+    template <int N> __device__ void at(int64_t i) const
+    {
+        float v[N];
+
+        pack_load(y + i, v);
+        if (space % N == 0) {
+            const float bias = b[i / space % C];
+
+            for (int k = 0; k < N; k++)
+                v[k] += bias;
+        } else {
+            for (int k = 0; k < N; k++)
+                v[k] += b[(i + k) / space % C];
+        }
+        pack_store(y + i, v);
+    }
+};
+
+__global__ void __launch_bounds__(EACH_THREADS)
+    planes_sum(cuda_planes_t p, const float *dy, float *partial)
+{
+    __shared__ float part[32];
+    const int64_t c = blockIdx.x;
+    const int64_t each = (p.N + gridDim.y - 1) / gridDim.y;
+    const int64_t first = blockIdx.y * each;
+    const int64_t last = first + each < p.N ? first + each : p.N;
+    float sum = 0;
+
+    for (int64_t i = threadIdx.x; i < (last - first) * p.space;
+         i += EACH_THREADS)
+        sum += dy[((first + i / p.space) * p.C + c) * p.space + i % p.space];
+    sum = block_sum(sum, part);
+    if (threadIdx.x == 0)
+        partial[blockIdx.y * p.C + c] = sum;
+}
+
+} // namespace
+
+extern "C" err_code_t cuda_planes_bias(const op_t *op, const op_args_t *args,
+                                       const cuda_planes_t *planes, float *y,
+                                       const float *b, err_t *err)
+{
+    const bias_work work = {y, b, planes->C, planes->space};
+
+    each_start<4>(work, planes->N * planes->C * planes->space, pack_aligned(y),
+                  cuda_stream(args));
+    return cuda_started(op, err);
+}
+
+static int64_t chunks_of(const cuda_planes_t *planes)
+{
+    int64_t chunks =
+        (planes->N * planes->space + CHUNK_ELEMS - 1) / CHUNK_ELEMS;
+
+    if (chunks > planes->N)
+        chunks = planes->N;
+    return chunks < CHUNKS_MAX ? chunks : CHUNKS_MAX;
+}
+
+/* Where the scratch of the sum of columns is, behind [chunks, C]. */
+static size_t columns_at(const cuda_planes_t *planes)
+{
+    size_t end = 0;
+
+    cuda_room_floats(&end, chunks_of(planes) * planes->C);
+    return end;
+}
+
+extern "C" size_t cuda_planes_scratch(const cuda_planes_t *planes)
+{
+    return columns_at(planes) +
+           cuda_columns_scratch(chunks_of(planes), planes->C);
+}
+
+extern "C" err_code_t cuda_planes_sum(const op_t *op, const op_args_t *args,
+                                      const cuda_planes_t *planes,
+                                      const float *dy, float *db, void *scratch,
+                                      err_t *err)
+{
+    float *partial = (float *)scratch;
+    const int64_t chunks = chunks_of(planes);
+    cuda_columns_t columns = {};
+    err_code_t rc;
+
+    LAUNCH(planes_sum, dim3((unsigned)planes->C, (unsigned)chunks),
+           EACH_THREADS, 0, cuda_stream(args), *planes, dy, partial);
+    rc = cuda_started(op, err);
+    if (rc != ERR_OK)
+        return rc;
+    columns.rows = chunks;
+    columns.columns = planes->C;
+    columns.curve = OP_NONE;
+    columns.dy = partial;
+    columns.sum = db;
+    columns.add = args->add;
+    columns.scratch = cuda_room_at(scratch, columns_at(planes));
+    return cuda_columns_run(op, args, &columns, err);
+}
