@@ -6,6 +6,7 @@
 
 #include "api/api.h"
 #include "api/hook.h"
+#include "base/hash.h"
 #include "base/mem.h"
 #include "conf/conf.h"
 #include "ddp/ddp.h"
@@ -165,8 +166,9 @@ cddp_code_t cddp_ddp_check(cddp_ddp_t *ddp, const void *data, size_t bytes,
 {
     err_t err = ERR_INIT;
 
-    return api_answer(ddp_replica_check(inner_of(ddp), data, bytes, &err), &err,
-                      error);
+    return api_answer(
+        ddp_replica_check(inner_of(ddp), hash_bytes(data, bytes), &err), &err,
+        error);
 }
 
 void cddp_ddp_begin(cddp_ddp_t *ddp)

@@ -80,15 +80,13 @@ static int drifted_rank(const uint64_t *hashes, int size)
     return -1;
 }
 
-err_code_t ddp_replica_check(ddp_t *ddp, const void *data, size_t bytes,
-                             err_t *err)
+err_code_t ddp_replica_check(ddp_t *ddp, uint64_t hash, err_t *err)
 {
     int size = comm_group_size(ddp->group);
-    uint64_t mine = hash_bytes(data, bytes);
     err_code_t rc;
     int rank;
 
-    rc = comm_allgather(ddp->group, &mine, sizeof mine, ddp->hashes, err);
+    rc = comm_allgather(ddp->group, &hash, sizeof hash, ddp->hashes, err);
     if (rc != ERR_OK)
         return rc;
     rank = drifted_rank(ddp->hashes, size);

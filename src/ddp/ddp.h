@@ -115,13 +115,12 @@ int ddp_buckets(const ddp_t *ddp);
  * buffers). Collective; blocks. */
 err_code_t ddp_broadcast(ddp_t *ddp, void *data, size_t bytes, err_t *err);
 
-/* Check that [bytes] bytes at [data], the parameters, are equal on all ranks,
- * by comparing hashes. ERR_DIVERGED on every rank names the rank (also as
+/* Check that [hash], a hash of the parameters, is equal on all ranks.
+ * ERR_DIVERGED on every rank names the rank (also as
  * err->culprit) that differs from the majority: all ranks make the same
  * updates, so the memory or CPU of that rank has made an error. Collective;
  * blocks; allocates nothing. */
-err_code_t ddp_replica_check(ddp_t *ddp, const void *data, size_t bytes,
-                             err_t *err);
+err_code_t ddp_replica_check(ddp_t *ddp, uint64_t hash, err_t *err);
 
 /* Set the number of updates so far, of which the hook is told (after a resume).
  * ERR_CONFIG, without a change, if [step] is not between 0 and DDP_STEP_MAX. */

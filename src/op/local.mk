@@ -13,6 +13,8 @@ libop_la_SOURCES = \
 	src/op/op_desc.c \
 	src/op/op_desc.h \
 	src/op/op_geometry.h \
+	src/op/op_hash.c \
+	src/op/op_hash.h \
 	src/op/op_kind.h \
 	src/op/op_loss.h \
 	src/op/op_mask.c \

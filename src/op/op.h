@@ -180,4 +180,11 @@ err_code_t op_add(const op_backend_ops_t *backend, void *to, const void *from,
                   size_t count, op_type_t type, dev_stream_t *stream,
                   err_t *err);
 
+/* Set *to to the hash of [words] 32-bit words at [from] (op_hash.h). Both are
+ * memory of the device of [stream]; as op_add, it only enqueues. All backends
+ * give the same hash. */
+err_code_t op_hash(const op_backend_ops_t *backend, uint64_t *to,
+                   const void *from, size_t words, dev_stream_t *stream,
+                   err_t *err);
+
 #endif

@@ -40,6 +40,9 @@ struct op_backend_ops {
                       dev_stream_t *stream, err_t *err);
     /* (optional) See op_fold. NULL: op_fold_host. */
     err_code_t (*fold)(const op_fold_t *fold, dev_stream_t *stream, err_t *err);
+    /* (optional) See op_hash. NULL: op_hash_host. */
+    err_code_t (*hash)(uint64_t *to, const void *from, size_t words,
+                       dev_stream_t *stream, err_t *err);
 };
 
 struct op {

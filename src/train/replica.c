@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/hash.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "train/start.h"
@@ -210,7 +211,7 @@ static err_code_t arenas_open(train_replica_t *replica, bool sharded,
 {
     const size_t params = nn_graph_param_elems(replica->graph);
     const size_t buffers = nn_graph_buffer_elems(replica->graph);
-    void *step = NULL;
+    void *step = NULL, *hash = NULL;
     err_code_t rc = ERR_OK;
 
     if (!sharded)
@@ -223,6 +224,10 @@ static err_code_t arenas_open(train_replica_t *replica, bool sharded,
         rc = dev_alloc(replica->dev, sizeof *replica->step, "a step", &step,
                        err);
     replica->step = step;
+    if (rc == ERR_OK)
+        rc = dev_alloc(replica->dev, sizeof *replica->hash, "replica check",
+                       &hash, err);
+    replica->hash = hash;
     for (int t = 0; rc == ERR_OK && t < replica->team_count; t++)
         rc = train_team_alloc(&replica->teams[t], err);
     return rc;
@@ -376,6 +381,28 @@ err_code_t train_replica_start(const train_replica_plan_t *plan, bool restored,
     return rc;
 }
 
+err_code_t train_replica_hash(train_replica_t *replica, uint64_t *out,
+                              err_t *err)
+{
+    const size_t elems = nn_graph_param_elems(replica->graph);
+    dev_stream_t *stream = replica->teams[0].stream;
+    const op_backend_ops_t *backend;
+    err_code_t rc;
+
+    if (dev_host_visible(replica->dev)) {
+        *out = hash_bytes(replica->params, elems * sizeof(float));
+        return ERR_OK;
+    }
+    rc = op_backend_get(dev_name(replica->dev), &backend, err);
+    if (rc == ERR_OK)
+        rc = op_hash(backend, replica->hash, replica->params, elems, stream,
+                     err);
+    if (rc == ERR_OK)
+        rc = dev_copy(stream, out, replica->hash, sizeof *out, DEV_DEV_TO_HOST,
+                      err);
+    return rc == ERR_OK ? dev_stream_wait(stream, err) : rc;
+}
+
 void train_replica_close(train_replica_t *replica)
 {
     train_touch_close(replica->touch);
@@ -401,6 +428,7 @@ void train_replica_close(train_replica_t *replica)
     if (replica->dev != NULL) {
         dev_free(replica->dev, replica->buffers);
         dev_free(replica->dev, replica->step);
+        dev_free(replica->dev, replica->hash);
         dev_free(replica->dev, replica->params);
     }
     *replica = (train_replica_t){0};

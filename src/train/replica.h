@@ -77,6 +77,7 @@ typedef struct train_replica {
     op_step_t *step;   /* what the execs read of the current step; memory of
                           [dev] */
     op_step_t step_in; /* the host's copy of it */
+    uint64_t *hash;    /* memory of [dev], for train_replica_hash */
     view_t *views;     /* [view_count]: the parameters */
     int view_count;
     /* The host's view of params, buffers and the optimizer's slots. */
@@ -142,6 +143,12 @@ dev_stream_t *train_replica_stream(const train_replica_t *replica);
 
 /* The layout of the gradients for the reducer. */
 ddp_layout_t train_replica_layout(const train_replica_t *replica);
+
+/* Set *out to a hash of the parameters, which is computed on the device. Equal
+ * parameters have equal hashes on devices of one kind. Blocks; the errors are
+ * those of the device. */
+err_code_t train_replica_hash(train_replica_t *replica, uint64_t *out,
+                              err_t *err);
 
 /* Bytes of activations of all teams. */
 size_t train_replica_activations(const train_replica_t *replica);

@@ -94,11 +94,15 @@ static void epoch_advance(hdf5io_progress_t *progress)
  * could store parameters that have drifted. */
 static err_code_t replica_verify(train_state_t *run, err_t *err)
 {
-    size_t bytes = nn_graph_param_elems(run->graph) * sizeof(float);
+    uint64_t hash = 0;
+    err_code_t rc;
 
     train_phase_set(&run->world, "replica check");
+    rc = train_replica_hash(&run->replica, &hash, err);
+    if (!dev_host_visible(run->replica.dev))
+        rc = train_world_vote(&run->world, rc, err);
     run->world.speaker = run->world.rank == 0;
-    return ddp_replica_check(run->replica.ddp, run->replica.params, bytes, err);
+    return rc == ERR_OK ? ddp_replica_check(run->replica.ddp, hash, err) : rc;
 }
 
 /* Ask once more whether to stop. A rank that got a signal while a checkpoint

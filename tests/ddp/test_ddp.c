@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "lib/ranks.h"
 
 #define VIEWS 9
@@ -231,10 +232,11 @@ static int drift_main(const comm_oob_t *oob, void *argument)
 
     RANKS_OK(group_make(oob, &group, &err), err);
     RANKS_OK(ddp_open(&config, group, &layout, &ddp, &err), err);
-    RANKS_OK(ddp_replica_check(ddp, state, sizeof state, &err), err);
+    RANKS_OK(ddp_replica_check(ddp, hash_bytes(state, sizeof state), &err),
+             err);
     if (oob->rank == plan->different)
         ((unsigned char *)state)[57] ^= 4;
-    RANKS_CHECK(ddp_replica_check(ddp, state, sizeof state, &err) ==
+    RANKS_CHECK(ddp_replica_check(ddp, hash_bytes(state, sizeof state), &err) ==
                 ERR_DIVERGED);
     RANKS_CHECK(err.culprit == plan->different);
     RANKS_CHECK(strstr(err.text, "suspect its memory") != NULL);

@@ -18,7 +18,7 @@ $(OP_TESTS): $(OP_TEST_LIBS)
 $(OP_TESTS): LDADD = $(OP_TEST_LIBS) $(TEST_LIBS)
 
 # Ops on the test device.
-OP_FAR_TESTS = tests/op/test_op_far tests/op/test_op_step
+OP_FAR_TESTS = tests/op/test_op_far tests/op/test_op_hash tests/op/test_op_step
 check_PROGRAMS += $(OP_FAR_TESTS)
 $(OP_FAR_TESTS): libfar.la $(OP_TEST_LIBS)
 $(OP_FAR_TESTS): LDADD = libfar.la $(OP_TEST_LIBS) $(TEST_LIBS)

@@ -114,6 +114,19 @@ static void print_case(const op_case_t *row, int threads, bool bf16,
     op_rig_close(&rig);
 }
 
+static err_code_t peak_measure(int threads, bool bf16, bench_peak_t *out,
+                               err_t *err)
+{
+    bench_peak_plan_t plan = {.threads = threads,
+                              .compute_type = bf16 ? OP_BFLOAT16 : OP_FLOAT32};
+    err_code_t rc = dev_open(DEV_HOST, 0, &plan.dev, err);
+
+    if (rc == ERR_OK)
+        rc = bench_peak_measure(&plan, out, err);
+    dev_close(plan.dev);
+    return rc;
+}
+
 int main(int argc, char **argv)
 {
     int threads = argc > 1 ? atoi(argv[1]) : 1;
@@ -126,7 +139,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "perf_op [THREADS] [PART OF A CASE'S NAME] [bf16]\n");
         return 64;
     }
-    if (bench_peak_measure(threads, bf16, &peak, &err) != ERR_OK) {
+    if (peak_measure(threads, bf16, &peak, &err) != ERR_OK) {
         fprintf(stderr, "perf_op: %s\n", err.text);
         return 69;
     }

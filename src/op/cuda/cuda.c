@@ -70,4 +70,5 @@ const op_backend_ops_t op_cuda_backend = {
 #undef OP
         },
     .add = cuda_sum,
+    .hash = cuda_hash,
 };

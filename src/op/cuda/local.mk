@@ -19,6 +19,7 @@ CUDA_OP_SOURCES = \
 	src/op/cuda/libs.c \
 	src/op/cuda/libs.h \
 	src/op/cuda/ops/conv.c \
+	src/op/cuda/ops/hash.cu \
 	src/op/cuda/ops/linear.c \
 	src/op/cuda/ops/matmul.c \
 	src/op/cuda/ops/relu.cu \

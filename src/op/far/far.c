@@ -7,6 +7,7 @@
  */
 #include "base/check.h"
 #include "dev/dev_far.h"
+#include "op/op_hash.h"
 #include "op/op_ops.h"
 
 /* ---- kernels: each op of "far" has an op of "cpu" as its state ------------
@@ -127,6 +128,32 @@ static err_code_t far_fold(const op_fold_t *fold, dev_stream_t *stream,
     return dev_far_enqueue(stream, run_fold, fold, sizeof *fold, err);
 }
 
+/* ---- hashes ----------------------------------------------------------------
+ */
+
+typedef struct far_hash {
+    uint64_t *to;
+    const void *from;
+    size_t words;
+} far_hash_t;
+
+static err_code_t run_hash(void *arg, err_t *err)
+{
+    const far_hash_t *hash = arg;
+
+    (void)err;
+    *hash->to = op_hash_host(hash->from, hash->words);
+    return ERR_OK;
+}
+
+static err_code_t far_hash(uint64_t *to, const void *from, size_t words,
+                           dev_stream_t *stream, err_t *err)
+{
+    const far_hash_t hash = {to, from, words};
+
+    return dev_far_enqueue(stream, run_hash, &hash, sizeof hash, err);
+}
+
 static const char *far_lacks(const dev_device_t *dev, op_type_t compute_type)
 {
     (void)dev;
@@ -154,6 +181,7 @@ static const op_backend_ops_t op_far_backend = {
         },
     .add = far_add,
     .fold = far_fold,
+    .hash = far_hash,
 };
 
 /* In a program that links this file, this list replaces the one in registry.c.
