@@ -34,4 +34,7 @@ liboptim_la_SOURCES = \
 liboptim_la_CFLAGS = $(AM_CFLAGS) -fopenmp-simd -fno-math-errno \
 	-ffp-contract=off -Wno-pass-failed
 liboptim_la_LIBADD = -lm
+# A program that links libfar.la also with these flags has optimizers on "far".
+OPTIM_FAR_FLAGS = -Wl,-u,dev_registry,-u,optim_registry
+libfar_la_SOURCES += src/optim/far/far.c
 # End of src/optim

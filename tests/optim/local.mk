@@ -12,4 +12,11 @@ OPTIM_TEST_LIBS = libfixtures.la liboptim.la libsimd.la libdev.la libconf.la \
 	libbase.la
 $(OPTIM_TESTS): $(OPTIM_TEST_LIBS)
 $(OPTIM_TESTS): LDADD = $(OPTIM_TEST_LIBS) $(JANSSON_LIBS) $(TEST_LIBS)
+
+OPTIM_FAR_TESTS = tests/optim/test_places
+check_PROGRAMS += $(OPTIM_FAR_TESTS)
+$(OPTIM_FAR_TESTS): libfar.la liballoc.la $(OPTIM_TEST_LIBS)
+$(OPTIM_FAR_TESTS): LDADD = libfar.la liballoc.la $(OPTIM_TEST_LIBS) $(JANSSON_LIBS) \
+	$(TEST_LIBS)
+$(OPTIM_FAR_TESTS): AM_LDFLAGS += $(OPTIM_FAR_FLAGS)
 # End of tests/optim

@@ -40,5 +40,4 @@ $(TRAIN_FAR_TESTS): libfar.la $(TRAIN_TEST_LIBS)
 $(TRAIN_FAR_TESTS): LDADD = libfar.la $(TRAIN_TEST_LIBS) $(HDF5_LIBS) $(TEST_LIBS)
 $(TRAIN_FAR_TESTS): AM_LDFLAGS += $(FAR_FLAGS)
 
-# On the test device.
 # End of tests/train
