@@ -16,16 +16,21 @@ CUDA_OP_SOURCES = \
 	src/op/cuda/device/curves.cuh \
 	src/op/cuda/device/each.cuh \
 	src/op/cuda/device/pack.cuh \
+	src/op/cuda/device/round.cuh \
 	src/op/cuda/libs.c \
 	src/op/cuda/libs.h \
+	src/op/cuda/ops/attention.cu \
 	src/op/cuda/ops/conv.c \
 	src/op/cuda/ops/hash.cu \
 	src/op/cuda/ops/linear.c \
 	src/op/cuda/ops/matmul.c \
+	src/op/cuda/ops/recurrent.c \
 	src/op/cuda/ops/relu.cu \
 	src/op/cuda/ops/sum.cu \
 	src/op/cuda/planes.cu \
 	src/op/cuda/planes.h \
+	src/op/cuda/recurrent.cu \
+	src/op/cuda/recurrent.h \
 	src/op/cuda/room.h
 EXTRA_DIST += $(CUDA_OP_SOURCES)
 # End of src/op/cuda
