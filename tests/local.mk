@@ -14,6 +14,7 @@ tests/%.lo: AM_CPPFLAGS += -I$(srcdir)/tests
 check_LTLIBRARIES += libfixtures.la liballoc.la
 libfixtures_la_SOURCES = \
 	tests/comm/collectives.c tests/comm/collectives.h \
+	tests/comm/far_ranks.c tests/comm/far_ranks.h \
 	tests/comm/waits.c tests/comm/waits.h \
 	tests/comm/node/node_ranks.c tests/comm/node/node_ranks.h \
 	tests/ddp/hook_fixture.c tests/ddp/hook_fixture.h \

@@ -49,6 +49,9 @@ typedef struct comm_config {
     /* (optional) A file with such a table, to be used instead. If a rank cannot
      * read it, all ranks fail with that reason. */
     const char *table_path;
+    /* (optional) The device whose memory collectives work on; outlives the
+     * group. The same backend of dev on all ranks. Default: the host. */
+    dev_device_t *dev;
 } comm_config_t;
 
 /* For signal handlers: return whether the calling thread is inside the library
@@ -60,10 +63,12 @@ bool comm_in_transport(void);
 
 /*
  * Open a group over the ranks of [oob]. "auto" means self for one rank, else
- * ucx. "threads" requires that all ranks are threads of this process: the first
- * exchange distributes the address of the shared team (verified by a nonce and
- * the process id). Collective; blocks, bounded by the timeout of the exchange
- * and by config.timeout.
+ * ucx. Where the host cannot access the memory of config.dev, data of threads
+ * and ucx passes through host memory (comm_staged.h). "threads" requires that
+ * all ranks are threads of this process: the first exchange distributes the
+ * address of the shared team (verified by a nonce and the process id).
+ * Collective; blocks, bounded by the timeout of the exchange and by
+ * config.timeout.
  */
 err_code_t comm_group_open(const comm_config_t *config, const comm_oob_t *oob,
                            comm_group_t **out, err_t *err);
@@ -71,6 +76,9 @@ err_code_t comm_group_open(const comm_config_t *config, const comm_oob_t *oob,
 int comm_group_rank(const comm_group_t *group);
 int comm_group_size(const comm_group_t *group);
 double comm_group_timeout(const comm_group_t *group); /* seconds */
+/* The device whose memory collectives work on; NULL: the host can access this
+ * memory. */
+dev_device_t *comm_group_dev(const comm_group_t *group);
 const char *comm_group_backend(const comm_group_t *group);
 const char *comm_group_host(const comm_group_t *group, int rank);
 
@@ -83,6 +91,12 @@ void comm_group_report(comm_group_t *group, int64_t step, const char *phase);
  * blocks. */
 err_code_t comm_group_check(comm_group_t *group, err_t *err);
 
+/* Tell the peers that this rank cannot take part in collectives any more,
+ * because of [reason] (its device failed, for example). All pending and future
+ * works of all ranks end with ERR_PEER, which names this rank. Without effect
+ * in a group of one rank. Any thread; never blocks. */
+void comm_group_fail(comm_group_t *group, const err_t *reason);
+
 /* Leave the group, and tell the peers, so that they do not take it for a death.
  * Returns within the timeout even if works are pending or have failed. After a
  * fault, a culprit on this node that does not end by itself is killed, so that
@@ -93,9 +107,9 @@ void comm_group_close(comm_group_t *group);
 
 /*
  * Open memory for which the backend's reductions are fastest (shared within the
- * node, registered, or plain memory, depending on the backend). Collective:
- * [bytes] is equal on all ranks. Zeroed, aligned to MEM_ALIGN. Close it before
- * the group.
+ * node, registered, or plain memory, depending on the backend), on the group's
+ * device if it has one. Collective: [bytes] is equal on all ranks. Zeroed,
+ * aligned to MEM_ALIGN. Close it before the group.
  */
 err_code_t comm_arena_open(comm_group_t *group, size_t bytes,
                            comm_arena_t **out, err_t *err);

@@ -10,6 +10,9 @@
  *
  * Thread rule: one thread (the owner) calls start and wait; poll may be called
  * from any thread. Nothing is allocated.
+ *
+ * In a group over a device (comm_config_t.dev) all data is memory of that
+ * device; arguments such as [cuts] and [views] are arrays of the host.
  */
 #ifndef CDDP_COMM_COMM_COLLECTIVE_H
 #define CDDP_COMM_COMM_COLLECTIVE_H
@@ -19,6 +22,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "dev/dev.h"
 
 typedef struct comm_group comm_group_t;
 typedef struct comm_work comm_work_t;
@@ -38,6 +42,13 @@ typedef enum comm_op { COMM_SUM, COMM_MAX, COMM_MIN } comm_op_t;
 
 /* Results of start and poll. */
 typedef enum comm_state { COMM_DONE, COMM_PENDING, COMM_FAILED } comm_state_t;
+
+/* Groups over a device: the next collective that is started begins behind
+ * [event], which was recorded on the stream that writes the data. The event
+ * must not be recorded again before the work is done. The collectives after
+ * that one do not wait for it. If start returns COMM_DONE, nothing is left to
+ * be done behind the event. */
+void comm_group_after(comm_group_t *group, dev_event_t *event);
 
 /* In-place all-reduce of [count] elements at [data]. */
 comm_state_t comm_allreduce_start(comm_group_t *group, void *data, size_t count,
@@ -132,6 +143,14 @@ comm_state_t comm_work_poll(comm_work_t *work);
  * sets it to NULL when it returns COMM_DONE). Blocks until the work is done or
  * a fault is found. */
 err_code_t comm_work_wait(comm_work_t *work, err_t *err);
+
+/* Like comm_work_wait, but for groups over a device: operations that are
+ * enqueued on [stream] later begin when the result is in the device's memory.
+ * Blocks the host no longer than the backend needs it. An error that comes
+ * later is one of the next work, or of comm_group_check. [stream] must have
+ * been waited for when the group is closed. */
+err_code_t comm_work_wait_on(comm_work_t *work, dev_stream_t *stream,
+                             err_t *err);
 
 /* ---- start and wait in one ----------------------------------------------- */
 

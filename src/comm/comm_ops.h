@@ -15,6 +15,7 @@
 #include "comm/comm.h"
 #include "comm/comm_fold.h"
 #include "comm/comm_table.h"
+#include "comm/reduce.h"
 
 /* Maximum number of collectives that a rank has started and not yet waited
  * for. */
@@ -47,6 +48,7 @@ typedef struct comm_request {
     void *const *views;
     /* For tree: leaves of this rank; leaves of all ranks. */
     int64_t first, held, leaves;
+    dev_event_t *after; /* the operation begins behind it; NULL: at once */
 } comm_request_t;
 
 /* Describe [request] for people: "an all-reduce of 10 float32, sum". */
@@ -66,12 +68,19 @@ static inline void comm_request_copy(const comm_request_t *request,
         views[i - 1] = request->views[i - 1];
 }
 
+/* Bytes of a request that counts elements. */
+static inline size_t comm_request_bytes(const comm_request_t *request)
+{
+    return request->count * comm_type_bytes(request->type);
+}
+
 struct comm_plan; /* comm_plan.h */
 typedef struct comm_ops comm_ops_t;
 
 /* The first message between ranks, whatever the backend. */
 typedef struct comm_hello {
     char backend[16];
+    char device[16]; /* name of the device's backend; "cpu": none */
     char host[ERR_HOST_MAX];
     int64_t pid;
     uint64_t table; /* hash of the rank's table of algorithms */
@@ -88,6 +97,8 @@ struct comm_group {
     double timeout;
     /* The collective that is being started will be waited for at once. */
     bool waits;
+    dev_event_t *after;        /* see comm_group_after; NULL: none */
+    dev_device_t *dev;         /* see comm_group_dev */
     comm_hello_t *hellos;      /* [size]; comm_group_close frees it */
     const comm_table_t *table; /* freed by comm_group_close, too */
 };
@@ -103,6 +114,9 @@ struct comm_arena {
 
 struct comm_ops {
     const char *name;
+    /* Works on memory that the host cannot access, if config.dev has such. Else
+     * comm_staged.c copies data from and to it. */
+    bool device;
 
     /* (optional) The value for hello.own_net. */
     bool (*own_net)(void);
@@ -122,13 +136,18 @@ struct comm_ops {
                           comm_work_t **work, err_t *err);
     comm_state_t (*poll)(comm_work_t *work);
     err_code_t (*wait)(comm_work_t *work, err_t *err);
+    /* (optional) See comm_work_wait_on. Default: wait. */
+    err_code_t (*wait_on)(comm_work_t *work, dev_stream_t *stream, err_t *err);
+    /* (optional for self) End all works of all ranks with [fault]. Any
+     * thread. */
+    void (*fail)(comm_group_t *group, const err_t *fault);
 
     /* (optional) The plan of such a sum, see comm_plan.h. Default: none. */
     void (*allreduce_plan)(const comm_group_t *group, const void *data,
                            size_t count, comm_type_t type,
                            struct comm_plan *out);
 
-    /* (optional) See comm_arena_open; default: plain memory. */
+    /* (optional) See comm_arena_open; default: plain memory of the device. */
     err_code_t (*arena_open)(comm_group_t *group, size_t bytes,
                              comm_arena_t **out, err_t *err);
     void (*arena_close)(comm_arena_t *arena);
@@ -146,44 +165,10 @@ const comm_ops_t *comm_registry_find(const char *name, int size, err_t *err);
  * a given name; -1: none. */
 int comm_rank_name(const comm_group_t *group, int rank);
 int comm_rank_find(const comm_group_t *group, int name);
-/* Set *fault: this rank left the group before its collectives were done. */
+/* Set *fault: this rank left the group before its collectives were done; this
+ * rank cannot go on because of [reason]. */
 void comm_fault_left(const comm_group_t *group, err_t *fault);
-
-/* ---- arithmetic (reduce.c, comm_tree.c) ---------------------------------- */
-
-#define COMM_TYPES (COMM_FLOAT16 + 1)
-#define COMM_OPS (COMM_MIN + 1)
-
-size_t comm_type_bytes(comm_type_t type);
-const char *comm_type_name(comm_type_t type); /* "float32" */
-/* Return whether sums of this type are computed in a wider type. */
-bool comm_type_rounds(comm_type_t type);
-
-/* Bytes of a request that counts elements. */
-static inline size_t comm_request_bytes(const comm_request_t *request)
-{
-    return request->count * comm_type_bytes(request->type);
-}
-
-/* into = a op b, element by element. [into] may be [a] or [b]. Operands keep
- * their order, and a NaN makes a maximum NaN, so equal inputs give equal bits
- * wherever they are computed. */
-void comm_reduce(void *into, const void *a, const void *b, size_t count,
-                 comm_type_t type, comm_op_t op);
-
-/* Reduce many parts and round once at the end: begin with the first part, add
- * the others in order, end. Up to COMM_BLOCK_ELEMENTS elements at a time, which
- * stay in the first-level cache. */
-#define COMM_BLOCK_ELEMENTS 1024
-typedef struct comm_block {
-    _Alignas(64) unsigned char elements[COMM_BLOCK_ELEMENTS * sizeof(double)];
-} comm_block_t;
-
-void comm_block_begin(comm_block_t *block, const void *part, size_t count,
-                      comm_type_t type);
-void comm_block_add(comm_block_t *block, const void *part, size_t count,
-                    comm_type_t type, comm_op_t op);
-void comm_block_end(const comm_block_t *block, void *into, size_t count,
-                    comm_type_t type);
+void comm_fault_own(const comm_group_t *group, const err_t *reason,
+                    err_t *fault);
 
 #endif

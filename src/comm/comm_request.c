@@ -59,10 +59,24 @@ void comm_request_print(const comm_request_t *request, char *text, size_t room)
 
 /* ---- collectives --------------------------------------------------------- */
 
-static comm_state_t start_nothing(comm_work_t **work)
+void comm_group_after(comm_group_t *group, dev_event_t *event)
 {
+    group->after = event;
+}
+
+static comm_state_t start_nothing(comm_group_t *group, comm_work_t **work)
+{
+    group->after = NULL;
     *work = NULL;
     return COMM_DONE;
+}
+
+static comm_state_t request_start(comm_group_t *group, comm_request_t *request,
+                                  comm_work_t **work, err_t *err)
+{
+    request->after = group->after;
+    group->after = NULL;
+    return group->ops->start(group, request, work, err);
 }
 
 comm_state_t comm_allreduce_start(comm_group_t *group, void *data, size_t count,
@@ -76,8 +90,8 @@ comm_state_t comm_allreduce_start(comm_group_t *group, void *data, size_t count,
                               .op = op};
 
     if (count == 0)
-        return start_nothing(work);
-    return group->ops->start(group, &request, work, err);
+        return start_nothing(group, work);
+    return request_start(group, &request, work, err);
 }
 
 const char *comm_allreduce_name(const comm_group_t *group, const void *data,
@@ -125,8 +139,8 @@ comm_state_t comm_allreduce_tree_start(comm_group_t *group, void *const *views,
         return COMM_FAILED;
     }
     if (count == 0 || leaves == 0)
-        return start_nothing(work);
-    return group->ops->start(group, &request, work, err);
+        return start_nothing(group, work);
+    return request_start(group, &request, work, err);
 }
 
 comm_state_t comm_broadcast_start(comm_group_t *group, void *data, size_t bytes,
@@ -141,8 +155,8 @@ comm_state_t comm_broadcast_start(comm_group_t *group, void *data, size_t bytes,
         return COMM_FAILED;
     }
     if (bytes == 0)
-        return start_nothing(work);
-    return group->ops->start(group, &request, work, err);
+        return start_nothing(group, work);
+    return request_start(group, &request, work, err);
 }
 
 comm_state_t comm_allgather_start(comm_group_t *group, const void *mine,
@@ -153,8 +167,8 @@ comm_state_t comm_allgather_start(comm_group_t *group, const void *mine,
         .kind = COMM_ALLGATHER, .data = all, .count = bytes, .mine = mine};
 
     if (bytes == 0)
-        return start_nothing(work);
-    return group->ops->start(group, &request, work, err);
+        return start_nothing(group, work);
+    return request_start(group, &request, work, err);
 }
 
 static err_code_t cuts_check(const comm_group_t *group, const size_t *cuts,
@@ -174,15 +188,14 @@ static err_code_t cuts_check(const comm_group_t *group, const size_t *cuts,
     return ERR_OK;
 }
 
-static comm_state_t ranges_start(comm_group_t *group,
-                                 const comm_request_t *request,
+static comm_state_t ranges_start(comm_group_t *group, comm_request_t *request,
                                  comm_work_t **work, err_t *err)
 {
     if (cuts_check(group, request->cuts, err) != ERR_OK)
         return COMM_FAILED;
     if (request->count == 0)
-        return start_nothing(work);
-    return group->ops->start(group, request, work, err);
+        return start_nothing(group, work);
+    return request_start(group, request, work, err);
 }
 
 comm_state_t comm_reduce_scatter_start(comm_group_t *group, void *data,
@@ -218,7 +231,7 @@ comm_state_t comm_barrier_start(comm_group_t *group, comm_work_t **work,
 {
     comm_request_t request = {.kind = COMM_BARRIER};
 
-    return group->ops->start(group, &request, work, err);
+    return request_start(group, &request, work, err);
 }
 
 comm_state_t comm_work_poll(comm_work_t *work)
@@ -229,6 +242,16 @@ comm_state_t comm_work_poll(comm_work_t *work)
 err_code_t comm_work_wait(comm_work_t *work, err_t *err)
 {
     return work == NULL ? ERR_OK : work->group->ops->wait(work, err);
+}
+
+err_code_t comm_work_wait_on(comm_work_t *work, dev_stream_t *stream,
+                             err_t *err)
+{
+    if (work == NULL)
+        return ERR_OK;
+    return work->group->ops->wait_on != NULL
+               ? work->group->ops->wait_on(work, stream, err)
+               : work->group->ops->wait(work, err);
 }
 
 /* ---- blocking forms ------------------------------------------------------ */

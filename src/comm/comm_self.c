@@ -6,14 +6,28 @@
  */
 #include <string.h>
 
+#include "base/check.h"
 #include "base/mem.h"
 #include "comm/comm_ops.h"
+
+typedef struct self_group {
+    comm_group_t base;
+    dev_stream_t *stream; /* of the copies on base.dev; NULL: no device */
+} self_group_t;
+
+static void self_close(comm_group_t *base)
+{
+    self_group_t *group = (self_group_t *)base;
+
+    dev_stream_close(group->stream);
+    mem_free(group);
+}
 
 static err_code_t self_open(const comm_config_t *config, const comm_oob_t *oob,
                             comm_hello_t *hellos, comm_group_t **out,
                             err_t *err)
 {
-    comm_group_t *group;
+    self_group_t *group;
     err_code_t rc;
 
     if (oob->size != 1)
@@ -21,22 +35,23 @@ static err_code_t self_open(const comm_config_t *config, const comm_oob_t *oob,
                        "comm backend \"self\" is for one rank, but there are "
                        "%d: choose auto, threads or ucx",
                        oob->size);
-    rc = mem_new(comm_group_t, 1, "comm group", &group, err);
+    rc = mem_new(self_group_t, 1, "comm group", &group, err);
     if (rc != ERR_OK)
         return rc;
-    group->ops = &comm_self_ops;
-    group->rank = 0;
-    group->size = 1;
-    group->timeout = config->timeout;
-    group->table = config->table;
-    group->hellos = hellos;
-    *out = group;
-    return ERR_OK;
-}
-
-static void self_close(comm_group_t *group)
-{
-    mem_free(group);
+    group->base = (comm_group_t){.ops = &comm_self_ops,
+                                 .rank = 0,
+                                 .size = 1,
+                                 .timeout = config->timeout,
+                                 .table = config->table,
+                                 .hellos = hellos,
+                                 .dev = config->dev};
+    if (config->dev != NULL)
+        rc = dev_stream_open(config->dev, DEV_STREAM_COMM, &group->stream, err);
+    if (rc == ERR_OK)
+        *out = &group->base;
+    else
+        self_close(&group->base);
+    return rc;
 }
 
 static void self_report(comm_group_t *group, int64_t step, const char *phase)
@@ -53,28 +68,45 @@ static err_code_t self_check(comm_group_t *group, err_t *err)
     return ERR_OK;
 }
 
-static void self_tree(const comm_request_t *request)
+/* Copy behind [after] and wait. */
+static err_code_t device_copy(const self_group_t *group, void *to,
+                              const void *from, size_t bytes,
+                              dev_event_t *after, err_t *err)
 {
-    comm_fold_t fold;
+    err_code_t rc = ERR_OK;
 
-    comm_fold_begin(&fold, request->leaves, request->count, request->type);
-    comm_fold_push_views(&fold, request->first, request->held, request->views,
-                         0);
-    memmove(request->data, comm_fold_total(&fold), comm_request_bytes(request));
+    if (after != NULL)
+        rc = dev_event_wait_on(after, group->stream, err);
+    if (rc == ERR_OK)
+        rc = dev_copy(group->stream, to, from, bytes, DEV_DEV_TO_DEV, err);
+    return rc == ERR_OK ? dev_stream_wait(group->stream, err) : rc;
 }
 
-static comm_state_t self_start(comm_group_t *group,
+/* Bring what the request gives to where it wants it: with one rank nothing is
+ * to be added, as a tree over all leaves has one view. */
+static comm_state_t self_start(comm_group_t *base,
                                const comm_request_t *request,
                                comm_work_t **work, err_t *err)
 {
-    (void)group;
-    (void)err;
-    if (request->kind == COMM_TREE)
-        self_tree(request);
-    if (request->kind == COMM_ALLGATHER && request->data != request->mine)
-        memmove(request->data, request->mine, request->count);
+    const void *from = request->data;
+    size_t bytes = request->count;
+    err_code_t rc = ERR_OK;
+
+    if (request->kind == COMM_TREE) {
+        check(request->held == request->leaves, "%lld of %lld leaves",
+              (long long)request->held, (long long)request->leaves);
+        from = request->views[0];
+        bytes = comm_request_bytes(request);
+    }
+    if (request->kind == COMM_ALLGATHER)
+        from = request->mine;
+    if (from != request->data && base->dev == NULL)
+        memmove(request->data, from, bytes);
+    else if (from != request->data)
+        rc = device_copy((self_group_t *)base, request->data, from, bytes,
+                         request->after, err);
     *work = NULL;
-    return COMM_DONE;
+    return rc == ERR_OK ? COMM_DONE : COMM_FAILED;
 }
 
 /* start never returns a work, so this is never called. */
@@ -93,6 +125,7 @@ static err_code_t self_wait(comm_work_t *work, err_t *err)
 
 const comm_ops_t comm_self_ops = {
     .name = "self",
+    .device = true,
     .open = self_open,
     .close = self_close,
     .report = self_report,

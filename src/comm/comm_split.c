@@ -228,6 +228,8 @@ static err_code_t split_agree(split_t *split, err_code_t rc, err_t *reason,
     return told;
 }
 
+/* ---- some ranks ---------------------------------------------------------- */
+
 err_code_t comm_split_open(comm_group_t *parent, const int *ranks, int count,
                            comm_group_t **out, err_t *err)
 {
@@ -254,4 +256,26 @@ err_code_t comm_split_open(comm_group_t *parent, const int *ranks, int count,
         comm_group_close(group);
     mem_free(split.heads);
     return rc;
+}
+
+/* ---- all ranks ----------------------------------------------------------- */
+
+static err_code_t whole_exchange(void *context, const void *mine, size_t bytes,
+                                 void *all, err_t *err)
+{
+    return comm_allgather(context, mine, bytes, all, err);
+}
+
+err_code_t comm_split_whole(comm_group_t *parent, const comm_config_t *config,
+                            comm_group_t **out, err_t *err)
+{
+    const int name = comm_rank_name(parent, parent->rank);
+    const comm_oob_t oob = {.context = parent,
+                            .rank = parent->rank,
+                            .size = parent->size,
+                            .exchange = whole_exchange,
+                            .host = comm_group_host(parent, parent->rank),
+                            .name = &name};
+
+    return comm_group_open(config, &oob, out, err);
 }

@@ -22,6 +22,14 @@ typedef enum comm_split {
     COMM_SPLIT_ACROSS
 } comm_split_t;
 
+/* Parents work on the host's memory (comm_group_dev is NULL). */
+
+/* Open a group of all ranks of [parent], in their order, with [config]: the
+ * group of a device beside that of the host, for example. All ranks call this
+ * at the same time. Collective; blocks, bounded by the timeouts. */
+err_code_t comm_split_whole(comm_group_t *parent, const comm_config_t *config,
+                            comm_group_t **out, err_t *err);
+
 /* List in [ranks] the ranks of [group] that would be in a sub-group with this
  * rank, which is one of them, in rank order. Returns their number. [ranks] has
  * size elements. Pure. */

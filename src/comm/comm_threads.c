@@ -349,6 +349,15 @@ static err_code_t threads_check(comm_group_t *base, err_t *err)
     return atomic_load(&team->failed) ? team_fault(team, err) : ERR_OK;
 }
 
+static void threads_fail(comm_group_t *base, const err_t *fault)
+{
+    threads_team_t *team = ((threads_group_t *)base)->team;
+
+    pthread_mutex_lock(&team->lock);
+    team_fail(team, fault);
+    pthread_mutex_unlock(&team->lock);
+}
+
 /* ---- open and close ------------------------------------------------------ */
 
 static void threads_close(comm_group_t *base)
@@ -422,4 +431,5 @@ const comm_ops_t comm_threads_ops = {
     .start = threads_start,
     .poll = threads_poll,
     .wait = threads_wait,
+    .fail = threads_fail,
 };

@@ -21,7 +21,14 @@ COMM_TESTS = \
 	tests/comm/watch/test_watch \
 	tests/comm/watch/test_watch_liveness
 check_PROGRAMS += $(COMM_TESTS)
-COMM_TEST_LIBS = libfixtures.la libcomm.la libbase.la
+COMM_TEST_LIBS = libfixtures.la libcomm.la libdev.la libbase.la
 $(COMM_TESTS): $(COMM_TEST_LIBS)
 $(COMM_TESTS): LDADD = $(COMM_TEST_LIBS) $(TEST_LIBS)
+
+# Groups on the test device.
+COMM_FAR_TESTS = tests/comm/test_comm_staged tests/comm/test_staged_faults
+check_PROGRAMS += $(COMM_FAR_TESTS)
+$(COMM_FAR_TESTS): libfar.la $(COMM_TEST_LIBS)
+$(COMM_FAR_TESTS): LDADD = libfar.la $(COMM_TEST_LIBS) $(TEST_LIBS)
+$(COMM_FAR_TESTS): AM_LDFLAGS += -Wl,-u,dev_registry
 # End of tests/comm

@@ -7,7 +7,7 @@ SLURM_PROBES = tests/slurm/boot_probe tests/slurm/comm_probe \
 	tests/slurm/job_probe tests/slurm/ckpt_probe tests/slurm/mpiio_probe
 EXTRA_PROGRAMS += $(SLURM_PROBES)
 CLEANFILES += $(SLURM_PROBES)
-PROBE_LIBS = libboot.la libcomm.la libhdf5io.la libslurm.la libbase.la
+PROBE_LIBS = libboot.la libcomm.la libdev.la libhdf5io.la libslurm.la libbase.la
 $(SLURM_PROBES): $(PROBE_LIBS)
 $(SLURM_PROBES): LDADD = $(PROBE_LIBS) $(PMIX_LIBS) $(HDF5_LIBS) $(MPI_LIBS)
 tests/slurm/%_probe.o: TEST_CFLAGS = $(HDF5_CFLAGS) $(MPI_CFLAGS)

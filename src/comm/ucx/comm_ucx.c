@@ -210,6 +210,14 @@ static err_code_t ucx_check(comm_group_t *base, err_t *err)
     return atomic_load(&group->failed) ? group_fault(group, err) : ERR_OK;
 }
 
+static void ucx_fail(comm_group_t *base, const err_t *fault)
+{
+    ucx_group_t *group = (ucx_group_t *)base;
+
+    ucx_group_fail(group, fault);
+    ucx_group_wake(group);
+}
+
 static void ucx_allreduce_plan(const comm_group_t *base, const void *data,
                                size_t count, comm_type_t type, comm_plan_t *out)
 {
@@ -339,6 +347,7 @@ const comm_ops_t comm_ucx_ops = {
     .start = ucx_start,
     .poll = ucx_poll,
     .wait = ucx_wait,
+    .fail = ucx_fail,
     .allreduce_plan = ucx_allreduce_plan,
     .arena_open = ucx_arena_open,
     .arena_close = ucx_arena_close,
