@@ -16,8 +16,6 @@ cddp $PACKAGE_VERSION
   hwloc                $summary_hwloc
   Criterion (tests)    $summary_criterion
   CUDA                 $summary_cuda
-  NCCL                 $summary_nccl
-  cuDNN                $summary_cudnn
   Slurm headers        $summary_slurm
 
 Next: make && make check && make install"])

@@ -8,5 +8,7 @@ AC_DEFUN([CDDP_WARNINGS], [
 -Wmissing-prototypes -Wvla -Wwrite-strings -Wpointer-arith -Wundef"
   AS_IF([test "x$enable_werror" = xyes],
     [CDDP_WARN_CFLAGS="$CDDP_WARN_CFLAGS -Werror"])
+  AS_IF([test "x$enable_werror" = xyes], [NVCC_WERROR="-Werror all-warnings"])
   AC_SUBST([CDDP_WARN_CFLAGS])
+  AC_SUBST([NVCC_WERROR])
 ])

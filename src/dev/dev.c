@@ -1,46 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Finds the backend by name and forwards all calls to its table. */
+/* Forwards all calls to the table of the device's backend. */
 #include "dev/dev.h"
 
-#include <string.h>
-
-#include "base/str.h"
 #include "dev/dev_ops.h"
-
-static err_code_t dev_unknown(const char *backend, err_t *err)
-{
-    str_buf_t names = {0};
-    err_code_t rc;
-
-    for (int i = 0; dev_registry[i] != NULL; i++)
-        str_buf_add(&names, "%s%s", i > 0 ? ", " : "", dev_registry[i]->name);
-    rc = err_set(err, ERR_UNAVAILABLE,
-                 "no device backend \"%s\" was built in (there are: %s)",
-                 backend, names.text);
-    str_buf_free(&names);
-    return rc;
-}
-
-err_code_t dev_open(const char *backend, int index, dev_device_t **out,
-                    err_t *err)
-{
-    for (int i = 0; dev_registry[i] != NULL; i++) {
-        const dev_ops_t *ops = dev_registry[i];
-        dev_device_t *dev;
-        err_code_t rc;
-
-        if (strcmp(ops->name, backend) != 0)
-            continue;
-        rc = ops->open(index, &dev, err);
-        if (rc != ERR_OK)
-            return rc;
-        dev->ops = ops;
-        *out = dev;
-        return ERR_OK;
-    }
-    return dev_unknown(backend, err);
-}
 
 void dev_close(dev_device_t *dev)
 {

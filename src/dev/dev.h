@@ -46,9 +46,26 @@ typedef enum dev_copy_kind {
 #define DEV_AUTO 0
 extern const char *const dev_choices[];
 
-/* Open device [index] of [backend] ("cpu"). ERR_UNAVAILABLE names the backends
- * that were built in. */
+/* Open device [index] of [backend] ("cpu", "cuda"; a GPU's index counts those
+ * that CUDA_VISIBLE_DEVICES leaves visible). ERR_UNAVAILABLE names the backends
+ * that were built in, or says why the device cannot be used. */
 err_code_t dev_open(const char *backend, int index, dev_device_t **out,
+                    err_t *err);
+
+/* A device that dev_open would open. */
+typedef struct dev_info {
+    int index;
+    char name[96];   /* "NVIDIA H200" */
+    char uuid[48];   /* "" if it has none */
+    char arch[16];   /* "sm_90" */
+    char driver[48]; /* its version */
+    size_t bytes;    /* of its memory */
+    char lacks[128]; /* "" if it can be used, else why not */
+} dev_info_t;
+
+/* Describe the first [room] devices of [backend], without opening them; *count
+ * is the number of all. ERR_UNAVAILABLE says why there are none. */
+err_code_t dev_list(const char *backend, dev_info_t *out, int room, int *count,
                     err_t *err);
 
 /* NULL allowed. All memory, streams and events of [dev] must be freed before.

@@ -11,6 +11,11 @@
 #include "base/mem.h"
 #include "dev/dev_ops.h"
 
+static size_t memory_bytes(void)
+{
+    return (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
+}
+
 static err_code_t dev_cpu_open(int index, dev_device_t **out, err_t *err)
 {
     err_code_t rc;
@@ -32,6 +37,18 @@ static void dev_cpu_close(dev_device_t *dev)
     mem_free(dev);
 }
 
+static err_code_t dev_cpu_list(dev_info_t *out, int room, int *count,
+                               err_t *err)
+{
+    (void)err;
+    if (room > 0) {
+        *out = (dev_info_t){.name = "this machine's processors"};
+        out->bytes = memory_bytes();
+    }
+    *count = 1;
+    return ERR_OK;
+}
+
 static err_code_t dev_cpu_alloc(dev_device_t *dev, size_t bytes,
                                 const char *what, void **out, err_t *err)
 {
@@ -48,11 +65,9 @@ static void dev_cpu_free(dev_device_t *dev, void *block)
 static err_code_t dev_cpu_room(dev_device_t *dev, size_t *free_bytes,
                                size_t *total_bytes, err_t *err)
 {
-    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-
     (void)dev;
     (void)err;
-    *total_bytes = (size_t)sysconf(_SC_PHYS_PAGES) * page;
+    *total_bytes = memory_bytes();
     *free_bytes = *total_bytes;
     return ERR_OK;
 }
@@ -166,6 +181,7 @@ const dev_ops_t dev_cpu_ops = {
     .host_visible = true,
     .open = dev_cpu_open,
     .close = dev_cpu_close,
+    .list = dev_cpu_list,
     .alloc = dev_cpu_alloc,
     .free = dev_cpu_free,
     .room = dev_cpu_room,

@@ -76,6 +76,16 @@ static void far_close(dev_device_t *base)
     mem_free(dev);
 }
 
+static err_code_t far_list(dev_info_t *out, int room, int *count, err_t *err)
+{
+    (void)err;
+    for (int i = 0; i < room && i < DEV_FAR_ORDERS; i++)
+        out[i] = (dev_info_t){
+            .index = i, .name = "a test double", .bytes = FAR_ROOM};
+    *count = DEV_FAR_ORDERS;
+    return ERR_OK;
+}
+
 /* ---- memory -------------------------------------------------------------- */
 
 static err_code_t far_alloc(dev_device_t *base, size_t bytes, const char *what,
@@ -235,6 +245,7 @@ static const dev_ops_t dev_far_ops = {
     .host_visible = false,
     .open = far_open,
     .close = far_close,
+    .list = far_list,
     .alloc = far_alloc,
     .free = far_free,
     .room = far_room,

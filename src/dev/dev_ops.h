@@ -17,6 +17,7 @@ typedef struct dev_ops {
 
     err_code_t (*open)(int index, dev_device_t **out, err_t *err);
     void (*close)(dev_device_t *dev);
+    err_code_t (*list)(dev_info_t *out, int room, int *count, err_t *err);
 
     err_code_t (*alloc)(dev_device_t *dev, size_t bytes, const char *what,
                         void **out, err_t *err);
@@ -72,7 +73,8 @@ struct dev_graph {
     dev_device_t *dev;
 };
 
-/* Backends, one per file; registry.c lists those that were built in. */
+/* Backends, one per file; registry.c lists those that were built in. "cuda" is
+ * in a plugin (dev_plugin.h). */
 extern const dev_ops_t dev_cpu_ops;
 
 /* The registry; it ends with NULL. */

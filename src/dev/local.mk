@@ -2,8 +2,11 @@
 noinst_LTLIBRARIES += libdev.la
 libdev_la_SOURCES = \
 	src/dev/dev.c src/dev/dev.h src/dev/dev_ops.h \
-	src/dev/registry.c src/dev/dev_cpu.c
+	src/dev/dev_cpu.c src/dev/dev_open.c \
+	src/dev/dev_plugin.c src/dev/dev_plugin.h \
+	src/dev/registry.c
 libdev_la_CFLAGS = $(AM_CFLAGS)
+libdev_la_CPPFLAGS = $(AM_CPPFLAGS) -DPKGLIBDIR='"$(pkglibdir)"'
 
 # The test device and, from src/op, its ops: for test programs only. A program that
 # links libfar.la ahead of the other libraries, with FAR_FLAGS, has "far" in its
@@ -18,4 +21,12 @@ libfar_la_SOURCES = \
 	src/dev/far_queue.c src/dev/far_queue.h \
 	src/dev/far_stream.c
 libfar_la_CFLAGS = $(AM_CFLAGS)
+
+# The device "cuda", a part of the plugin (src/cuda), which has its own copy of
+# dev.c.
+CUDA_DEV_FILES = src/dev/dev.c \
+	src/dev/dev_cuda.c src/dev/dev_cuda.h src/dev/dev_cuda_priv.h \
+	src/dev/dev_cuda_arch.c src/dev/dev_cuda_arch.h \
+	src/dev/dev_cuda_error.c \
+	src/dev/dev_cuda_list.c src/dev/dev_cuda_stream.c
 # End of src/dev

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-noinst_LTLIBRARIES += libop.la
-libop_la_SOURCES = \
-	src/op/op.c \
+# What all backends share. The plugin for GPUs has its own copy of it.
+noinst_LTLIBRARIES += liboppure.la
+liboppure_la_SOURCES = \
 	src/op/op.h \
 	src/op/op_attention.h \
 	src/op/op_broadcast.c \
@@ -32,7 +32,12 @@ libop_la_SOURCES = \
 	src/op/op_sync.h \
 	src/op/op_table.inc \
 	src/op/op_tokens.c \
-	src/op/op_tokens.h \
+	src/op/op_tokens.h
+liboppure_la_CFLAGS = $(AM_CFLAGS) $(VECTOR_CFLAGS)
+
+noinst_LTLIBRARIES += libop.la
+libop_la_SOURCES = \
+	src/op/op.c \
 	src/op/registry.c \
 	src/op/ref/activation.c \
 	src/op/ref/adaptive.c \
@@ -158,7 +163,7 @@ libop_la_SOURCES = \
 	src/op/cpu/vector/rows.c \
 	src/op/cpu/vector/rows.h
 libop_la_CFLAGS = $(AM_CFLAGS) $(VECTOR_CFLAGS) $(ONEDNN_CFLAGS)
-libop_la_LIBADD = libopfma.la $(ONEDNN_LIBS)
+libop_la_LIBADD = liboppure.la libopfma.la $(ONEDNN_LIBS)
 
 # Matrix products and activations of our own: with fused multiply-add.
 noinst_LTLIBRARIES += libopfma.la

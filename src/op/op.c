@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "cddp/layer.h"
+#include "dev/dev_plugin.h"
 #include "op/op_attention.h"
 #include "op/op_broadcast.h"
 #include "op/op_desc.h"
@@ -20,25 +21,41 @@
 #include "op/op_loss.h"
 #include "op/op_ops.h"
 
-err_code_t op_backend_get(const char *name, const op_backend_ops_t **out,
-                          err_t *err)
+static err_code_t backend_unknown(const char *name, err_t *err)
 {
     str_buf_t names = {0};
     err_code_t rc;
 
-    for (int i = 0; op_registry[i] != NULL; i++) {
-        if (strcmp(op_registry[i]->name, name) == 0) {
-            *out = op_registry[i];
-            str_buf_free(&names);
-            return ERR_OK;
-        }
-        str_buf_add(&names, "%s%s", i > 0 ? ", " : "", op_registry[i]->name);
-    }
+    for (int i = 0; op_registry[i] != NULL; i++)
+        str_buf_add(&names, "%s, ", op_registry[i]->name);
     rc = err_set(err, ERR_UNAVAILABLE,
-                 "no op backend \"%s\" was built in (there are: %s)", name,
+                 "there is no op backend \"%s\" (there are: %scuda)", name,
                  names.text);
     str_buf_free(&names);
     return rc;
+}
+
+static err_code_t cuda_find(const op_backend_ops_t **out, err_t *err)
+{
+    const cddp_cuda_t *cuda;
+    err_code_t rc = dev_plugin_get(&cuda, err);
+
+    if (rc == ERR_OK)
+        *out = cuda->op;
+    return rc;
+}
+
+err_code_t op_backend_get(const char *name, const op_backend_ops_t **out,
+                          err_t *err)
+{
+    for (int i = 0; op_registry[i] != NULL; i++) {
+        if (strcmp(op_registry[i]->name, name) == 0) {
+            *out = op_registry[i];
+            return ERR_OK;
+        }
+    }
+    return strcmp(name, "cuda") == 0 ? cuda_find(out, err)
+                                     : backend_unknown(name, err);
 }
 
 const char *op_backend_lacks(const op_backend_ops_t *backend,

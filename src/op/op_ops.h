@@ -63,6 +63,8 @@ struct op {
 /* Backends, one folder each; registry.c lists those that were built in. */
 extern const op_backend_ops_t op_ref_backend;
 extern const op_backend_ops_t op_cpu_backend;
+/* In a plugin (dev/dev_plugin.h). */
+extern const op_backend_ops_t op_cuda_backend;
 
 /* The backends that were built in, ended by NULL. */
 extern const op_backend_ops_t *const op_registry[];

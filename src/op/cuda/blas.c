@@ -27,17 +27,6 @@ struct cuda_product {
     cublasLtMatmulHeuristicResult_t chosen;
 };
 
-err_code_t cuda_blas_check(cublasStatus_t status, const char *call,
-                           const char *what, err_t *err)
-{
-    if (status == CUBLAS_STATUS_SUCCESS)
-        return ERR_OK;
-    return err_set(
-        err,
-        status == CUBLAS_STATUS_ALLOC_FAILED ? ERR_MEMORY : ERR_UNAVAILABLE,
-        "%s: %s failed: %s", what, call, cublasLtGetStatusString(status));
-}
-
 /* ---- opening ------------------------------------------------------------- */
 
 /* A layout under construction: columns and rows as cublasLt counts them. */

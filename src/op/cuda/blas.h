@@ -63,8 +63,4 @@ typedef struct cuda_factors {
 err_code_t cuda_product_run(cuda_product_t *product, dev_stream_t *stream,
                             const cuda_factors_t *with, err_t *err);
 
-/* The error of [call] of cublasLt on [what]; ERR_OK if [status] is success. */
-err_code_t cuda_blas_check(cublasStatus_t status, const char *call,
-                           const char *what, err_t *err);
-
 #endif

@@ -21,6 +21,7 @@ extern "C" {
 
 #include "base/mem.h"
 #include "dev/dev_cuda.h"
+#include "op/op_attention.h"
 #include "op/op_desc.h"
 #include "op/op_geometry.h"
 #include "op/op_loss.h"

@@ -4,13 +4,23 @@
 
 #include "base/mem.h"
 #include "dev/dev_cuda.h"
-#include "op/cuda/blas.h"
 #include "op/cuda/cudnn_graph.h"
 
 typedef struct libs {
     cublasLtHandle_t blas; /* NULL: not made yet */
     cudnnHandle_t dnn;
 } libs_t;
+
+err_code_t cuda_blas_check(cublasStatus_t status, const char *call,
+                           const char *what, err_t *err)
+{
+    if (status == CUBLAS_STATUS_SUCCESS)
+        return ERR_OK;
+    return err_set(
+        err,
+        status == CUBLAS_STATUS_ALLOC_FAILED ? ERR_MEMORY : ERR_UNAVAILABLE,
+        "%s: %s failed: %s", what, call, cublasLtGetStatusString(status));
+}
 
 static void libs_close(void *object)
 {

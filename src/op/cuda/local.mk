@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The op backend "cuda", a part of the plugin (src/cuda).
-CUDA_OP_SOURCES = \
+libcddp_cuda_la_SOURCES += \
 	src/op/cuda/blas.c \
 	src/op/cuda/blas.h \
-	src/op/cuda/columns.cu \
 	src/op/cuda/columns.h \
 	src/op/cuda/conv_plan.c \
 	src/op/cuda/conv_plan.h \
@@ -13,24 +12,29 @@ CUDA_OP_SOURCES = \
 	src/op/cuda/cudnn_graph.h \
 	src/op/cuda/cudnn_graph_priv.h \
 	src/op/cuda/cudnn_plan.c \
-	src/op/cuda/device/curves.cuh \
-	src/op/cuda/device/each.cuh \
-	src/op/cuda/device/pack.cuh \
-	src/op/cuda/device/round.cuh \
+	src/op/cuda/launch.h \
 	src/op/cuda/libs.c \
 	src/op/cuda/libs.h \
-	src/op/cuda/ops/attention.cu \
 	src/op/cuda/ops/conv.c \
-	src/op/cuda/ops/hash.cu \
 	src/op/cuda/ops/linear.c \
 	src/op/cuda/ops/matmul.c \
 	src/op/cuda/ops/recurrent.c \
+	src/op/cuda/planes.h \
+	src/op/cuda/recurrent.h \
+	src/op/cuda/room.h
+CUDA_KERNELS += \
+	src/op/cuda/columns.cu \
+	src/op/cuda/ops/attention.cu \
+	src/op/cuda/ops/hash.cu \
 	src/op/cuda/ops/relu.cu \
 	src/op/cuda/ops/sum.cu \
 	src/op/cuda/planes.cu \
-	src/op/cuda/planes.h \
-	src/op/cuda/recurrent.cu \
-	src/op/cuda/recurrent.h \
-	src/op/cuda/room.h
-EXTRA_DIST += $(CUDA_OP_SOURCES)
+	src/op/cuda/recurrent.cu
+# What the .cu files include.
+CUDA_PARTS += \
+	src/op/cuda/device/curves.cuh \
+	src/op/cuda/device/each.cuh \
+	src/op/cuda/device/pack.cuh \
+	src/op/cuda/device/reduce.cuh \
+	src/op/cuda/device/round.cuh
 # End of src/op/cuda

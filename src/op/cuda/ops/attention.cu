@@ -17,7 +17,6 @@
 #include "op/cuda/device/each.cuh"
 #include "op/cuda/device/reduce.cuh"
 #include "op/cuda/device/round.cuh"
-#include "op/op_attention.h"
 
 #define THREADS 128
 #define TILE 2048 /* maximum of R * D */

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* Which GPUs there are, and why none or why one cannot be used. */
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dev/dev_cuda_arch.h"
+#include "dev/dev_cuda_priv.h"
+
+/* Versions of CUDA are numbers such as 12040 for 12.4. */
+#define MAJOR(version) ((version) / 1000)
+#define MINOR(version) ((version) % 1000 / 10)
+
+/* CUDA gives one error for a driver that is missing and for one that is too
+ * old. */
+static err_code_t driver_refuse(err_t *err)
+{
+    int has = 0;
+
+    if (cudaDriverGetVersion(&has) != cudaSuccess)
+        has = 0;
+    cudaGetLastError();
+    if (has == 0)
+        return err_set(err, ERR_UNAVAILABLE,
+                       "there is no NVIDIA driver on this machine (no library "
+                       "libcuda.so.1)");
+    return err_set(err, ERR_UNAVAILABLE,
+                   "the NVIDIA driver is too old: it supports CUDA %d.%d, "
+                   "while this build needs %d.%d",
+                   MAJOR(has), MINOR(has), MAJOR(CUDART_VERSION),
+                   MINOR(CUDART_VERSION));
+}
+
+static err_code_t none_visible(err_t *err)
+{
+    const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+
+    cudaGetLastError();
+    if (visible == NULL)
+        return err_set(err, ERR_UNAVAILABLE,
+                       "the NVIDIA driver sees no GPU on this machine");
+    return err_set(err, ERR_UNAVAILABLE,
+                   "no GPU is visible, as CUDA_VISIBLE_DEVICES is \"%s\"",
+                   visible);
+}
+
+err_code_t dev_cuda_count(int *out, err_t *err)
+{
+    int count = 0;
+    const cudaError_t status = cudaGetDeviceCount(&count);
+
+    if (status == cudaErrorInsufficientDriver)
+        return driver_refuse(err);
+    if (status == cudaErrorNoDevice || (status == cudaSuccess && count == 0))
+        return none_visible(err);
+    CUDA_CHECK(status, "the GPUs of this machine", err);
+    *out = count;
+    return ERR_OK;
+}
+
+/* The version of the kernel's driver and that of CUDA which it supports. */
+static void driver_text(char *out, size_t room)
+{
+    char line[256] = "", version[32] = "";
+    FILE *file = fopen("/proc/driver/nvidia/version", "r");
+    const char *at;
+    int cuda = 0;
+
+    if (file != NULL && fgets(line, sizeof line, file) == NULL)
+        line[0] = '\0';
+    if (file != NULL)
+        fclose(file);
+    at = strstr(line, "Kernel Module");
+    at = at != NULL ? strpbrk(at, "0123456789") : NULL;
+    if (at != NULL)
+        snprintf(version, sizeof version, "%.*s, ", (int)strcspn(at, " \t\n"),
+                 at);
+    cudaDriverGetVersion(&cuda);
+    snprintf(out, room, "%sCUDA %d.%d", version, MAJOR(cuda), MINOR(cuda));
+}
+
+static void uuid_text(const cudaUUID_t *uuid, char *out, size_t room)
+{
+    size_t used = (size_t)snprintf(out, room, "GPU");
+
+    for (int i = 0; i < 16; i++)
+        used += (size_t)snprintf(
+            out + used, room - used, "%s%02x",
+            i == 0 || i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "",
+            (unsigned char)uuid->bytes[i]);
+}
+
+err_code_t dev_cuda_describe(int index, dev_info_t *out, err_t *err)
+{
+    struct cudaDeviceProp prop;
+    dev_info_t info = {.index = index};
+    char what[32];
+    int arch;
+
+    snprintf(what, sizeof what, "GPU %d", index);
+    CUDA_CHECK(cudaGetDeviceProperties(&prop, index), what, err);
+    arch = 10 * prop.major + prop.minor;
+    snprintf(info.name, sizeof info.name, "%.95s", prop.name);
+    snprintf(info.arch, sizeof info.arch, "sm_%d", arch);
+    info.bytes = prop.totalGlobalMem;
+    uuid_text(&prop.uuid, info.uuid, sizeof info.uuid);
+    driver_text(info.driver, sizeof info.driver);
+    if (!dev_cuda_arch_fits(CUDA_ARCHS, arch))
+        snprintf(info.lacks, sizeof info.lacks,
+                 "this build has no code for %s, but for compute "
+                 "capabilities%.60s",
+                 info.arch, CUDA_ARCHS);
+    *out = info;
+    return ERR_OK;
+}
+
+err_code_t dev_cuda_list(dev_info_t *out, int room, int *count, err_t *err)
+{
+    err_code_t rc = dev_cuda_count(count, err);
+
+    for (int i = 0; rc == ERR_OK && i < room && i < *count; i++)
+        rc = dev_cuda_describe(i, &out[i], err);
+    return rc;
+}
