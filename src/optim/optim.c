@@ -103,9 +103,10 @@ static err_code_t groups_open(optim_t *optim, const opt_pick_t *choice,
 static err_code_t block_open(const optim_t *optim, size_t count, size_t each,
                              void **out, err_t *err)
 {
-    return count == 0 ? ERR_OK
-                      : dev_alloc(optim->dev, count * each,
-                                  "the optimizer's state", out, err);
+    return count == 0 || optim->dev == NULL
+               ? ERR_OK
+               : dev_alloc(optim->dev, count * each, "the optimizer's state",
+                           out, err);
 }
 
 static err_code_t slot_open(optim_t *optim, const char *name, float **out,
@@ -181,7 +182,7 @@ err_code_t optim_open(const tree_t *optimizer, const optim_ema_t *ema,
                          err);
     if (rc == ERR_OK)
         rc = slots_open(optim, ema, err);
-    if (rc == ERR_OK)
+    if (rc == ERR_OK && optim->dev != NULL)
         rc = place_open(optim, err);
     if (rc != ERR_OK)
         optim_close(optim);
@@ -200,7 +201,7 @@ void optim_close(optim_t *optim)
     if (optim->table_state != NULL)
         optim->place->ops->table_close(optim->place, optim->table_state);
     optim_place_close(optim->place);
-    for (int i = 0; i < optim->slot_count; i++)
+    for (int i = 0; i < optim->slot_count && optim->dev != NULL; i++)
         dev_free(optim->dev, optim->slots[i]);
     dev_free(optim->dev, table->sums);
     dev_free(optim->dev, table->ratios);

@@ -29,7 +29,9 @@ typedef struct optim optim_t;
 typedef view_t optim_view_t;
 
 typedef struct optim_layout {
-    dev_device_t *dev;         /* has parameters, gradients and state */
+    /* Has parameters, gradients and state. NULL: there is no state yet, and no
+     * updates; for a plan. */
+    dev_device_t *dev;
     const optim_view_t *views; /* in the order of the arena, not overlapping */
     int view_count;
     size_t elems; /* elements of the arena; the gaps between views stay zero */

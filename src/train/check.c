@@ -14,6 +14,7 @@
 #include "train/data.h"
 #include "train/device.h"
 #include "train/lone.h"
+#include "train/memory.h"
 #include "train/replica.h"
 #include "train/run.h"
 #include "train/score.h"
@@ -27,7 +28,8 @@ typedef struct check {
     dev_device_t *dev;
     op_type_t compute_type;
     int teams;
-    size_t hook_bytes;
+    train_replica_plan_t plan;
+    train_memory_t memory;
 } check_t;
 
 /* Check that the metrics can be used with the losses. */
@@ -68,7 +70,11 @@ static err_code_t replica_open(check_t *check, err_t *err)
     const train_config_t *config = check->config;
     const int threads =
         config->train.threads > 0 ? (int)config->train.threads : thread_cores();
-    train_replica_plan_t plan = {
+    err_code_t rc;
+
+    check->teams = train_teams(config, &check->train,
+                               dev_host_visible(check->dev) ? threads : 1);
+    check->plan = (train_replica_plan_t){
         .config = config,
         .graph = check->graph,
         .ranks = check->ranks,
@@ -79,12 +85,18 @@ static err_code_t replica_open(check_t *check, err_t *err)
         .dry = true,
         .span = {.steps = config->train.epochs * check->train.steps,
                  .epoch_steps = check->train.steps},
-        .sizes = train_sizes_of(&check->train, &check->valid)};
-
-    check->teams = train_teams(config, &check->train,
-                               dev_host_visible(check->dev) ? threads : 1);
-    plan.teams = check->teams;
-    return train_replica_open(&plan, &check->replica, err);
+        .teams = check->teams,
+        .sizes = train_sizes_of(&check->train, &check->valid),
+        .samples = train_samples_of(&check->train, &check->valid),
+        .partials =
+            config->train.reproducible
+                ? train_partials(&check->train, config->train.microbatch,
+                                 config->train.batch, check->teams)
+                : 0};
+    rc = train_replica_open(&check->plan, &check->replica, err);
+    if (rc == ERR_OK)
+        check->memory = train_memory_of(&check->plan, &check->replica);
+    return rc;
 }
 
 static err_code_t check_open(check_t *check, err_t *err)
@@ -111,9 +123,12 @@ static err_code_t check_open(check_t *check, err_t *err)
 static err_code_t hook_measure(check_t *check, err_t *err)
 {
     const ddp_layout_t layout = train_replica_layout(&check->replica);
+    size_t bytes = 0;
+    err_code_t rc =
+        ddp_hook_bytes(&check->config->ddp, &layout, check->ranks, &bytes, err);
 
-    return ddp_hook_bytes(&check->config->ddp, &layout, check->ranks,
-                          &check->hook_bytes, err);
+    check->memory.bytes[TRAIN_MEMORY_HOOK] = bytes;
+    return rc;
 }
 
 static void shape_format(const int64_t *dims, int ndim, char *out, size_t room)
@@ -243,46 +258,52 @@ static void memory_line(const char *what, uint64_t bytes)
     str_print("  %-22s %12s\n", what, str_bytes(bytes, text, sizeof text));
 }
 
-static void memory_print(const check_t *check)
+/* Print what the host's memory holds besides, if the rank computes on another
+ * device. */
+static void host_print(const check_t *check)
 {
-    const nn_graph_t *graph = check->graph;
-    const train_config_t *config = check->config;
-    uint64_t params = nn_graph_param_elems(graph) * sizeof(float);
-    uint64_t slots = optim_state_bytes(check->replica.optim);
-    uint64_t buffers = nn_graph_buffer_elems(graph) * sizeof(float);
-    uint64_t activations = train_replica_activations(&check->replica);
-    uint64_t batch = 0;
-    uint64_t partials = 0;
+    const uint64_t *bytes = check->memory.bytes;
 
-    for (int k = 0; k < nn_graph_inputs(graph); k++)
-        batch += sizeof(float) * (uint64_t)nn_graph_input_info(graph, k).elems;
-    for (int k = 0; k < nn_graph_targets(graph); k++)
-        batch += nn_graph_target_info(graph, k).bytes;
-    batch *= (uint64_t)hdf5io_sampler_share(check->train.sampler, 0).count *
-             (uint64_t)(config->data.prefetch + 1);
-    if (config->train.reproducible)
-        partials = ddp_tree_bytes(
-            nn_graph_param_elems(graph),
-            train_replica_sums(nn_graph_losses(graph)) +
-                nn_graph_moment_elems(graph),
-            train_partials(&check->train, config->train.microbatch,
-                           config->train.batch, check->teams));
+    if (dev_host_visible(check->dev))
+        return;
+    str_print("memory of the host per rank:\n");
+    memory_line("copy for checkpoints", bytes[TRAIN_MEMORY_PARAMS] +
+                                            bytes[TRAIN_MEMORY_OPTIMIZER] +
+                                            bytes[TRAIN_MEMORY_BUFFERS]);
+    memory_line(
+        "batches read ahead",
+        train_memory_batches(&check->plan, check->config->data.prefetch + 1));
+}
+
+static err_code_t memory_print(const check_t *check, err_t *err)
+{
+    const bool host = dev_host_visible(check->dev);
+    size_t have = 0, all = 0;
+    err_code_t rc = dev_room(check->dev, &have, &all, err);
+
+    if (rc != ERR_OK)
+        return rc;
     str_print("memory per rank (%d ranks", check->ranks);
-    if (config->train.reproducible)
+    if (check->config->train.reproducible)
         str_print(", %d micro-batches side by side", check->teams);
+    if (!host)
+        str_print(", on %s", dev_name(check->dev));
     str_print("):\n");
-    memory_line("parameters", params);
-    memory_line("gradients", params);
-    if (partials > 0)
-        memory_line("partial gradients", partials);
-    if (check->hook_bytes > 0)
-        memory_line("comm hook", check->hook_bytes);
-    memory_line("optimizer state", slots);
-    memory_line("running statistics", buffers);
-    memory_line("activations, scratch", activations);
-    memory_line("batches read ahead", batch);
-    memory_line("total", 2 * params + partials + check->hook_bytes + slots +
-                             buffers + activations + batch);
+    for (int k = 0; k < TRAIN_MEMORY_KINDS; k++) {
+        const uint64_t bytes = check->memory.bytes[k];
+
+        if (bytes == 0 &&
+            (k == TRAIN_MEMORY_PARTIALS || k == TRAIN_MEMORY_HOOK))
+            continue;
+        memory_line(host && k == TRAIN_MEMORY_BATCHES ? "batches read ahead"
+                                                      : train_memory_name(k),
+                    bytes);
+    }
+    memory_line("total", train_memory_total(&check->memory));
+    if (!host)
+        memory_line("free there", have);
+    host_print(check);
+    return ERR_OK;
 }
 
 static void recompute_print(const check_t *check,
@@ -353,7 +374,9 @@ err_code_t train_check(const train_config_t *config, int ranks, err_t *err)
         optimizer_print(&check);
         split_print("train", &check.train, config);
         split_print("valid", &check.valid, config);
-        memory_print(&check);
+        rc = memory_print(&check, err);
+    }
+    if (rc == ERR_OK) {
         plan_print(&check);
         str_print("updates: %lld in %lld epoch%s\n",
                   (long long)(config->train.epochs * check.train.steps),

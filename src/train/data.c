@@ -231,6 +231,22 @@ int train_team_threads(const train_config_t *config, int threads)
                                       : threads;
 }
 
+int64_t train_samples_of(const train_data_t *train, const train_data_t *valid)
+{
+    const train_data_t *const both[] = {train, valid};
+    int64_t most = 0;
+
+    for (int i = 0; i < 2; i++) {
+        const int64_t count =
+            both[i]->sampler == NULL
+                ? 0
+                : hdf5io_sampler_share(both[i]->sampler, 0).count;
+
+        most = count > most ? count : most;
+    }
+    return most;
+}
+
 train_team_sizes_t train_sizes_of(const train_data_t *train,
                                   const train_data_t *valid)
 {

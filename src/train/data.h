@@ -74,6 +74,9 @@ int train_teams(const train_config_t *config, const train_data_t *data,
 /* Threads of one team; all [threads] in the default mode. */
 int train_team_threads(const train_config_t *config, int threads);
 
+/* The most samples that this rank has in a batch of either split. */
+int64_t train_samples_of(const train_data_t *train, const train_data_t *valid);
+
 /* The micro-batch sizes of both splits. */
 train_team_sizes_t train_sizes_of(const train_data_t *train,
                                   const train_data_t *valid);

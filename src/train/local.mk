@@ -26,6 +26,7 @@ libtrain_la_SOURCES = \
 	src/train/lone.c src/train/lone.h \
 	src/train/marks.c src/train/marks.h \
 	src/train/open.c \
+	src/train/memory.c src/train/memory.h \
 	src/train/mirror.c src/train/mirror.h \
 	src/train/outcome.c src/train/outcome.h \
 	src/train/own.h \

@@ -281,6 +281,7 @@ static train_replica_plan_t plan_of(train_state_t *run)
         .span = {.steps = run->config->train.epochs * run->data.train.steps,
                  .epoch_steps = run->data.train.steps},
         .sizes = train_sizes_of(&run->data.train, &run->data.valid),
+        .samples = train_samples_of(&run->data.train, &run->data.valid),
         .partials =
             config->train.reproducible
                 ? train_partials(&run->data.train, config->train.microbatch,

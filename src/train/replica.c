@@ -3,11 +3,10 @@
 #include "train/replica.h"
 
 #include <string.h>
-#include <unistd.h>
 
 #include "base/hash.h"
 #include "base/mem.h"
-#include "base/str.h"
+#include "train/memory.h"
 #include "train/start.h"
 
 /* ---- teams -------------------------------------------------------------- */
@@ -21,11 +20,6 @@ nn_exec_t *train_replica_exec(const train_replica_t *replica, int64_t batch,
 dev_stream_t *train_replica_stream(const train_replica_t *replica)
 {
     return replica->teams[0].stream;
-}
-
-size_t train_replica_activations(const train_replica_t *replica)
-{
-    return (size_t)replica->team_count * replica->teams[0].activation_bytes;
 }
 
 static err_code_t teams_open(train_replica_t *replica,
@@ -156,13 +150,12 @@ ddp_layout_t train_replica_layout(const train_replica_t *replica)
 {
     const nn_graph_t *graph = replica->graph;
 
-    return (ddp_layout_t){
-        .views = replica->views,
-        .view_count = replica->view_count,
-        .grad_elems = nn_graph_param_elems(graph),
-        .tail_doubles = train_replica_sums(nn_graph_losses(graph)) +
-                        nn_graph_moment_elems(graph),
-        .shards = replica->shard != NULL ? replica->shard->cut : NULL};
+    return (ddp_layout_t){.views = replica->views,
+                          .view_count = replica->view_count,
+                          .grad_elems = nn_graph_param_elems(graph),
+                          .tail_doubles = train_replica_tail(graph),
+                          .shards = replica->shard != NULL ? replica->shard->cut
+                                                           : NULL};
 }
 
 static err_code_t shard_open(train_replica_t *replica,
@@ -233,10 +226,12 @@ static err_code_t arenas_open(train_replica_t *replica, bool sharded,
     return rc;
 }
 
+/* Open the optimizer. [dev] NULL: without its state, for a plan. */
 static err_code_t optimizer_open(train_replica_t *replica,
-                                 const train_replica_plan_t *plan, err_t *err)
+                                 const train_replica_plan_t *plan,
+                                 dev_device_t *dev, err_t *err)
 {
-    optim_layout_t layout = {.dev = replica->dev,
+    optim_layout_t layout = {.dev = dev,
                              .views = replica->views,
                              .view_count = replica->view_count,
                              .elems = nn_graph_param_elems(plan->graph)};
@@ -251,54 +246,53 @@ static err_code_t optimizer_open(train_replica_t *replica,
     if (rc != ERR_OK)
         return rc;
     optim_scale_lr(replica->optim, train_lr_factor(plan->config));
+    if (dev == NULL)
+        return ERR_OK;
     optim_clip_value(replica->optim, plan->config->train.clip_value);
     optim_place_team(optim_place(replica->optim), plan->threads);
     return train_update_open(replica->dev, replica->optim, &replica->update,
                              err);
 }
 
-/* Refuse a model that does not fit into this host's memory. Without this check,
- * memory would be used up page by page until the kernel kills a process. */
-static err_code_t memory_check(const train_replica_plan_t *plan, err_t *err)
+/* All that needs memory of a device is planned. If there is enough, open the
+ * optimizer again, with its state. */
+static err_code_t room_check(train_replica_t *replica,
+                             const train_replica_plan_t *plan, err_t *err)
 {
-    const double elems = (double)nn_graph_param_elems(plan->graph);
-    const double need = 2 * elems * sizeof(float);
-    const double have =
-        (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
-    char place[512], needed[32], there[32];
+    err_code_t rc = train_memory_check(plan, replica, err);
 
-    if (have <= 0 || need <= have)
-        return ERR_OK;
-    tree_place_format(tree_place(plan->config->model), place, sizeof place);
-    return err_set(err, ERR_MEMORY,
-                   "%s: the model has %.4g parameters, which with their "
-                   "gradients take %s a rank, but this host has %s of memory",
-                   place, elems,
-                   str_bytes((uint64_t)need, needed, sizeof needed),
-                   str_bytes((uint64_t)have, there, sizeof there));
+    if (rc != ERR_OK || plan->dry)
+        return rc;
+    optim_close(replica->optim);
+    replica->optim = NULL;
+    return optimizer_open(replica, plan, replica->dev, err);
 }
 
 err_code_t train_replica_open(const train_replica_plan_t *plan,
                               train_replica_t *replica, err_t *err)
 {
+    const bool host = dev_host_visible(plan->dev);
     err_code_t rc;
 
     replica->graph = plan->graph;
     replica->dev = plan->dev;
     rc = ddp_hook_check(&plan->config->ddp, err);
-    if (rc == ERR_OK)
-        rc = memory_check(plan, err);
+    if (rc == ERR_OK && host)
+        rc = train_memory_check(plan, replica, err);
     if (rc == ERR_OK)
         rc = views_list(replica, err);
     if (rc == ERR_OK)
         rc = shard_open(replica, plan, err);
     if (rc == ERR_OK)
-        rc = optimizer_open(replica, plan, err);
+        rc = optimizer_open(replica, plan,
+                            host && !plan->dry ? replica->dev : NULL, err);
     if (rc == ERR_OK)
         rc = optim_schedule_open(plan->config->schedule, &plan->span,
                                  &replica->schedule, err);
     if (rc == ERR_OK)
         rc = teams_open(replica, plan, err);
+    if (rc == ERR_OK && !host)
+        rc = room_check(replica, plan, err);
     if (rc == ERR_OK && !plan->dry)
         rc = arenas_open(replica, plan->config->ddp.zero != 0, err);
     return rc;

@@ -50,6 +50,13 @@ static inline size_t train_replica_sums(int loss)
     return TRAIN_REPLICA_FLAGS + TRAIN_REPLICA_SUMS * (size_t)loss;
 }
 
+/* Number of float64 sums in the tail. */
+static inline size_t train_replica_tail(const nn_graph_t *graph)
+{
+    return train_replica_sums(nn_graph_losses(graph)) +
+           nn_graph_moment_elems(graph);
+}
+
 /* These sums of all losses, in the tail [tail]. */
 static inline nn_result_t *train_replica_results(double *tail)
 {
@@ -101,6 +108,7 @@ typedef struct train_replica_plan {
     bool dry;                /* for a plan only: allocate nothing on [dev] */
     optim_span_t span;       /* length of the run, for the schedule */
     train_team_sizes_t sizes; /* micro-batch sizes that will occur */
+    int64_t samples;          /* of this rank in a batch, at most */
     int partials; /* partial arenas of the reproducible mode; 0: default mode */
 } train_replica_plan_t;
 
@@ -151,6 +159,9 @@ err_code_t train_replica_hash(train_replica_t *replica, uint64_t *out,
                               err_t *err);
 
 /* Bytes of activations of all teams. */
-size_t train_replica_activations(const train_replica_t *replica);
+static inline size_t train_replica_activations(const train_replica_t *replica)
+{
+    return (size_t)replica->team_count * replica->teams[0].activation_bytes;
+}
 
 #endif

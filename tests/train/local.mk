@@ -34,10 +34,13 @@ $(TRAIN_TESTS): $(TRAIN_TEST_LIBS)
 $(TRAIN_TESTS): LDADD = $(TRAIN_TEST_LIBS) $(HDF5_LIBS) $(TEST_LIBS)
 tests_train_test_step_alloc_LDADD = liballoc.la $(LDADD)
 
-TRAIN_FAR_TESTS = tests/train/test_feed tests/train/test_mirror
+# On the test device.
+TRAIN_FAR_TESTS = \
+	tests/train/test_feed \
+	tests/train/test_memory \
+	tests/train/test_mirror
 check_PROGRAMS += $(TRAIN_FAR_TESTS)
 $(TRAIN_FAR_TESTS): libfar.la $(TRAIN_TEST_LIBS)
 $(TRAIN_FAR_TESTS): LDADD = libfar.la $(TRAIN_TEST_LIBS) $(HDF5_LIBS) $(TEST_LIBS)
-$(TRAIN_FAR_TESTS): AM_LDFLAGS += $(FAR_FLAGS)
-
+$(TRAIN_FAR_TESTS): AM_LDFLAGS += $(FAR_FLAGS) $(OPTIM_FAR_FLAGS)
 # End of tests/train

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+#include "train/memory.h"
+
+#include "base/str.h"
+
+static const char *const names[TRAIN_MEMORY_KINDS] = {
+    [TRAIN_MEMORY_PARAMS] = "parameters",
+    [TRAIN_MEMORY_GRADS] = "gradients",
+    [TRAIN_MEMORY_PARTIALS] = "partial gradients",
+    [TRAIN_MEMORY_HOOK] = "comm hook",
+    [TRAIN_MEMORY_OPTIMIZER] = "optimizer state",
+    [TRAIN_MEMORY_BUFFERS] = "running statistics",
+    [TRAIN_MEMORY_ACTIVATIONS] = "activations, scratch",
+    [TRAIN_MEMORY_BATCHES] = "batches",
+};
+
+const char *train_memory_name(train_memory_kind_t kind)
+{
+    return names[kind];
+}
+
+uint64_t train_memory_batches(const train_replica_plan_t *plan, int64_t count)
+{
+    const nn_graph_t *graph = plan->graph;
+    uint64_t sample = sizeof(uint64_t); /* its number */
+
+    for (int k = 0; k < nn_graph_inputs(graph); k++)
+        sample += sizeof(float) * (uint64_t)nn_graph_input_info(graph, k).elems;
+    for (int k = 0; k < nn_graph_targets(graph); k++)
+        sample += nn_graph_target_info(graph, k).bytes;
+    return sample * (uint64_t)plan->samples * (uint64_t)count;
+}
+
+train_memory_t train_memory_of(const train_replica_plan_t *plan,
+                               const train_replica_t *replica)
+{
+    const nn_graph_t *graph = plan->graph;
+    const uint64_t params = nn_graph_param_elems(graph) * sizeof(float);
+    const int64_t batches =
+        dev_host_visible(plan->dev) ? plan->config->data.prefetch + 1 : 2;
+    train_memory_t memory = {
+        .bytes = {
+            [TRAIN_MEMORY_PARAMS] = params,
+            [TRAIN_MEMORY_GRADS] = params,
+            [TRAIN_MEMORY_OPTIMIZER] = optim_state_bytes(replica->optim),
+            [TRAIN_MEMORY_BUFFERS] =
+                nn_graph_buffer_elems(graph) * sizeof(float),
+            [TRAIN_MEMORY_ACTIVATIONS] = train_replica_activations(replica),
+            [TRAIN_MEMORY_BATCHES] = train_memory_batches(plan, batches)}};
+
+    if (plan->partials > 0)
+        memory.bytes[TRAIN_MEMORY_PARTIALS] =
+            ddp_tree_bytes(nn_graph_param_elems(graph),
+                           train_replica_tail(graph), plan->partials);
+    return memory;
+}
+
+uint64_t train_memory_total(const train_memory_t *memory)
+{
+    uint64_t total = 0;
+
+    for (int k = 0; k < TRAIN_MEMORY_KINDS; k++)
+        total += memory->bytes[k];
+    return total;
+}
+
+/* ---- does it fit? -------------------------------------------------------- */
+
+/* Without this check, memory would be used up page by page until the kernel
+ * kills a process. */
+static err_code_t host_check(const train_replica_plan_t *plan, size_t have,
+                             err_t *err)
+{
+    const double elems = (double)nn_graph_param_elems(plan->graph);
+    const double need = 2 * elems * sizeof(float);
+    char place[512], needed[32], there[32];
+
+    if (have == 0 || need <= (double)have)
+        return ERR_OK;
+    tree_place_format(tree_place(plan->config->model), place, sizeof place);
+    return err_set(err, ERR_MEMORY,
+                   "%s: the model has %.4g parameters, which with their "
+                   "gradients take %s a rank, but this host has %s of memory",
+                   place, elems,
+                   str_bytes((uint64_t)need, needed, sizeof needed),
+                   str_bytes(have, there, sizeof there));
+}
+
+static err_code_t refuse(const train_memory_t *memory, const char *device,
+                         size_t have, err_t *err)
+{
+    char needed[32], there[32];
+    str_buf_t list = {0};
+
+    for (int k = 0; k < TRAIN_MEMORY_KINDS; k++) {
+        char bytes[32];
+
+        if (memory->bytes[k] > 0)
+            str_buf_add(&list, "%s%s %s", list.length > 0 ? "; " : "", names[k],
+                        str_bytes(memory->bytes[k], bytes, sizeof bytes));
+    }
+    err_set(err, ERR_MEMORY,
+            "a rank needs %s of its device (%s), but %s has %s free: try a "
+            "smaller train.batch, a larger train.accumulate, or "
+            "train.recompute: blocks",
+            str_bytes(train_memory_total(memory), needed, sizeof needed),
+            list.text, device, str_bytes(have, there, sizeof there));
+    str_buf_free(&list);
+    return ERR_MEMORY;
+}
+
+err_code_t train_memory_check(const train_replica_plan_t *plan,
+                              const train_replica_t *replica, err_t *err)
+{
+    size_t have = 0, total = 0;
+    train_memory_t memory;
+    err_code_t rc = dev_room(plan->dev, &have, &total, err);
+
+    if (rc != ERR_OK)
+        return rc;
+    if (dev_host_visible(plan->dev))
+        return host_check(plan, total, err);
+    memory = train_memory_of(plan, replica);
+    return train_memory_total(&memory) <= have
+               ? ERR_OK
+               : refuse(&memory, dev_name(plan->dev), have, err);
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * memory: what a replica needs of its device's memory, by kind. It is known
+ * from the plan, before anything is allocated there, so that a run that does
+ * not fit is refused at once, with the numbers.
+ */
+#ifndef CDDP_TRAIN_MEMORY_H
+#define CDDP_TRAIN_MEMORY_H
+
+#include "train/replica.h"
+
+typedef enum train_memory_kind {
+    TRAIN_MEMORY_PARAMS,
+    TRAIN_MEMORY_GRADS,
+    TRAIN_MEMORY_PARTIALS, /* of the reproducible mode */
+    TRAIN_MEMORY_HOOK,     /* 0; the caller may set it (ddp_hook_bytes) */
+    TRAIN_MEMORY_OPTIMIZER,
+    TRAIN_MEMORY_BUFFERS,
+    TRAIN_MEMORY_ACTIVATIONS,
+    /* On a host those that are read ahead, on another device the two that it
+     * has. */
+    TRAIN_MEMORY_BATCHES,
+    TRAIN_MEMORY_KINDS
+} train_memory_kind_t;
+
+typedef struct train_memory {
+    uint64_t bytes[TRAIN_MEMORY_KINDS];
+} train_memory_t;
+
+/* What [replica] needs, whose execs are planned. */
+train_memory_t train_memory_of(const train_replica_plan_t *plan,
+                               const train_replica_t *replica);
+
+/* Bytes of [count] batches of this rank. */
+uint64_t train_memory_batches(const train_replica_plan_t *plan, int64_t count);
+
+uint64_t train_memory_total(const train_memory_t *memory);
+
+/* The kind for people: "parameters". */
+const char *train_memory_name(train_memory_kind_t kind);
+
+/* ERR_MEMORY, with plan and free bytes, if the model of [plan] cannot fit into
+ * the memory of its device: on a host, if parameters and gradients are more
+ * than all memory; on another device, if [replica] needs more than is free. */
+err_code_t train_memory_check(const train_replica_plan_t *plan,
+                              const train_replica_t *replica, err_t *err);
+
+#endif
