@@ -101,7 +101,7 @@ static err_code_t ddp_make(comm_group_t *group, const cddp_ddp_config_t *config,
         rc = views_make(config, &views, err);
     layout.views = views;
     if (rc == ERR_OK)
-        rc = ddp_open(&options, group, &layout, &ddp->inner, err);
+        rc = ddp_open(&options, group, group, &layout, &ddp->inner, err);
     mem_free(views);
     opt_free(ddp_options, &options);
 free_tree:
@@ -173,7 +173,7 @@ cddp_code_t cddp_ddp_check(cddp_ddp_t *ddp, const void *data, size_t bytes,
 
 void cddp_ddp_begin(cddp_ddp_t *ddp)
 {
-    ddp_step_begin(inner_of(ddp));
+    ddp_step_begin(inner_of(ddp), NULL);
 }
 
 cddp_code_t cddp_ddp_ready(cddp_ddp_t *ddp, int view, cddp_error_t *error)

@@ -82,11 +82,11 @@ static int drifted_rank(const uint64_t *hashes, int size)
 
 err_code_t ddp_replica_check(ddp_t *ddp, uint64_t hash, err_t *err)
 {
-    int size = comm_group_size(ddp->group);
+    int size = comm_group_size(ddp->control);
     err_code_t rc;
     int rank;
 
-    rc = comm_allgather(ddp->group, &hash, sizeof hash, ddp->hashes, err);
+    rc = comm_allgather(ddp->control, &hash, sizeof hash, ddp->hashes, err);
     if (rc != ERR_OK)
         return rc;
     rank = drifted_rank(ddp->hashes, size);
@@ -97,7 +97,7 @@ err_code_t ddp_replica_check(ddp_t *ddp, uint64_t hash, err_t *err)
                  "ranks, though all make the same updates: suspect its memory "
                  "or CPU; resume without that node from the newest checkpoint "
                  "before the last good check",
-                 rank, comm_group_host(ddp->group, rank));
+                 rank, comm_group_host(ddp->control, rank));
     if (err != NULL)
         err->culprit = rank;
     return rc;

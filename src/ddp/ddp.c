@@ -40,8 +40,12 @@ static err_code_t tables_alloc(ddp_t *ddp, const ddp_config_t *config,
     for (int b = 0; b < ddp->bucket_count; b++)
         for (int v = 0; v < ddp->buckets[b].view_count; v++)
             ddp->bucket_of_view[ddp->buckets[b].first_view + v] = b;
-    return mem_new(ddp_flight_t, (size_t)(ddp->bucket_count + 1), "buckets",
-                   &ddp->flights, err);
+    rc = mem_new(ddp_flight_t, (size_t)(ddp->bucket_count + 1), "buckets",
+                 &ddp->flights, err);
+    for (int b = 0; rc == ERR_OK && ddp->dev != NULL && b <= ddp->bucket_count;
+         b++)
+        rc = dev_event_open(ddp->dev, &ddp->flights[b].after, err);
+    return rc;
 }
 
 static err_code_t arena_open(ddp_t *ddp, err_t *err)
@@ -78,6 +82,23 @@ static err_code_t hook_open(ddp_t *ddp, const ddp_config_t *config,
     return ddp_hooked_open(config, &plan, &ddp->hooked, err);
 }
 
+static err_code_t config_check(const ddp_config_t *config,
+                               const dev_device_t *dev,
+                               const ddp_layout_t *layout, err_t *err)
+{
+    if (config->zero != 0 && layout->shards == NULL)
+        return err_set(err, ERR_CONFIG,
+                       "ddp.zero is 1, but this program keeps the optimizer's "
+                       "state whole on every rank; leave ddp.zero 0");
+    if (dev != NULL && ddp_hook_wanted(config))
+        return err_set(err, ERR_CONFIG,
+                       "ddp.hook works on host memory, but the gradients are "
+                       "in the memory of a device (%s): leave ddp.hook out, or "
+                       "use train.device: cpu",
+                       dev_name(dev));
+    return ERR_OK;
+}
+
 /* Check that views are in order, do not overlap, and are within the arena. */
 static void views_check(const ddp_layout_t *layout)
 {
@@ -94,23 +115,23 @@ static void views_check(const ddp_layout_t *layout)
     }
 }
 
-err_code_t ddp_open(const ddp_config_t *config, comm_group_t *group,
-                    const ddp_layout_t *layout, ddp_t **out, err_t *err)
+err_code_t ddp_open(const ddp_config_t *config, comm_group_t *control,
+                    comm_group_t *data, const ddp_layout_t *layout, ddp_t **out,
+                    err_t *err)
 {
     ddp_t *ddp = NULL;
-    err_code_t rc;
+    err_code_t rc = config_check(config, comm_group_dev(data), layout, err);
 
-    if (config->zero != 0 && layout->shards == NULL)
-        return err_set(err, ERR_CONFIG,
-                       "ddp.zero is 1, but this program keeps the optimizer's "
-                       "state whole on every rank; leave ddp.zero 0");
     views_check(layout);
-    rc = ddp_layout_check(group, layout, err);
+    if (rc == ERR_OK)
+        rc = ddp_layout_check(control, layout, err);
     if (rc == ERR_OK)
         rc = mem_new(ddp_t, 1, "reducer", &ddp, err);
     if (rc != ERR_OK)
         return rc;
-    ddp->group = group;
+    ddp->control = control;
+    ddp->group = data;
+    ddp->dev = comm_group_dev(data);
     ddp->grad_elems = layout->grad_elems;
     ddp->tail_doubles = layout->tail_doubles;
     ddp->view_count = layout->view_count;
@@ -136,6 +157,8 @@ void ddp_close(ddp_t *ddp)
     if (ddp->arena != NULL)
         comm_arena_close(ddp->arena);
     ddp_zero_close(ddp);
+    for (int b = 0; ddp->flights != NULL && b <= ddp->bucket_count; b++)
+        dev_event_close(ddp->flights[b].after);
     mem_free(ddp->hashes);
     mem_free(ddp->flights);
     mem_free(ddp->buckets);
@@ -176,7 +199,13 @@ err_code_t ddp_broadcast(ddp_t *ddp, void *data, size_t bytes, err_t *err)
 
 /* ---- one step ------------------------------------------------------------ */
 
-void ddp_step_begin(ddp_t *ddp)
+/* Set [flight] back, for a bucket that lacks [missing] gradients. */
+static void flight_reset(ddp_flight_t *flight, int missing)
+{
+    *flight = (ddp_flight_t){.after = flight->after, .missing = missing};
+}
+
+void ddp_step_begin(ddp_t *ddp, dev_stream_t *stream)
 {
     memset(ddp->ready, 0, (size_t)ddp->view_count * sizeof *ddp->ready);
     for (int b = 0; CHECK_ON && b <= ddp->bucket_count; b++)
@@ -184,12 +213,12 @@ void ddp_step_begin(ddp_t *ddp)
               "step %lld begins, but bucket %d is still in flight",
               (long long)ddp->step + 1, b);
     for (int b = 0; b < ddp->bucket_count; b++)
-        ddp->flights[b] = (ddp_flight_t){.missing = ddp->buckets[b].view_count};
-    ddp->flights[ddp->bucket_count] = (ddp_flight_t){0};
+        flight_reset(&ddp->flights[b], ddp->buckets[b].view_count);
+    flight_reset(&ddp->flights[ddp->bucket_count], 0);
     ddp->next = 0;
     ddp->local = false;
-    if (ddp->shards != NULL)
-        ddp_zero_begin(ddp);
+    ddp->stream = stream;
+    ddp->gaps_due = ddp->shards != NULL;
     if (ddp->hooked != NULL)
         ddp_hooked_begin(ddp->hooked, ddp->step);
     ddp->step++;
@@ -244,6 +273,7 @@ static err_code_t flight_start(ddp_t *ddp, int index, err_t *err)
     ddp_flight_t *flight = &ddp->flights[index];
     size_t bytes = 0;
     comm_state_t state;
+    err_code_t rc;
 
     check(index == ddp->next || index + 1 == ddp->next,
           "bucket %d starts when it is the turn of %d", index, ddp->next);
@@ -251,6 +281,9 @@ static err_code_t flight_start(ddp_t *ddp, int index, err_t *err)
           "bucket %d starts, and lacks %d gradients", index, flight->missing);
     flight->started = clock_now();
     flight->work = NULL;
+    rc = ddp_place_after(ddp, flight->after, err);
+    if (rc != ERR_OK)
+        return rc;
     state = flight_launch(ddp, index, &bytes, err);
     ddp->stats.bytes += (int64_t)bytes;
     if (state == COMM_FAILED)
@@ -301,10 +334,15 @@ static void flights_poll(ddp_t *ddp)
 
 err_code_t ddp_grad_ready(ddp_t *ddp, int view, err_t *err)
 {
+    err_code_t rc;
+
     check(view >= 0 && view < ddp->view_count, "gradient %d of %d", view,
           ddp->view_count);
     if (ddp->ready[view])
         return ERR_OK;
+    rc = ddp_zero_gaps(ddp, err);
+    if (rc != ERR_OK)
+        return rc;
     check(ddp->flights[ddp->bucket_of_view[view]].missing > 0,
           "gradient %d is ready, but bucket %d lacks none", view,
           ddp->bucket_of_view[view]);
@@ -327,14 +365,17 @@ static void buckets_stay(ddp_t *ddp)
 
 err_code_t ddp_step_skip(ddp_t *ddp, err_t *err)
 {
-    for (int b = ddp->next; b < ddp->bucket_count; b++) {
+    err_code_t rc = ddp_zero_gaps(ddp, err);
+
+    for (int b = ddp->next; rc == ERR_OK && b < ddp->bucket_count; b++) {
         const ddp_bucket_t *bucket = &ddp->buckets[b];
 
         if (!ddp->local || ddp->flights[b].missing > 0)
-            memset(ddp->grads + bucket->offset, 0,
-                   bucket->count * sizeof(float));
+            rc = ddp_place_zero(ddp, bucket->offset, bucket->count, err);
         ddp->flights[b].missing = 0;
     }
+    if (rc != ERR_OK)
+        return rc;
     if (ddp->local)
         buckets_stay(ddp);
     memset(ddp->ready, true, (size_t)ddp->view_count * sizeof *ddp->ready);
@@ -343,7 +384,7 @@ err_code_t ddp_step_skip(ddp_t *ddp, err_t *err)
 
 /* Wait for every flight even after a failure, as each has a work handle to be
  * freed. Returns the first error. */
-err_code_t ddp_step_wait(ddp_t *ddp, err_t *err)
+static err_code_t flights_wait(ddp_t *ddp, dev_stream_t *on, err_t *err)
 {
     double begin = clock_now();
     err_code_t rc = ERR_OK;
@@ -354,7 +395,8 @@ err_code_t ddp_step_wait(ddp_t *ddp, err_t *err)
         ddp_flight_t *flight = &ddp->flights[b];
         err_code_t one;
 
-        one = comm_work_wait(flight->work, rc == ERR_OK ? err : NULL);
+        one = ddp_place_wait(ddp, flight->work, flight->after, on,
+                             rc == ERR_OK ? err : NULL);
         flight->work = NULL;
         flight_end(ddp, flight, clock_now());
         if (rc != ERR_OK || one == ERR_OK)
@@ -366,6 +408,16 @@ err_code_t ddp_step_wait(ddp_t *ddp, err_t *err)
     }
     ddp->stats.exposed_s += clock_now() - begin;
     return rc;
+}
+
+err_code_t ddp_step_wait(ddp_t *ddp, err_t *err)
+{
+    return flights_wait(ddp, NULL, err);
+}
+
+err_code_t ddp_step_wait_on(ddp_t *ddp, dev_stream_t *stream, err_t *err)
+{
+    return flights_wait(ddp, ddp->dev == NULL ? NULL : stream, err);
 }
 
 err_code_t ddp_step_set(ddp_t *ddp, int64_t step, err_t *err)

@@ -10,6 +10,11 @@
  * the global denominator, so their sum over ranks is the gradient of the global
  * mean. A rank without samples adds zeros.
  *
+ * The gradients may be in the memory of a device: that of the data group
+ * (comm_group_dev). Then they are computed on a stream, and a bucket's
+ * all-reduce begins behind what the stream had when its last gradient became
+ * ready. The host waits for the sums, or the stream does.
+ *
  * Thread rule: one thread. Every rank makes the same calls in the same order.
  */
 #ifndef CDDP_DDP_DDP_H
@@ -97,14 +102,19 @@ typedef struct ddp_stats { /* since the last ddp_stats_take */
     int64_t bytes;
 } ddp_stats_t;
 
-/* Open over [group]. Checks that every rank has an equal layout (names, sizes,
- * order; ERR_CONFIG names the ranks that differ), and opens the gradient arena
- * through comm. Copies [layout]; [group] must outlive the reducer. Collective;
- * blocks. */
-err_code_t ddp_open(const ddp_config_t *config, comm_group_t *group,
-                    const ddp_layout_t *layout, ddp_t **out, err_t *err);
-void ddp_close(ddp_t *ddp); /* NULL allowed */
+/* Open over two groups of the same ranks: [control] compares, [data] reduces;
+ * on the CPU they may be one. Checks that every rank has an equal layout
+ * (names, sizes, order; ERR_CONFIG names the ranks that differ), and opens the
+ * gradient arena through [data]. ERR_CONFIG, too, if the configuration has a
+ * hook, and the host cannot access that arena. Copies [layout]; the groups must
+ * outlive the reducer. Collective; blocks. */
+err_code_t ddp_open(const ddp_config_t *config, comm_group_t *control,
+                    comm_group_t *data, const ddp_layout_t *layout, ddp_t **out,
+                    err_t *err);
+/* NULL allowed. On a device: when its streams have been waited for. */
+void ddp_close(ddp_t *ddp);
 
+/* Memory of the data group's device. */
 float *ddp_grads(ddp_t *ddp); /* [grad_elems] */
 double *ddp_tail(ddp_t *ddp); /* [tail_doubles] */
 size_t ddp_grad_elems(const ddp_t *ddp);
@@ -112,7 +122,8 @@ size_t ddp_tail_doubles(const ddp_t *ddp);
 int ddp_buckets(const ddp_t *ddp);
 
 /* Copy [bytes] bytes at [data] from rank 0 to all ranks (initial parameters,
- * buffers). Collective; blocks. */
+ * buffers). [data] is memory of the data group's device, for which nothing is
+ * pending. Collective; blocks. */
 err_code_t ddp_broadcast(ddp_t *ddp, void *data, size_t bytes, err_t *err);
 
 /* Check that [hash], a hash of the parameters, is equal on all ranks.
@@ -133,7 +144,8 @@ int ddp_hook_parts(ddp_t *ddp, ddp_hook_part_t *parts);
 
 /*
  * The calls of a step, in this order:
- * - begin.
+ * - begin. [stream], of the data group's device, is the one on which gradients
+ *   and tail are written. NULL if the host can access the memory.
  * - grad_ready once per view, in any order, during backward of the last
  *   micro-batch (none for earlier micro-batches). A rank without samples, or
  *   with an error, calls ddp_step_skip instead of the rest of backward:
@@ -141,16 +153,19 @@ int ddp_hook_parts(ddp_t *ddp, ddp_hook_part_t *parts);
  *   the tail is reduced as it is.
  * - wait, which blocks. Then grads and tail have the sums over ranks, with the
  *   same bits on all ranks. (With shards, grads are undefined in the ranges of
- *   other ranks.)
+ *   other ranks.) Or wait_on: then operations that are enqueued on [stream]
+ *   later find the sums; it blocks no longer than the data group needs
+ *   (comm_work_wait_on).
  * begin, grad_ready and skip do not block, unless a hook does in its first
  * turn. After an error of grad_ready or skip (ERR_PEER, or an error of the
  * hook), wait must still be called, as it frees what the step has started; then
  * grads and tail are undefined, and no further step can be made.
  */
-void ddp_step_begin(ddp_t *ddp);
+void ddp_step_begin(ddp_t *ddp, dev_stream_t *stream);
 err_code_t ddp_grad_ready(ddp_t *ddp, int view, err_t *err);
 err_code_t ddp_step_skip(ddp_t *ddp, err_t *err);
 err_code_t ddp_step_wait(ddp_t *ddp, err_t *err);
+err_code_t ddp_step_wait_on(ddp_t *ddp, dev_stream_t *stream, err_t *err);
 
 /* Call after ddp_step_begin for a local step: the tail is reduced, gradients
  * are not. All ranks call ddp_step_skip, which starts the reduction of the
@@ -162,10 +177,12 @@ void ddp_step_local(ddp_t *ddp);
  * [params], which has the layout of the gradients. Start the all-gather of the
  * bucket. All ranks call this for every bucket, in the same order, then
  * share_wait, which blocks. Then all ranks have all parameters, with the same
- * bits. [params] may be the arena of the gradients.
+ * bits. [params] may be the arena of the gradients. On a device the update was
+ * enqueued on the step's stream; share_wait_on is like step_wait_on.
  */
 err_code_t ddp_share(ddp_t *ddp, int bucket, float *params, err_t *err);
 err_code_t ddp_share_wait(ddp_t *ddp, err_t *err);
+err_code_t ddp_share_wait_on(ddp_t *ddp, dev_stream_t *stream, err_t *err);
 
 ddp_stats_t ddp_stats_take(ddp_t *ddp);
 

@@ -12,14 +12,17 @@
 /* The collective of one bucket in this step. */
 typedef struct ddp_flight {
     comm_work_t *work;
-    int missing;    /* number of views that are not ready in this step */
-    double started; /* clock instant; 0: not started */
+    dev_event_t *after; /* on a device: the gradients are written */
+    int missing;        /* number of views that are not ready in this step */
+    double started;     /* clock instant; 0: not started */
     bool done;
 } ddp_flight_t;
 
 struct ddp {
-    comm_group_t *group;
-    comm_arena_t *arena; /* gradients, then the tail, aligned to MEM_ALIGN */
+    comm_group_t *control, *group; /* [group] reduces */
+    dev_device_t *dev;    /* whose memory [group] works on; NULL: the host */
+    dev_stream_t *stream; /* on which this step's gradients are written */
+    comm_arena_t *arena;  /* gradients, then the tail, aligned to MEM_ALIGN */
     float *grads;
     double *tail;
     size_t grad_elems;
@@ -34,6 +37,7 @@ struct ddp {
     const ddp_shards_t *shards; /* ZeRO-1; NULL: not used */
     view_range_t *gaps; /* elements between views, which must stay zero */
     int gap_count;
+    bool gaps_due;        /* they are not zeroed yet in this step */
     comm_work_t **shares; /* [bucket_count]: all-gathers of parameters */
     uint64_t *hashes;     /* [size], for ddp_replica_check */
     ddp_stats_t stats;
@@ -46,9 +50,26 @@ struct ddp {
 err_code_t ddp_zero_open(ddp_t *ddp, const ddp_layout_t *layout, err_t *err);
 void ddp_zero_close(ddp_t *ddp);
 
-/* Begin a step: zero the gaps, to which the last reduce-scatter may have
- * written. */
-void ddp_zero_begin(ddp_t *ddp);
+/* Zero the gaps, to which the last reduce-scatter may have written, once a
+ * step. */
+err_code_t ddp_zero_gaps(ddp_t *ddp, err_t *err);
+
+/* place.c: what depends on where the arena is. Where a device fails, all ranks
+ * learn that this rank cannot go on. */
+
+/* Zero [count] gradients from element [first] on. */
+err_code_t ddp_place_zero(ddp_t *ddp, size_t first, size_t count, err_t *err);
+/* Let the next collective begin behind what the step's stream has now, at which
+ * [event] is recorded. */
+err_code_t ddp_place_after(ddp_t *ddp, dev_event_t *event, err_t *err);
+/* Wait for [work], which began behind [event], and release it: on the host, or
+ * with [on] on that stream. */
+err_code_t ddp_place_wait(ddp_t *ddp, comm_work_t *work, dev_event_t *event,
+                          dev_stream_t *on, err_t *err);
+/* Return [rc], the result of a call of dev with the error [reason], as an error
+ * of the data group. */
+err_code_t ddp_place_result(ddp_t *ddp, err_code_t rc, const err_t *reason,
+                            err_t *err);
 
 /* Compare the parameter tables. ERR_CONFIG on every rank if some rank has
  * another table than rank 0; the message names that rank. Collective. */

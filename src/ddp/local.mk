@@ -10,6 +10,7 @@ libddp_la_SOURCES = \
 	src/ddp/hook_powersgd.c \
 	src/ddp/lowrank.c src/ddp/lowrank.h \
 	src/ddp/options.c \
+	src/ddp/place.c \
 	src/ddp/shard.c src/ddp/shard.h \
 	src/ddp/tree.c src/ddp/tree.h \
 	src/ddp/wire.c \

@@ -4,8 +4,6 @@
  * ZeRO-1 in the reducer: after the update the ranks all-gather the parameters
  * in place, bucket by bucket.
  */
-#include <string.h>
-
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/mem.h"
@@ -49,21 +47,30 @@ void ddp_zero_close(ddp_t *ddp)
     mem_free(ddp->gaps);
 }
 
-void ddp_zero_begin(ddp_t *ddp)
+err_code_t ddp_zero_gaps(ddp_t *ddp, err_t *err)
 {
-    for (int i = 0; i < ddp->gap_count; i++)
-        memset(ddp->grads + ddp->gaps[i].first, 0,
-               ddp->gaps[i].count * sizeof *ddp->grads);
+    err_code_t rc = ERR_OK;
+
+    if (!ddp->gaps_due)
+        return ERR_OK;
+    ddp->gaps_due = false;
+    for (int i = 0; rc == ERR_OK && i < ddp->gap_count; i++)
+        rc = ddp_place_zero(ddp, ddp->gaps[i].first, ddp->gaps[i].count, err);
+    return rc;
 }
 
 err_code_t ddp_share(ddp_t *ddp, int bucket, float *params, err_t *err)
 {
     const view_range_t whole = ddp_shards_whole(ddp->shards, bucket);
     comm_state_t state;
+    err_code_t rc;
 
     check(bucket >= 0 && bucket < ddp->bucket_count, "bucket %d of %d", bucket,
           ddp->bucket_count);
     check(ddp->shares[bucket] == NULL, "bucket %d is shared twice", bucket);
+    rc = ddp_place_after(ddp, ddp->flights[bucket].after, err);
+    if (rc != ERR_OK)
+        return rc;
     state = comm_allgather_ranges_start(
         ddp->group, params + whole.first, ddp_shards_cuts(ddp->shards, bucket),
         COMM_FLOAT32, &ddp->shares[bucket], err);
@@ -75,15 +82,16 @@ err_code_t ddp_share(ddp_t *ddp, int bucket, float *params, err_t *err)
 
 /* Wait for all collectives even after a failure, as each has a work handle to
  * be freed. */
-err_code_t ddp_share_wait(ddp_t *ddp, err_t *err)
+static err_code_t shares_wait(ddp_t *ddp, dev_stream_t *on, err_t *err)
 {
     double begin = clock_now();
     err_code_t rc = ERR_OK;
 
     for (int b = 0; b < ddp->bucket_count; b++) {
-        err_code_t one =
-            comm_work_wait(ddp->shares[b], rc == ERR_OK ? err : NULL);
+        err_code_t one;
 
+        one = ddp_place_wait(ddp, ddp->shares[b], ddp->flights[b].after, on,
+                             rc == ERR_OK ? err : NULL);
         ddp->shares[b] = NULL;
         if (rc == ERR_OK)
             rc = one;
@@ -91,4 +99,14 @@ err_code_t ddp_share_wait(ddp_t *ddp, err_t *err)
     ddp->stats.comm_s += clock_now() - begin;
     ddp->stats.exposed_s += clock_now() - begin;
     return rc;
+}
+
+err_code_t ddp_share_wait(ddp_t *ddp, err_t *err)
+{
+    return shares_wait(ddp, NULL, err);
+}
+
+err_code_t ddp_share_wait_on(ddp_t *ddp, dev_stream_t *stream, err_t *err)
+{
+    return shares_wait(ddp, ddp->dev == NULL ? NULL : stream, err);
 }

@@ -180,7 +180,8 @@ static err_code_t reducer_open(train_replica_t *replica,
     const ddp_layout_t layout = train_replica_layout(replica);
     err_code_t rc;
 
-    rc = ddp_open(&plan->config->ddp, plan->group, &layout, &replica->ddp, err);
+    rc = ddp_open(&plan->config->ddp, plan->group, plan->group, &layout,
+                  &replica->ddp, err);
     if (rc == ERR_OK && plan->partials > 0)
         rc = ddp_tree_open(replica->ddp, plan->group, plan->partials,
                            &replica->tree, err);

@@ -132,7 +132,7 @@ static err_code_t buckets_step(train_state_t *run, const hdf5io_batch_t *batch,
     ddp_t *ddp = run->replica.ddp;
     err_code_t rc;
 
-    ddp_step_begin(ddp);
+    ddp_step_begin(ddp, train_replica_stream(&run->replica));
     train_local_begin(run);
     tail_begin(&run->replica);
     train_flags_fill(run, ddp_tail(ddp));

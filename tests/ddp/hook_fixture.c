@@ -81,7 +81,7 @@ static int step_run(ddp_t *ddp, const comm_oob_t *oob, hook_plan_t *plan,
     float *grads = ddp_grads(ddp);
     err_t err = ERR_INIT;
 
-    ddp_step_begin(ddp);
+    ddp_step_begin(ddp, NULL);
     hook_fill(plan, rank, step, grads);
     for (int t = 0; t < TAIL; t++)
         ddp_tail(ddp)[t] = rank + 1e-9 * t;
@@ -138,7 +138,7 @@ static int hook_main(const comm_oob_t *oob, void *argument)
         RANKS_OK(conf_parse("run.yaml", plan->hook, &tree, &err), err);
     config.hook = tree != NULL ? tree_get(tree, "hook") : NULL;
     RANKS_OK(hook_group_make(oob, &group, &err), err);
-    rc = ddp_open(&config, group, &layout, &ddp, &err);
+    rc = ddp_open(&config, group, group, &layout, &ddp, &err);
     RANKS_CHECK(rc == plan->expected);
     if (oob->rank == 0)
         memcpy(plan->text, err.text, sizeof plan->text);

@@ -70,7 +70,7 @@ static int step_run(ddp_t *ddp, const comm_oob_t *oob, const plan_t *plan,
     bool reverse = plan->backwards && oob->rank % 2 == 1;
     err_t err = ERR_INIT;
 
-    ddp_step_begin(ddp);
+    ddp_step_begin(ddp, NULL);
     fill(ddp, oob->rank, step);
     if (plan->skipper != oob->rank)
         for (int v = 0; v < VIEWS; v++)
@@ -117,7 +117,7 @@ static int reduce_main(const comm_oob_t *oob, void *argument)
     err_t err = ERR_INIT;
 
     RANKS_OK(group_make(oob, &group, &err), err);
-    RANKS_OK(ddp_open(&config, group, &layout, &ddp, &err), err);
+    RANKS_OK(ddp_open(&config, group, group, &layout, &ddp, &err), err);
     RANKS_CHECK(ddp_buckets(ddp) > 3);
     for (int step = 0; step < 3; step++) {
         if (step_run(ddp, oob, plan, step) != 0)
@@ -174,7 +174,8 @@ static int layout_main(const comm_oob_t *oob, void *argument)
     err_t err = ERR_INIT;
 
     RANKS_OK(group_make(oob, &group, &err), err);
-    RANKS_CHECK(ddp_open(&config, group, &layout, &ddp, &err) == ERR_CONFIG);
+    RANKS_CHECK(ddp_open(&config, group, group, &layout, &ddp, &err) ==
+                ERR_CONFIG);
     RANKS_CHECK(ddp == NULL);
     RANKS_CHECK(strstr(err.text, "parameter layout of rank 2") != NULL);
     comm_group_close(group);
@@ -203,7 +204,7 @@ static int broadcast_main(const comm_oob_t *oob, void *argument)
     for (int i = 0; i < 100; i++)
         state[i] = (float)(oob->rank * 100 + i);
     RANKS_OK(group_make(oob, &group, &err), err);
-    RANKS_OK(ddp_open(&config, group, &layout, &ddp, &err), err);
+    RANKS_OK(ddp_open(&config, group, group, &layout, &ddp, &err), err);
     RANKS_OK(ddp_broadcast(ddp, state, sizeof state, &err), err);
     for (int i = 0; i < 100; i++)
         RANKS_CHECK(state[i] == (float)i);
@@ -231,7 +232,7 @@ static int drift_main(const comm_oob_t *oob, void *argument)
     err_t err = ERR_INIT;
 
     RANKS_OK(group_make(oob, &group, &err), err);
-    RANKS_OK(ddp_open(&config, group, &layout, &ddp, &err), err);
+    RANKS_OK(ddp_open(&config, group, group, &layout, &ddp, &err), err);
     RANKS_OK(ddp_replica_check(ddp, hash_bytes(state, sizeof state), &err),
              err);
     if (oob->rank == plan->different)
@@ -282,11 +283,11 @@ static int local_main(const comm_oob_t *oob, void *argument)
 
     (void)argument;
     RANKS_OK(group_make(oob, &group, &err), err);
-    RANKS_OK(ddp_open(&config, group, &layout, &ddp, &err), err);
+    RANKS_OK(ddp_open(&config, group, group, &layout, &ddp, &err), err);
     for (int step = 0; step < 4; step++) {
         bool idle = oob->rank == 1;
 
-        ddp_step_begin(ddp);
+        ddp_step_begin(ddp, NULL);
         if (step % 2 == 1)
             ddp_step_local(ddp);
         fill(ddp, oob->rank, step);

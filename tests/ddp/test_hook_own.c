@@ -150,7 +150,7 @@ static void descend(ddp_t *ddp, const comm_oob_t *oob, float *x,
 
     hook_fill(&fixed, oob->rank, 0, mine);
     for (int step = 0; step < descent->steps; step++) {
-        ddp_step_begin(ddp);
+        ddp_step_begin(ddp, NULL);
         for (int i = 0; i < HOOK_ELEMS; i++)
             grads[i] = (x[i] - mine[i]) / (float)oob->size;
         for (int v = HOOK_VIEWS - 1; v >= 0; v--)
@@ -198,7 +198,7 @@ static int descent_main(const comm_oob_t *oob, void *argument)
     RANKS_OK(conf_parse("run.yaml", descent->hook, &tree, &err), err);
     config.hook = tree != NULL ? tree_get(tree, "hook") : NULL;
     RANKS_OK(hook_group_make(oob, &group, &err), err);
-    RANKS_OK(ddp_open(&config, group, &layout, &ddp, &err), err);
+    RANKS_OK(ddp_open(&config, group, group, &layout, &ddp, &err), err);
     descend(ddp, oob, x, descent);
     descent->left[oob->rank] = distance(x, oob->size);
     ddp_close(ddp);

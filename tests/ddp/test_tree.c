@@ -79,7 +79,7 @@ static int tree_main(const comm_oob_t *oob, void *argument)
     err_t err = ERR_INIT;
 
     RANKS_OK(group_make(oob, &group, &err), err);
-    RANKS_OK(ddp_open(&config, group, &layout, &ddp, &err), err);
+    RANKS_OK(ddp_open(&config, group, group, &layout, &ddp, &err), err);
     RANKS_OK(ddp_tree_open(ddp, group, partials, &tree, &err), err);
     RANKS_OK(crew_open(plan->threads, "leaves", &crew, &err), err);
     for (int step = 0; step < 2; step++) {

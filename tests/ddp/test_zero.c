@@ -105,7 +105,7 @@ static int backward(ddp_t *ddp, const comm_oob_t *oob, const shared_t *shared,
     float *grads = ddp_grads(ddp);
     err_t err = ERR_INIT;
 
-    ddp_step_begin(ddp);
+    ddp_step_begin(ddp, NULL);
     for (int t = 0; t < TAIL; t++)
         ddp_tail(ddp)[t] = oob->rank + t;
     for (int i = 0; shared->skipper != oob->rank && i < VIEWS; i++) {
@@ -153,11 +153,11 @@ static int steps_run(comm_group_t *group, const comm_oob_t *oob,
     ddp_t *plain = NULL, *ddp = NULL;
     err_t err = ERR_INIT;
 
-    RANKS_OK(ddp_open(&config, group, &layout, &plain, &err), err);
+    RANKS_OK(ddp_open(&config, group, group, &layout, &plain, &err), err);
     RANKS_OK(ddp_shards_open(&config, &layout, oob->size, UNIT, &shards, &err),
              err);
     layout.shards = shards;
-    RANKS_OK(ddp_open(&config, group, &layout, &ddp, &err), err);
+    RANKS_OK(ddp_open(&config, group, group, &layout, &ddp, &err), err);
     for (int step = 0; step < 3; step++) {
         if (backward(plain, oob, shared, step) != 0 ||
             backward(ddp, oob, shared, step) != 0 ||
