@@ -143,6 +143,14 @@ err_code_t train_data_open(const train_split_t *split, train_data_t *out,
     return ERR_OK;
 }
 
+static err_code_t feed_open(const train_split_t *split, train_data_t *data,
+                            err_t *err)
+{
+    return train_feed_open(split->dev, split->graph, data->loader,
+                           hdf5io_sampler_share_max(data->sampler), &data->feed,
+                           err);
+}
+
 err_code_t train_data_plan(const train_split_t *split, int64_t steps,
                            train_data_t *out, err_t *err)
 {
@@ -150,6 +158,8 @@ err_code_t train_data_plan(const train_split_t *split, int64_t steps,
     err_code_t rc =
         sampler_open(split, steps * split->config->train.batch, &data, err);
 
+    if (rc == ERR_OK)
+        rc = feed_open(split, &data, err);
     if (rc != ERR_OK) {
         train_data_close(&data);
         return rc;
@@ -166,18 +176,23 @@ err_code_t train_data_start(const train_split_t *split, train_data_t *data,
         .dataset = data->dataset,
         .sampler = data->sampler,
         .prefetch = split->mpi != NULL ? 0 : (int)config->data.prefetch,
+        /* The next batch is read while the device computes this one. */
+        .kept = dev_host_visible(split->dev) ? 0 : 1,
         .epoch = epoch,
         .step = step,
         .epochs = split->valid ? INT64_MAX : config->train.epochs,
         .rank = split->rank};
+    err_code_t rc;
 
     if (data->dataset == NULL)
         return ERR_OK;
-    return hdf5io_loader_open(&ahead, &data->loader, err);
+    rc = hdf5io_loader_open(&ahead, &data->loader, err);
+    return rc == ERR_OK ? feed_open(split, data, err) : rc;
 }
 
 void train_data_close(train_data_t *data)
 {
+    train_feed_close(data->feed);
     hdf5io_loader_close(data->loader);
     hdf5io_sampler_close(data->sampler);
     hdf5io_dataset_close(data->dataset);

@@ -10,6 +10,7 @@
 #include "hdf5io/sampler.h"
 #include "nn/nn.h"
 #include "train/config.h"
+#include "train/feed.h"
 #include "train/same.h"
 #include "train/team.h"
 
@@ -21,6 +22,7 @@ typedef struct train_data {
     hdf5io_dataset_t *dataset; /* NULL if the split has no shards */
     hdf5io_sampler_t *sampler;
     hdf5io_loader_t *loader;
+    train_feed_t *feed;             /* brings its batches to the device */
     train_marks_t marks;            /* hashes of the shards */
     int64_t steps;                  /* steps of an epoch */
     int64_t sizes[TRAIN_SIZES_MAX]; /* micro-batch sizes; 0: unused entry */
@@ -31,7 +33,8 @@ typedef struct train_data {
 typedef struct train_split {
     const train_config_t *config;
     const nn_graph_t *graph;
-    h5mpi_t *mpi; /* NULL: independent reads */
+    h5mpi_t *mpi;      /* NULL: independent reads */
+    dev_device_t *dev; /* computes with the samples */
     int rank, size;
     bool valid; /* true: the valid split; false: the train split */
 } train_split_t;

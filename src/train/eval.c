@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "train/batch_part.h"
-#include "train/run_priv.h"
+#include "train/step.h"
 
 /* ---- opening ------------------------------------------------------------- */
 
@@ -97,37 +97,59 @@ void train_eval_close(train_evaluator_t *evaluator)
 /* ---- one step ------------------------------------------------------------ */
 
 /* Evaluate this rank's share of one step; add its sums to [sums]. */
-static err_code_t eval_share(const train_eval_job_t *job,
-                             const hdf5io_batch_t *batch, double *sums,
-                             err_t *err)
+static err_code_t eval_share(train_state_t *run, const hdf5io_batch_t *batch,
+                             double *sums, err_t *err)
 {
-    const train_evaluator_t *evaluator = job->evaluator;
-    nn_batch_t whole;
+    const train_eval_job_t job = {&run->evaluator, &run->replica.teams[0], 0};
+    train_eval_batch_t whole = {.count = batch->count};
+    hdf5io_batch_t there;
+    err_code_t rc;
 
     if (batch->count == 0)
         return ERR_OK;
-    whole = train_batch_part(evaluator->graph, batch, 0);
-    return train_eval_forward(job, &whole, batch->count, sums + EVAL_FLAGS,
+    rc = train_feed_take(run->data.valid.feed,
+                         train_replica_stream(&run->replica), &there, err);
+    if (rc != ERR_OK)
+        return rc;
+    whole.host = train_batch_part(run->graph, batch, 0);
+    whole.there = train_batch_part(run->graph, &there, 0);
+    return train_eval_forward(&job, &whole, sums + EVAL_FLAGS, err);
+}
+
+/* Read the next samples, and start their copy to the device. */
+static err_code_t eval_read(train_state_t *run, hdf5io_batch_t **batch,
+                            err_t *err)
+{
+    const train_config_t *config = run->config;
+    err_code_t rc;
+
+    train_storage_begin(&run->world, run->world.phase);
+    rc = hdf5io_loader_next(run->data.valid.loader, batch, err);
+    train_storage_end(&run->world);
+    if (rc == ERR_OK)
+        rc = train_turn_check(run, *batch,
+                              config->train.reproducible
+                                  ? config->train.microbatch
+                                  : config->train.batch,
                               err);
+    return rc == ERR_OK ? train_feed_put(run->data.valid.feed, *batch, err)
+                        : rc;
 }
 
 /* Evaluate one step. In reproducible mode all sums but the flags are added
  * along the tree of leaves. */
 static err_code_t eval_step(train_state_t *run, double *sums, err_t *err)
 {
-    const train_eval_job_t first = {&run->evaluator, &run->replica.teams[0], 0};
     const bool tree = run->replica.tree != NULL;
     const size_t count = tree ? EVAL_FLAGS : run->evaluator.count;
     hdf5io_batch_t *batch = NULL;
     train_own_t own = {.err = err};
     err_code_t rc;
 
-    train_storage_begin(&run->world, run->world.phase);
-    own.rc = hdf5io_loader_next(run->data.valid.loader, &batch, err);
-    train_storage_end(&run->world);
+    own.rc = eval_read(run, &batch, err);
     if (own.rc == ERR_OK)
         own.rc = tree ? train_leaves_eval(run, batch, err)
-                      : eval_share(&first, batch, sums, err);
+                      : eval_share(run, batch, sums, err);
     sums[EVAL_STOP] = run->env->signal() != SLURM_SIGNAL_NONE ? 1.0 : 0.0;
     sums[EVAL_FAILED] = own.rc != ERR_OK ? 1.0 : 0.0;
     rc = comm_allreduce(run->world.group, sums, count, COMM_FLOAT64, COMM_SUM,

@@ -71,15 +71,22 @@ void train_eval_names(const train_evaluator_t *evaluator, train_eval_t *out);
 err_code_t train_leaves_eval_open(const train_config_t *config, int teams,
                                   train_evaluator_t *evaluator, err_t *err);
 
-/* eval_forward.c: run forward on [count] samples with [team], number [member]
- * of the rank's teams. Writes to the elements of [sums] from EVAL_FLAGS on. */
+/* Samples in the memory of the device and in that of the host; where the host
+ * is the device, both are the same. */
+typedef struct train_eval_batch {
+    nn_batch_t there, host;
+    int64_t count;
+} train_eval_batch_t;
+
+/* eval_forward.c: run forward on [batch] with [team], number [member] of the
+ * rank's teams. Writes to the elements of [sums] from EVAL_FLAGS on. */
 typedef struct train_eval_job {
     const train_evaluator_t *evaluator;
     const train_team_t *team;
     int member;
 } train_eval_job_t;
 err_code_t train_eval_forward(const train_eval_job_t *job,
-                              const nn_batch_t *batch, int64_t count,
-                              double *sums, err_t *err);
+                              const train_eval_batch_t *batch, double *sums,
+                              err_t *err);
 
 #endif

@@ -18,13 +18,14 @@
 #include "base/mem.h"
 #include "comm/comm_fold.h"
 #include "train/batch_part.h"
-#include "train/run_priv.h"
+#include "train/step.h"
 
 /* The leaves of one step, which the teams of this rank share. */
 typedef struct leaves_job {
     train_state_t *run;
-    const hdf5io_batch_t *batch;
-    int64_t size; /* samples of a leaf: train.microbatch */
+    const hdf5io_batch_t *batch; /* in the host's memory */
+    hdf5io_batch_t there;        /* the same in the device's memory */
+    int64_t size;                /* samples of a leaf: train.microbatch */
     comm_leaves_t mine;
     pthread_mutex_t lock;     /* protects the fields below */
     double forward, backward; /* seconds, summed over teams */
@@ -68,10 +69,10 @@ static int64_t leaf_size(const leaves_job_t *job, int64_t from)
     return left < job->size ? left : job->size;
 }
 
-/* The samples of this rank's batch from index [from] on. */
+/* The samples of this rank's batch from index [from] on, on the device. */
 static nn_batch_t leaf_batch(const leaves_job_t *job, int64_t from)
 {
-    return train_batch_part(job->run->graph, job->batch, from);
+    return train_batch_part(job->run->graph, &job->there, from);
 }
 
 static void leaf_failed(leaves_job_t *job, int64_t number, err_code_t rc,
@@ -107,8 +108,8 @@ static err_code_t leaf_compute(const leaves_job_t *job,
     nn_batch_t part = leaf_batch(job, from);
     nn_exec_t *exec = train_team_leaf(
         team, leaf_size(job, from),
-        &(train_team_sums_t){leaf->grads, train_replica_results(leaf->tail),
-                             leaf->tail + train_replica_sums(losses)});
+        &(train_team_sums_t){leaf->grads, train_tail_results(leaf->tail),
+                             leaf->tail + train_tail_sums(losses)});
     double begin = clock_now();
     double middle;
     err_code_t rc;
@@ -159,15 +160,11 @@ static err_code_t leaves_compute(train_state_t *run,
 {
     const train_replica_t *replica = &run->replica;
     leaves_job_t job = job_of(run, &run->data.train, batch, err);
-    double scales[NN_FIELDS_MAX];
-    err_code_t rc;
+    err_code_t rc = train_in_send(run, err);
 
-    train_weigh_scales(&run->weigh, scales);
-    rc =
-        train_replica_step_begin(&run->replica, (uint64_t)run->config->run.seed,
-                                 (uint64_t)batch->epoch, err);
     if (rc == ERR_OK)
-        rc = train_replica_step_scales(&run->replica, scales, err);
+        rc = train_feed_take(run->data.train.feed,
+                             train_replica_stream(replica), &job.there, err);
     if (rc != ERR_OK)
         return rc;
     ddp_tree_begin(replica->tree, job.mine.first, job.mine.held,
@@ -185,30 +182,34 @@ err_code_t train_leaves_step(train_state_t *run, const hdf5io_batch_t *batch,
     const comm_leaves_t mine =
         train_leaves_of(&run->data.train, config->train.microbatch,
                         config->train.batch, run->progress.epoch_step);
-    double *tail = ddp_tail(run->replica.ddp);
-    double flags[TRAIN_REPLICA_FLAGS] = {0};
+    double *flags = run->replica.io.in->flags;
     double begin;
-    err_code_t rc;
+    err_code_t rc = ERR_OK;
 
-    rc =
-        train_weigh_leaves(&run->weigh, own->rc == ERR_OK ? batch : NULL, &mine,
-                           config->train.microbatch, train_own_err(own));
+    if (dev_host_visible(run->compute.dev))
+        rc = train_weigh_leaves(&run->weigh, own->rc == ERR_OK ? batch : NULL,
+                                &mine, config->train.microbatch,
+                                train_own_err(own));
     if (rc != ERR_OK)
         return train_own_first(own, rc);
+    train_in_begin(run, batch);
+    train_in_weigh(run);
     if (own->rc == ERR_OK)
         own->rc = leaves_compute(run, batch, times, own->err);
-    train_flags_fill(run, flags);
-    flags[TRAIN_REPLICA_FAILED] = own->rc != ERR_OK ? 1.0 : 0.0;
+    flags[TRAIN_TAIL_FAILED] = own->rc != ERR_OK ? 1.0 : 0.0;
     train_phase_set(&run->world, "all-reduce");
     begin = clock_now();
-    rc = comm_allreduce(run->world.group, flags, TRAIN_REPLICA_FLAGS,
-                        COMM_FLOAT64, COMM_SUM, train_own_err(own));
+    rc = comm_allreduce(run->world.group, flags, TRAIN_TAIL_FLAGS, COMM_FLOAT64,
+                        COMM_SUM, train_own_err(own));
     if (rc != ERR_OK)
         return train_own_first(own, rc);
-    if (flags[TRAIN_REPLICA_FAILED] == 0.0)
+    if (flags[TRAIN_TAIL_FAILED] == 0.0)
         rc = ddp_tree_reduce(run->replica.tree, own->err);
-    for (int i = 0; i < TRAIN_REPLICA_FLAGS; i++)
-        tail[i] = flags[i];
+    if (rc == ERR_OK)
+        rc = dev_copy(train_replica_stream(&run->replica),
+                      ddp_tail(run->replica.ddp), flags,
+                      TRAIN_TAIL_FLAGS * sizeof *flags, DEV_HOST_TO_DEV,
+                      train_own_err(own));
     times->tree = clock_now() - begin;
     return rc;
 }
@@ -253,11 +254,14 @@ static void leaves_eval(void *context, int member)
 
     while (ddp_fold_claim(fold, &leaf)) {
         const int64_t from = leaf_from(job, leaf.number);
-        nn_batch_t part = leaf_batch(job, from);
+        const train_eval_batch_t part = {
+            leaf_batch(job, from),
+            train_batch_part(job->run->graph, job->batch, from),
+            leaf_size(job, from)};
         err_t err = ERR_INIT;
         err_code_t rc;
 
-        rc = train_eval_forward(&mine, &part, leaf_size(job, from),
+        rc = train_eval_forward(&mine, &part,
                                 eval_leaf(mine.evaluator, leaf.slot), &err);
         if (rc == ERR_OK) {
             ddp_fold_done(fold, &leaf);
@@ -272,7 +276,12 @@ err_code_t train_leaves_eval(train_state_t *run, const hdf5io_batch_t *batch,
                              err_t *err)
 {
     leaves_job_t job = job_of(run, &run->data.valid, batch, err);
+    err_code_t rc =
+        train_feed_take(run->data.valid.feed,
+                        train_replica_stream(&run->replica), &job.there, err);
 
+    if (rc != ERR_OK)
+        return rc;
     ddp_fold_begin(run->evaluator.fold, job.mine.first, job.mine.held,
                    job.mine.leaves);
     crew_run(run->replica.crew, leaves_eval, &job);

@@ -46,11 +46,14 @@ libtrain_la_SOURCES = \
 	src/train/shard.c src/train/shard.h \
 	src/train/spread.c src/train/spread.h \
 	src/train/start.c src/train/start.h \
-	src/train/step.c \
+	src/train/step.c src/train/step.h \
+	src/train/step_end.c src/train/step_in.c \
+	src/train/step_io.c src/train/step_io.h \
 	src/train/sync.c src/train/sync.h \
+	src/train/tail.h \
 	src/train/team.c src/train/team.h \
 	src/train/touch.c src/train/touch.h \
-	src/train/update.c src/train/update.h \
+	src/train/turn.c src/train/turn.h \
 	src/train/vote.c src/train/vote.h \
 	src/train/weigh.c src/train/weigh.h \
 	src/train/world.c src/train/world.h

@@ -18,7 +18,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "train/inputs.h"
-#include "train/run_priv.h"
+#include "train/step.h"
 
 bool train_local_due(const train_state_t *run)
 {
@@ -46,23 +46,36 @@ void train_local_begin(train_state_t *run)
                  (long long)config->local_sgd.period);
 }
 
-err_code_t train_local_check(train_state_t *run, const hdf5io_batch_t *batch,
-                             err_t *err)
+err_code_t train_local_check(train_state_t *run, err_t *err)
 {
     train_replica_t *replica = &run->replica;
-    const train_update_step_t step = {.stream = train_replica_stream(replica),
-                                      .grads = ddp_grads(replica->ddp),
-                                      .elems =
-                                          nn_graph_param_elems(run->graph)};
-    double norm;
+    dev_stream_t *stream = train_replica_stream(replica);
+    optim_place_t *place = optim_place(replica->optim);
+    float *grads = ddp_grads(replica->ddp);
+    double *norm = &replica->io.verdict->norm;
     err_code_t rc;
 
     if (!run->local.step)
         return ERR_OK;
-    rc = train_update_norm(&replica->update, &step, &norm, err);
-    return rc == ERR_OK ? train_number_check(run, "the gradient's norm", norm,
-                                             batch, err)
-                        : rc;
+    rc = optim_mask(replica->optim, grads, stream, err);
+    if (rc == ERR_OK)
+        rc = optim_norm(place, grads, nn_graph_param_elems(run->graph), norm,
+                        stream, err);
+    return rc == ERR_OK
+               ? optim_norm_flag(place, norm,
+                                 ddp_tail(replica->ddp) + TRAIN_TAIL_FAILED,
+                                 stream, err)
+               : rc;
+}
+
+err_code_t train_local_blame(const train_state_t *run,
+                             const hdf5io_batch_t *batch, err_t *err)
+{
+    return run->local.step
+               ? train_number_check(run, "the gradient's norm",
+                                    run->replica.io.out->verdict.norm, batch,
+                                    err)
+               : ERR_OK;
 }
 
 /* ---- averaging ----------------------------------------------------------- */

@@ -52,7 +52,7 @@ train_memory_t train_memory_of(const train_replica_plan_t *plan,
     if (plan->partials > 0)
         memory.bytes[TRAIN_MEMORY_PARTIALS] =
             ddp_tree_bytes(nn_graph_param_elems(graph),
-                           train_replica_tail(graph), plan->partials);
+                           train_tail_doubles(graph), plan->partials);
     return memory;
 }
 

@@ -31,6 +31,7 @@ static train_split_t split_of(const train_state_t *run, bool valid)
         .config = run->config,
         .graph = run->graph,
         .mpi = run->config->data.io == TRAIN_IO_MPI ? run->world.mpi : NULL,
+        .dev = run->compute.dev,
         .rank = run->world.rank,
         .size = run->world.size,
         .valid = valid};

@@ -83,42 +83,16 @@ static void teams_bind(train_replica_t *replica,
         .params = replica->params,
         .grads = ddp_grads(replica->ddp),
         .buffers = replica->buffers,
-        .results = train_replica_results(ddp_tail(replica->ddp)),
+        .results = train_tail_results(ddp_tail(replica->ddp)),
         .moments = ddp_tail(replica->ddp) +
-                   train_replica_sums(nn_graph_losses(replica->graph)),
+                   train_tail_sums(nn_graph_losses(replica->graph)),
         .grad_ready = replica->tree == NULL ? on_grad_ready : NULL,
         .reduce_small = replica->sync != NULL ? on_reduce_small : NULL,
         .context = replica,
-        .step = replica->step};
+        .step = &replica->io.there->step};
 
     for (int t = 0; t < replica->team_count; t++)
         train_team_bind(&replica->teams[t], &bind, eval_params(replica, plan));
-}
-
-/* ---- steps --------------------------------------------------------------- */
-
-/* Only a host's device has several teams, and there the copy is done at once.
- */
-static err_code_t step_copy(train_replica_t *replica, err_t *err)
-{
-    return dev_copy(replica->teams[0].stream, replica->step, &replica->step_in,
-                    sizeof replica->step_in, DEV_HOST_TO_DEV, err);
-}
-
-err_code_t train_replica_step_begin(train_replica_t *replica, uint64_t seed,
-                                    uint64_t epoch, err_t *err)
-{
-    replica->step_in.seed = seed;
-    replica->step_in.epoch = epoch;
-    return step_copy(replica, err);
-}
-
-err_code_t train_replica_step_scales(train_replica_t *replica,
-                                     const double scales[NN_FIELDS_MAX],
-                                     err_t *err)
-{
-    memcpy(replica->step_in.scales, scales, sizeof replica->step_in.scales);
-    return step_copy(replica, err);
 }
 
 /* ---- opening ------------------------------------------------------------ */
@@ -153,7 +127,7 @@ ddp_layout_t train_replica_layout(const train_replica_t *replica)
     return (ddp_layout_t){.views = replica->views,
                           .view_count = replica->view_count,
                           .grad_elems = nn_graph_param_elems(graph),
-                          .tail_doubles = train_replica_tail(graph),
+                          .tail_doubles = train_tail_doubles(graph),
                           .shards = replica->shard != NULL ? replica->shard->cut
                                                            : NULL};
 }
@@ -205,7 +179,7 @@ static err_code_t arenas_open(train_replica_t *replica, bool sharded,
 {
     const size_t params = nn_graph_param_elems(replica->graph);
     const size_t buffers = nn_graph_buffer_elems(replica->graph);
-    void *step = NULL, *hash = NULL;
+    void *hash = NULL;
     err_code_t rc = ERR_OK;
 
     if (!sharded)
@@ -215,13 +189,12 @@ static err_code_t arenas_open(train_replica_t *replica, bool sharded,
         rc = floats_new(replica->dev, buffers, "running statistics",
                         &replica->buffers, err);
     if (rc == ERR_OK)
-        rc = dev_alloc(replica->dev, sizeof *replica->step, "a step", &step,
-                       err);
-    replica->step = step;
-    if (rc == ERR_OK)
         rc = dev_alloc(replica->dev, sizeof *replica->hash, "replica check",
                        &hash, err);
     replica->hash = hash;
+    if (rc == ERR_OK)
+        rc = train_io_open(replica->dev, replica->graph, replica->optim,
+                           &replica->io, err);
     for (int t = 0; rc == ERR_OK && t < replica->team_count; t++)
         rc = train_team_alloc(&replica->teams[t], err);
     return rc;
@@ -251,8 +224,7 @@ static err_code_t optimizer_open(train_replica_t *replica,
         return ERR_OK;
     optim_clip_value(replica->optim, plan->config->train.clip_value);
     optim_place_team(optim_place(replica->optim), plan->threads);
-    return train_update_open(replica->dev, replica->optim, &replica->update,
-                             err);
+    return ERR_OK;
 }
 
 /* All that needs memory of a device is planned. If there is enough, open the
@@ -278,6 +250,8 @@ err_code_t train_replica_open(const train_replica_plan_t *plan,
     replica->graph = plan->graph;
     replica->dev = plan->dev;
     rc = ddp_hook_check(&plan->config->ddp, err);
+    if (rc == ERR_OK)
+        rc = op_backend_get(dev_name(replica->dev), &replica->backend, err);
     if (rc == ERR_OK && host)
         rc = train_memory_check(plan, replica, err);
     if (rc == ERR_OK)
@@ -381,17 +355,14 @@ err_code_t train_replica_hash(train_replica_t *replica, uint64_t *out,
 {
     const size_t elems = nn_graph_param_elems(replica->graph);
     dev_stream_t *stream = replica->teams[0].stream;
-    const op_backend_ops_t *backend;
     err_code_t rc;
 
     if (dev_host_visible(replica->dev)) {
         *out = hash_bytes(replica->params, elems * sizeof(float));
         return ERR_OK;
     }
-    rc = op_backend_get(dev_name(replica->dev), &backend, err);
-    if (rc == ERR_OK)
-        rc = op_hash(backend, replica->hash, replica->params, elems, stream,
-                     err);
+    rc = op_hash(replica->backend, replica->hash, replica->params, elems,
+                 stream, err);
     if (rc == ERR_OK)
         rc = dev_copy(stream, out, replica->hash, sizeof *out, DEV_DEV_TO_HOST,
                       err);
@@ -418,11 +389,10 @@ void train_replica_close(train_replica_t *replica)
     }
     train_shard_close(replica->shard);
     optim_schedule_close(replica->schedule);
-    train_update_close(&replica->update);
+    train_io_close(&replica->io);
     optim_close(replica->optim);
     if (replica->dev != NULL) {
         dev_free(replica->dev, replica->buffers);
-        dev_free(replica->dev, replica->step);
         dev_free(replica->dev, replica->hash);
         dev_free(replica->dev, replica->params);
     }

@@ -19,73 +19,32 @@
 #include "train/kept.h"
 #include "train/mirror.h"
 #include "train/shard.h"
+#include "train/step_io.h"
 #include "train/sync.h"
 #include "train/team.h"
 #include "train/touch.h"
-#include "train/update.h"
-
-/* The tail: float64 sums over ranks that are reduced with each step's
- * gradients. They tell all ranks what must be known at the end of the step.
- * First come the flags, which are whole numbers: */
-enum {
-    TRAIN_REPLICA_REQUEST, /* ranks that were asked (USR1) to checkpoint and
-                              stop */
-    TRAIN_REPLICA_TERM,    /* ranks that were told to end (TERM) */
-    TRAIN_REPLICA_DUE,     /* rank 0: it is time for a checkpoint */
-    TRAIN_REPLICA_FAILED,  /* ranks that met an error in this step */
-    TRAIN_REPLICA_FLAGS    /* number of flags */
-};
-
-/* After the flags, these sums for each loss: */
-enum {
-    TRAIN_REPLICA_LOSS,    /* sum of the loss over samples */
-    TRAIN_REPLICA_CORRECT, /* correct answers */
-    TRAIN_REPLICA_SUMS     /* number of sums of a loss */
-};
-
-/* Index of the first sum of loss [loss]. If [loss] is the number of losses:
- * index of the batch-norm moments, which follow the sums of the losses. */
-static inline size_t train_replica_sums(int loss)
-{
-    return TRAIN_REPLICA_FLAGS + TRAIN_REPLICA_SUMS * (size_t)loss;
-}
-
-/* Number of float64 sums in the tail. */
-static inline size_t train_replica_tail(const nn_graph_t *graph)
-{
-    return train_replica_sums(nn_graph_losses(graph)) +
-           nn_graph_moment_elems(graph);
-}
-
-/* These sums of all losses, in the tail [tail]. */
-static inline nn_result_t *train_replica_results(double *tail)
-{
-    return (nn_result_t *)(tail + train_replica_sums(0));
-}
 
 typedef struct train_replica {
-    dev_device_t *dev; /* not owned */
-    nn_graph_t *graph; /* not owned */
+    dev_device_t *dev;               /* not owned */
+    const op_backend_ops_t *backend; /* of the execs */
+    nn_graph_t *graph;               /* not owned */
     ddp_t *ddp;
     ddp_tree_t *tree;    /* reproducible mode, else NULL */
     train_team_t *teams; /* [team_count], which work side by side */
     int team_count;      /* 1 in the default mode */
     crew_t *crew;        /* runs one thread of each team */
     optim_t *optim;
-    train_update_t update; /* what an update reads of the step */
     optim_schedule_t *schedule;
     train_shard_t *shard; /* NULL unless ddp.zero is 1 */
     /* Sums of syncbatchnorm layers; NULL if there are none. */
     train_sync_t *sync;
     /* Arena of [params] if they are sharded, else NULL. */
     comm_arena_t *param_arena;
-    float *params;     /* [nn_graph_param_elems of graph] */
-    float *buffers;    /* [nn_graph_buffer_elems of graph] */
-    op_step_t *step;   /* what the execs read of the current step; memory of
-                          [dev] */
-    op_step_t step_in; /* the host's copy of it */
-    uint64_t *hash;    /* memory of [dev], for train_replica_hash */
-    view_t *views;     /* [view_count]: the parameters */
+    float *params;      /* [nn_graph_param_elems of graph] */
+    float *buffers;     /* [nn_graph_buffer_elems of graph] */
+    train_step_io_t io; /* what host and device tell each other in a step */
+    uint64_t *hash;     /* memory of [dev], for train_replica_hash */
+    view_t *views;      /* [view_count]: the parameters */
     int view_count;
     /* The host's view of params, buffers and the optimizer's slots. */
     train_mirror_t *mirror;
@@ -129,15 +88,6 @@ err_code_t train_replica_join(const train_replica_plan_t *plan,
  * [replica] must not move after this call. */
 err_code_t train_replica_start(const train_replica_plan_t *plan, bool restored,
                                train_replica_t *replica, err_t *err);
-
-/* Tell the execs seed and epoch of the next step, and, before its first
- * backward, the scale of each loss. Neither blocks. The errors are those of the
- * device. */
-err_code_t train_replica_step_begin(train_replica_t *replica, uint64_t seed,
-                                    uint64_t epoch, err_t *err);
-err_code_t train_replica_step_scales(train_replica_t *replica,
-                                     const double scales[NN_FIELDS_MAX],
-                                     err_t *err);
 
 void train_replica_close(train_replica_t *replica);
 

@@ -18,7 +18,7 @@
 #include "obs/progress.h"
 #include "train/last_words.h"
 #include "train/outcome.h"
-#include "train/run_priv.h"
+#include "train/step.h"
 
 /* ---- evaluation --------------------------------------------------------- */
 

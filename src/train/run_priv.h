@@ -15,6 +15,7 @@
 #include "train/plateau.h"
 #include "train/replica.h"
 #include "train/run.h"
+#include "train/turn.h"
 #include "train/weigh.h"
 #include "train/world.h"
 
@@ -95,6 +96,10 @@ typedef struct train_state {
     train_replica_t replica;
     train_plateau_t plateau;
     train_weigh_t weigh; /* denominators of the current step */
+    train_turn_t turn;   /* the batch of the next step */
+    /* A benchmark's samples for every step; NULL: the loader's. */
+    const hdf5io_batch_t *given;
+    double lr; /* learning rate of the current step */
     train_local_t local;
     hdf5io_progress_t progress;
     train_agreed_t agreed;
@@ -116,53 +121,6 @@ err_code_t train_step(train_state_t *run, err_t *err);
 /* As train_step, with [batch] instead of a batch of the loader. */
 err_code_t train_step_batch(train_state_t *run, const hdf5io_batch_t *batch,
                             err_t *err);
-
-/* Seconds of the parts of a step; [begin] is the clock instant at its start. */
-typedef struct train_times {
-    double begin, data, forward, backward;
-    /* All-reduces besides those of the buckets; none is overlapped. */
-    double tree;
-} train_times_t;
-
-/*
- * Local SGD (local_sgd.c):
- * - due: return whether the next step uses each rank's own gradients.
- * - begin: tell the reducer; called after ddp_step_begin.
- * - check: ERR_DIVERGED or ERR_DATA if this rank's gradients are not finite.
- *   The other ranks do not see these gradients, so check is called while this
- *   rank can still report the error in the tail.
- * - end: average over ranks if it is time. Collective.
- * - apart: return whether ranks differ, so that what is due has to wait; this
- *   is logged once.
- */
-bool train_local_due(const train_state_t *run);
-void train_local_begin(train_state_t *run);
-err_code_t train_local_check(train_state_t *run, const hdf5io_batch_t *batch,
-                             err_t *err);
-err_code_t train_local_end(train_state_t *run, train_times_t *times,
-                           err_t *err);
-bool train_local_apart(train_state_t *run);
-
-/* flags.c: set the flags of the tail for received signals and for the time of
- * the next checkpoint. */
-void train_flags_fill(const train_state_t *run, double *flags);
-
-/* leaves.c: a step in reproducible mode. The results are stored where the
- * default mode stores them. [own] is the error of this rank so far, and becomes
- * its error in this step. Returns the result of the reductions. Collective;
- * blocks. */
-err_code_t train_leaves_step(train_state_t *run, const hdf5io_batch_t *batch,
-                             train_times_t *times, train_own_t *own);
-
-/* leaves.c: an evaluation step in reproducible mode. train_leaves_eval sums
- * over the leaves of this rank. It is local, so its errors are known before any
- * rank enters the reduction. train_leaves_eval_reduce adds the sums of all
- * ranks into [sums] from EVAL_FLAGS on. */
-err_code_t train_leaves_eval(train_state_t *run, const hdf5io_batch_t *batch,
-                             err_t *err);
-err_code_t train_leaves_eval_reduce(train_state_t *run,
-                                    const hdf5io_batch_t *batch, double *sums,
-                                    err_t *err);
 
 /* eval.c: evaluate every validation sample once; changes no weights. All ranks
  * get one outcome. Collective; blocks. */

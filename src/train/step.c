@@ -10,27 +10,23 @@
  * takes part in the reductions of the step, so that no rank waits for it. Then
  * all ranks stop without an update and get its error.
  */
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
-#include "base/check.h"
+#include "train/step.h"
 #include "base/clock.h"
-#include "base/log.h"
 #include "train/batch_part.h"
-#include "train/inputs.h"
-#include "train/run_priv.h"
 
 /* ---- forward and backward ----------------------------------------------- */
 
-static void tail_begin(const train_replica_t *replica)
+/* Tell the device the weights, if that was not done when the step began, as
+ * their sum over ranks was still on its way. */
+static err_code_t weights_await(train_state_t *run, err_t *err)
 {
-    const nn_graph_t *graph = replica->graph;
+    err_code_t rc;
 
-    memset(ddp_tail(replica->ddp), 0,
-           (train_replica_sums(nn_graph_losses(graph)) +
-            nn_graph_moment_elems(graph)) *
-               sizeof(double));
+    if (run->weigh.work == NULL)
+        return ERR_OK;
+    rc = train_weigh_finish(&run->weigh, err);
+    train_in_weigh(run);
+    return rc == ERR_OK ? train_in_send(run, err) : rc;
 }
 
 /* Samples of a step that are computed together. */
@@ -45,7 +41,6 @@ static err_code_t micro_step(train_state_t *run, const micro_t *micro,
 {
     nn_exec_t *exec = train_replica_exec(&run->replica, micro->count, true);
     double begin = clock_now();
-    double scales[NN_FIELDS_MAX];
     double middle;
     err_code_t rc;
 
@@ -56,10 +51,7 @@ static err_code_t micro_step(train_state_t *run, const micro_t *micro,
     times->forward += middle - begin;
     if (rc != ERR_OK)
         return rc;
-    rc = train_weigh_finish(&run->weigh, err);
-    train_weigh_scales(&run->weigh, scales);
-    if (rc == ERR_OK && !micro->accumulate)
-        rc = train_replica_step_scales(&run->replica, scales, err);
+    rc = weights_await(run, err);
     if (rc == ERR_OK)
         rc = nn_exec_backward(exec, &micro->batch, micro->accumulate, err);
     times->backward += clock_now() - middle;
@@ -67,19 +59,19 @@ static err_code_t micro_step(train_state_t *run, const micro_t *micro,
 }
 
 /* Compute this rank's samples of the step, one micro-batch after the other. */
-static err_code_t share_run(train_state_t *run, const hdf5io_batch_t *batch,
-                            train_times_t *times, err_t *err)
+static err_code_t share_run(train_state_t *run, train_times_t *times,
+                            err_t *err)
 {
-    int64_t size =
-        train_micro_size(batch->count, run->config->train.accumulate);
-    err_code_t rc =
-        train_replica_step_begin(&run->replica, (uint64_t)run->config->run.seed,
-                                 (uint64_t)batch->epoch, err);
+    hdf5io_batch_t batch = {0}; /* in the device's memory */
+    int64_t size;
+    err_code_t rc = train_feed_take(
+        run->data.train.feed, train_replica_stream(&run->replica), &batch, err);
 
-    for (int64_t from = 0; rc == ERR_OK && from < batch->count; from += size) {
-        const int64_t left = batch->count - from;
+    size = train_micro_size(batch.count, run->config->train.accumulate);
+    for (int64_t from = 0; rc == ERR_OK && from < batch.count; from += size) {
+        const int64_t left = batch.count - from;
         const micro_t micro = {.batch =
-                                   train_batch_part(run->graph, batch, from),
+                                   train_batch_part(run->graph, &batch, from),
                                .count = left < size ? left : size,
                                .accumulate = from > 0};
 
@@ -118,9 +110,39 @@ static void share_step(train_state_t *run, const hdf5io_batch_t *batch,
             sync, micros_most(run->data.train.sampler, run->progress.epoch_step,
                               run->world.size, run->config->train.accumulate));
     if (own->rc == ERR_OK && batch->count > 0)
-        own->rc = share_run(run, batch, times, own->err);
+        own->rc = share_run(run, times, own->err);
     if (sync != NULL && own->rc != ERR_PEER)
         train_own_add(own, train_sync_rest(sync, train_own_err(own)));
+}
+
+/* Begin the step's tail, and tell the device of the step all that is known. */
+static err_code_t tail_begin(train_state_t *run, const hdf5io_batch_t *batch,
+                             err_t *err)
+{
+    train_replica_t *replica = &run->replica;
+    err_code_t rc;
+
+    train_in_begin(run, batch);
+    if (run->weigh.work == NULL)
+        train_in_weigh(run);
+    rc = train_in_send(run, err);
+    return rc == ERR_OK ? train_io_begin(&replica->io, ddp_tail(replica->ddp),
+                                         train_replica_stream(replica), err)
+                        : rc;
+}
+
+/* After this rank's last gradient: what else the other ranks must know. */
+static void tail_end(train_state_t *run, const hdf5io_batch_t *batch,
+                     train_own_t *own)
+{
+    train_replica_t *replica = &run->replica;
+
+    if (own->rc == ERR_OK && batch->count > 0)
+        own->rc = train_local_check(run, own->err);
+    train_own_add(own, weights_await(run, train_own_err(own)));
+    if (own->rc != ERR_OK && own->rc != ERR_PEER)
+        train_io_fail(&replica->io, ddp_tail(replica->ddp),
+                      train_replica_stream(replica), NULL);
 }
 
 /* Default mode: gradients are summed in ddp's arena; the reduction of a bucket
@@ -134,21 +156,17 @@ static err_code_t buckets_step(train_state_t *run, const hdf5io_batch_t *batch,
 
     ddp_step_begin(ddp, train_replica_stream(&run->replica));
     train_local_begin(run);
-    tail_begin(&run->replica);
-    train_flags_fill(run, ddp_tail(ddp));
-    train_own_add(own, train_weigh_begin(&run->weigh,
-                                         own->rc == ERR_OK ? batch : NULL,
-                                         train_own_err(own)));
+    if (dev_host_visible(run->compute.dev))
+        train_own_add(own, train_weigh_begin(&run->weigh,
+                                             own->rc == ERR_OK ? batch : NULL,
+                                             train_own_err(own)));
+    train_own_add(own, tail_begin(run, batch, train_own_err(own)));
     share_step(run, batch, times, own);
-    if (own->rc == ERR_OK && batch->count > 0)
-        own->rc = train_local_check(run, batch, own->err);
-    train_own_add(own, train_weigh_finish(&run->weigh, train_own_err(own)));
+    tail_end(run, batch, own);
     if (own->rc == ERR_PEER) {
         ddp_step_wait(ddp, NULL); /* returns its error at once */
         return own->rc;
     }
-    if (own->rc != ERR_OK)
-        ddp_tail(ddp)[TRAIN_REPLICA_FAILED] = 1.0;
     train_phase_set(&run->world, "all-reduce");
     rc = ddp_step_skip(ddp, train_own_err(own));
     if (rc == ERR_OK)
@@ -163,243 +181,72 @@ static err_code_t step_compute(train_state_t *run, const hdf5io_batch_t *batch,
                                      : buckets_step(run, batch, times, own);
 }
 
-/* ---- the end of a step --------------------------------------------------- */
+/* ---- the whole step ------------------------------------------------------ */
 
-/* The results of a step. */
-typedef struct step_result {
-    /* Mean of each loss; weighted sum of these means. */
-    double losses[NN_FIELDS_MAX], loss;
-    double lr, norm; /* learning rate; norm of the gradients before clipping */
-} step_result_t;
-
-/* Add a step of [samples] samples to the epoch's loss. With one loss, the
- * epoch's loss is the mean over all targets that count; if targets have
- * weights, it is the mean of the steps' losses, weighted by the number of
- * targets that count. With several losses, or one loss of weight other than 1,
- * it is the mean of the steps' [loss], weighted by samples. [tail] has the sums
- * over all ranks. */
-static void loss_advance(const train_weigh_t *weigh, const double *tail,
-                         int64_t samples, double loss,
-                         hdf5io_progress_t *progress)
+/* Wait until the device has done the step. */
+static err_code_t step_wait(train_state_t *run, train_times_t *times,
+                            err_t *err)
 {
-    const double counted = weigh->sums[0][WEIGH_COUNTED];
-    const double denominator = weigh->sums[0][WEIGH_DENOMINATOR];
+    const double begin = clock_now();
+    err_code_t rc = dev_stream_wait(train_replica_stream(&run->replica), err);
 
-    tail += train_replica_sums(0);
-    if (nn_graph_losses(weigh->graph) > 1 ||
-        nn_graph_loss_info(weigh->graph, 0).weight != 1) {
-        if (isfinite(loss)) {
-            progress->loss_sum += loss * (double)samples;
-            progress->loss_count += samples;
-        }
-    } else {
-        if (denominator == counted)
-            progress->loss_sum += tail[TRAIN_REPLICA_LOSS];
-        else if (denominator > 0)
-            progress->loss_sum +=
-                tail[TRAIN_REPLICA_LOSS] / denominator * counted;
-        progress->loss_count += (int64_t)counted;
-    }
-    progress->correct += (int64_t)tail[TRAIN_REPLICA_CORRECT];
-}
-
-static void progress_advance(train_state_t *run, const hdf5io_batch_t *batch,
-                             double loss)
-{
-    const double *tail = ddp_tail(run->replica.ddp);
-    hdf5io_progress_t *progress = &run->progress;
-
-    progress->step++;
-    progress->epoch_step++;
-    progress->samples += batch->global;
-    check(run->data.train.loader == NULL ||
-              progress->epoch_step <= run->data.train.steps,
-          "step %lld of an epoch of %lld", (long long)progress->epoch_step,
-          (long long)run->data.train.steps);
-    check(!run->agreed.stop, "a step after all ranks agreed to stop");
-    loss_advance(&run->weigh, tail, batch->global, loss, progress);
-    run->agreed.checkpoint = tail[TRAIN_REPLICA_DUE] > 0.0;
-    run->agreed.stop =
-        tail[TRAIN_REPLICA_REQUEST] > 0.0 || tail[TRAIN_REPLICA_TERM] > 0.0;
-}
-
-/* Tell [about] which losses count, and how much. */
-static void case_fill(const train_weigh_t *weigh, optim_case_t *about)
-{
-    double scales[NN_FIELDS_MAX];
-
-    about->counts = train_weigh_scales(weigh, scales);
-    for (int k = 0; k < nn_graph_losses(weigh->graph); k++) {
-        about->weights[k] = nn_graph_loss_info(weigh->graph, k).weight;
-        about->denominators[k] = weigh->sums[k][WEIGH_DENOMINATOR];
-    }
-}
-
-static train_update_step_t update_step(const train_state_t *run, double lr)
-{
-    const train_replica_t *replica = &run->replica;
-    const double *tail = ddp_tail(replica->ddp);
-
-    return (train_update_step_t){
-        .stream = train_replica_stream(replica),
-        .shard = replica->shard,
-        .ddp = replica->ddp,
-        .params = replica->params,
-        .grads = ddp_grads(replica->ddp),
-        .elems = nn_graph_param_elems(run->graph),
-        .question = {.failed = tail + TRAIN_REPLICA_FAILED,
-                     .sums = tail + train_replica_sums(0) + TRAIN_REPLICA_LOSS,
-                     .losses = nn_graph_losses(run->graph),
-                     .stride = TRAIN_REPLICA_SUMS,
-                     .limit = run->config->train.clip_norm},
-        .lr = lr,
-        .number = run->progress.updates + 1};
-}
-
-static void moments_fold(train_state_t *run, const hdf5io_batch_t *batch)
-{
-    const bool last = run->progress.epoch_step + 1 == run->data.train.steps;
-    const op_step_t step = {.samples = (double)batch->global,
-                            .lone = last ? run->data.lone : 0};
-    const nn_fold_t fold = {.moments =
-                                ddp_tail(run->replica.ddp) +
-                                train_replica_sums(nn_graph_losses(run->graph)),
-                            .step = &step,
-                            .buffers = run->replica.buffers};
-
-    nn_graph_fold(run->graph, NULL, &fold, NULL, NULL);
-}
-
-/* Clip the gradients, fold the running statistics, update the parameters. There
- * is no update if no target counts. */
-static err_code_t update(train_state_t *run, const hdf5io_batch_t *batch,
-                         step_result_t *out, err_t *err)
-{
-    train_replica_t *replica = &run->replica;
-    train_update_step_t step;
-    err_code_t rc;
-
-    out->lr = optim_schedule_lr(replica->schedule, optim_lr(replica->optim),
-                                run->progress.step);
-    out->lr = train_plateau_lr(&run->plateau, out->lr);
-    step = update_step(run, out->lr);
-    case_fill(&run->weigh, &replica->update.about);
-    rc = train_update_judge(&replica->update, &step, err);
-    out->norm = replica->update.result.norm;
-    if (rc == ERR_OK)
-        rc = train_number_agree(run, "the gradient's norm", out->norm, batch,
-                                err);
-    if (rc != ERR_OK)
-        return rc;
-    moments_fold(run, batch);
-    if (replica->update.result.updates)
-        run->progress.updates = step.number;
-    return train_update_run(&replica->update, &step, err);
-}
-
-/* Write each of several losses under its name to [out]. Returns their number, 0
- * if there is only one loss. */
-static int losses_name(const nn_graph_t *graph, const double *losses,
-                       obs_value_t *out)
-{
-    const int count = nn_graph_losses(graph);
-
-    for (int k = 0; k < count && count > 1; k++) {
-        snprintf(out[k].name, sizeof out[k].name, "%.40s_loss",
-                 nn_graph_loss_info(graph, k).name);
-        out[k].value = losses[k];
-    }
-    return count > 1 ? count : 0;
-}
-
-static void step_log(train_state_t *run, const hdf5io_batch_t *batch,
-                     const train_times_t *times, const step_result_t *result)
-{
-    ddp_stats_t comm = ddp_stats_take(run->replica.ddp);
-    double took = clock_now() - times->begin;
-    obs_value_t values[NN_FIELDS_MAX];
-    obs_step_t row = {.step = run->progress.step,
-                      .epoch = run->progress.epoch,
-                      .samples = run->progress.samples,
-                      .loss = result->loss,
-                      .values = values,
-                      .value_count =
-                          losses_name(run->graph, result->losses, values),
-                      .lr = result->lr,
-                      .step_s = took,
-                      .data_s = times->data,
-                      .forward_s = times->forward,
-                      .backward_s = times->backward,
-                      .comm_s = comm.comm_s + times->tree,
-                      .comm_exposed_s = comm.exposed_s + times->tree,
-                      .comm_bytes = (double)comm.bytes + run->local.bytes,
-                      .samples_per_s = (double)batch->global / took,
-                      .grad_norm = result->norm};
-
-    run->life.step_s += took;
-    run->life.data_s += times->data;
-    run->life.exposed_s += row.comm_exposed_s;
-    if (run->dir.metrics != NULL &&
-        run->progress.step % run->config->train.log_every == 0)
-        obs_metrics_step(run->dir.metrics, &row);
-}
-
-/* Finish a step after its reduction, when all ranks have the same sums. [own]
- * is this rank's own error. */
-static err_code_t step_finish(train_state_t *run, const hdf5io_batch_t *batch,
-                              train_times_t *times, err_code_t own, err_t *err)
-{
-    const double *tail = ddp_tail(run->replica.ddp);
-    step_result_t result;
-    err_code_t rc = ERR_OK;
-
-    if (tail[TRAIN_REPLICA_FAILED] > 0.0)
-        return train_world_vote(&run->world, own, err);
-    run->world.speaker = run->world.rank == 0;
-    if (train_weigh_losses(&run->weigh, tail, result.losses, &result.loss))
-        rc = train_number_agree(run, "the loss", result.loss, batch, err);
-    if (rc != ERR_OK)
-        return rc;
-    train_phase_set(&run->world, "update");
-    rc = update(run, batch, &result, err);
-    if (rc != ERR_OK)
-        return rc;
-    progress_advance(run, batch, result.loss);
-    rc = train_local_end(run, times, err);
-    if (rc == ERR_OK)
-        step_log(run, batch, times, &result);
+    times->backward += clock_now() - begin;
     return rc;
 }
 
-/* Compute, reduce and update. [read] is the result of reading the batch. */
-static err_code_t step_run(train_state_t *run, const hdf5io_batch_t *batch,
-                           train_times_t *times, err_code_t read, err_t *err)
+/* The learning rate of the next update. */
+static double lr_next(const train_state_t *run)
 {
-    train_own_t own = {.rc = read, .err = err};
+    const optim_t *optim = run->replica.optim;
+    const double lr = optim_schedule_lr(run->replica.schedule, optim_lr(optim),
+                                        run->progress.step);
+
+    return train_plateau_lr(&run->plateau, lr);
+}
+
+/* Make the step for which run->turn is loaded. */
+static err_code_t step_run(train_state_t *run, train_times_t *times, err_t *err)
+{
+    train_turn_t *turn = &run->turn;
+    const hdf5io_batch_t *batch = turn->batch;
+    train_own_t own = {.rc = turn->rc, .err = err};
     err_code_t rc;
 
-    times->data = clock_now() - times->begin;
+    if (own.rc != ERR_OK)
+        err_copy(err, &turn->err);
+    if (!dev_host_visible(run->compute.dev))
+        run->weigh = turn->weigh;
+    turn->loaded = false;
+    run->lr = lr_next(run);
     rc = step_compute(run, batch, times, &own);
-    return rc == ERR_OK ? step_finish(run, batch, times, own.rc, err) : rc;
+    if (rc == ERR_OK) {
+        train_phase_set(&run->world, "update");
+        rc = train_end_start(run, train_own_err(&own));
+    }
+    if (rc == ERR_OK)
+        rc = train_turn_next(run, train_own_err(&own));
+    if (rc == ERR_OK)
+        rc = step_wait(run, times, train_own_err(&own));
+    return rc == ERR_OK ? train_end_finish(run, batch, times, &own)
+                        : train_own_first(&own, rc);
 }
 
 err_code_t train_step(train_state_t *run, err_t *err)
 {
     train_times_t times = {.begin = clock_now()};
-    hdf5io_batch_t *batch = NULL;
-    err_code_t read;
+    err_code_t rc = ERR_OK;
 
-    train_storage_begin(&run->world, "reading data");
-    read = hdf5io_loader_next(run->data.train.loader, &batch, err);
-    train_storage_end(&run->world);
-    train_phase_set(&run->world, "forward and backward");
-    return step_run(run, batch, &times, read, err);
+    if (!run->turn.loaded)
+        rc = train_turn_load(run, run->progress.epoch_step, err);
+    if (rc != ERR_OK)
+        return rc;
+    times.data = run->turn.waited;
+    return step_run(run, &times, err);
 }
 
 err_code_t train_step_batch(train_state_t *run, const hdf5io_batch_t *batch,
                             err_t *err)
 {
-    train_times_t times = {.begin = clock_now()};
-
-    return step_run(run, batch, &times, ERR_OK, err);
+    run->given = batch;
+    return train_step(run, err);
 }

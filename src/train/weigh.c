@@ -144,7 +144,7 @@ bool train_weigh_losses(const train_weigh_t *weigh, const double *tail,
         out[k] = NAN;
         if (!(denominator > 0))
             continue;
-        out[k] = tail[train_replica_sums(k) + TRAIN_REPLICA_LOSS] / denominator;
+        out[k] = tail[train_tail_sums(k) + TRAIN_TAIL_LOSS] / denominator;
         /* A loss of weight 0 is only reported, and may be NaN. */
         if (weight == 0)
             continue;
