@@ -18,8 +18,30 @@
 
 #include "base/str.h"
 #include "build_id.h"
+#include "dev/dev.h"
 #include "hdf5io/h5mpi.h"
 #include "simd/isa.h"
+
+#define GPUS_MAX 32 /* that are listed */
+
+/* One line for each GPU, or one that says why there is none. */
+static void gpus_print(void)
+{
+    dev_info_t seen[GPUS_MAX];
+    int count = 0;
+    err_t err = ERR_INIT;
+
+    if (dev_list("cuda", seen, GPUS_MAX, &count, &err) != ERR_OK)
+        printf("gpus    none: %s\n", err.text);
+    for (int i = 0; i < count && i < GPUS_MAX; i++) {
+        const dev_info_t *gpu = &seen[i];
+
+        printf("gpu %-3d %s, %s, %.1f GiB, %s, driver %s%s%s\n", gpu->index,
+               gpu->name, gpu->uuid, (double)gpu->bytes / (1 << 30), gpu->arch,
+               gpu->driver, gpu->lacks[0] != '\0' ? "; not usable: " : "",
+               gpu->lacks);
+    }
+}
 
 void cmd_version_print(const char *command)
 {
@@ -28,7 +50,7 @@ void cmd_version_print(const char *command)
 
     printf("%s %s (build %s)\n", command, PACKAGE_VERSION, BUILD_ID);
     printf("features: launchers pmix, threads, solo; groups ucx, threads, "
-           "self; ops cpu, ref; parallel HDF5 %s; gpu no\n",
+           "self; ops cpu, ref; parallel HDF5 %s\n",
            h5mpi_built() ? "yes" : "no");
     H5get_libversion(&major, &minor, &release);
     printf("hdf5    %u.%u.%u\n", major, minor, release);
@@ -41,6 +63,8 @@ void cmd_version_print(const char *command)
     printf("xxhash  %u\n", XXH_versionNumber());
     printf("hwloc   %u.%u (API)\n", hwloc_get_api_version() >> 16,
            hwloc_get_api_version() >> 8 & 0xff);
+    printf("cuda    %s\n", CUDA_SUMMARY);
+    gpus_print();
 }
 
 /* Copy the CPU's "model name" in /proc/cpuinfo to [out] of [room] bytes. */

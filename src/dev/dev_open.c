@@ -26,6 +26,8 @@ static err_code_t cuda_find(const dev_ops_t **out, err_t *err)
     const cddp_cuda_t *cuda;
     err_code_t rc = dev_plugin_get(&cuda, err);
 
+    if (rc == ERR_OK && cuda->dev == NULL)
+        rc = err_set(err, ERR_UNAVAILABLE, "the CUDA plugin has no devices");
     if (rc == ERR_OK)
         *out = cuda->dev;
     return rc;

@@ -17,12 +17,30 @@
 
 #include "build_id.h"
 
+#define INSTALLED PKGLIBDIR "/libcddp_cuda.so"
+
 static const char *plugin_path(void)
 {
     const char *path = getenv("CDDP_CUDA_PLUGIN");
 
-    return path != NULL && path[0] != '\0' ? path
-                                           : PKGLIBDIR "/libcddp_cuda.so";
+    return path != NULL && path[0] != '\0' ? path : INSTALLED;
+}
+
+/* Without a driver the installed plugin is not loaded, so that a run on the CPU
+ * does not pay for it. One that CDDP_CUDA_PLUGIN names may need none. */
+static err_code_t driver_check(const char *path, err_t *err)
+{
+    void *driver;
+
+    if (strcmp(path, INSTALLED) != 0)
+        return ERR_OK;
+    driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL | RTLD_NODELETE);
+    if (driver == NULL)
+        return err_set(err, ERR_UNAVAILABLE,
+                       "there is no NVIDIA driver on this machine: %s",
+                       dlerror());
+    dlclose(driver);
+    return ERR_OK;
 }
 
 /* ---- the file ------------------------------------------------------------ */
@@ -57,9 +75,12 @@ static bool elf_complete(int file, off_t bytes)
 static err_code_t path_fails(const char *path, int number, err_t *err)
 {
     if (number == ENOENT || number == ENOTDIR)
-        return err_set(err, ERR_UNAVAILABLE,
-                       "there is no CUDA plugin %s (CUDA in this build: %s)",
-                       path, CUDA_SUMMARY);
+        return err_set(
+            err, ERR_UNAVAILABLE, "there is no CUDA plugin %s (%s)", path,
+            CUDA_ARCHS[0] == '\0' ? "CUDA in this build: " CUDA_SUMMARY
+                                  : "this build has one: install "
+                                    "it, or name it by "
+                                    "CDDP_CUDA_PLUGIN");
     return err_set(err, ERR_UNAVAILABLE, "the CUDA plugin %s: %s", path,
                    strerror(number));
 }
@@ -143,6 +164,8 @@ err_code_t dev_plugin_get(const cddp_cuda_t **out, err_t *err)
     void *library;
     err_code_t rc = path_check(path, err);
 
+    if (rc == ERR_OK)
+        rc = driver_check(path, err);
     if (rc == ERR_OK && (whole = realpath(path, NULL)) == NULL)
         rc = path_fails(path, errno, err);
     if (rc != ERR_OK)

@@ -40,6 +40,8 @@ static err_code_t cuda_find(const op_backend_ops_t **out, err_t *err)
     const cddp_cuda_t *cuda;
     err_code_t rc = dev_plugin_get(&cuda, err);
 
+    if (rc == ERR_OK && cuda->op == NULL)
+        rc = err_set(err, ERR_UNAVAILABLE, "the CUDA plugin has no ops");
     if (rc == ERR_OK)
         *out = cuda->op;
     return rc;
