@@ -78,8 +78,8 @@ Test(op_support, unknown_backend)
 
     cr_assert_eq(op_backend_get("gpu", &backend, &err), ERR_UNAVAILABLE);
     cr_assert_null(backend);
-    cr_assert_str_eq(err.text, "no op backend \"gpu\" was built in (there are: "
-                               "ref, cpu)");
+    cr_assert_str_eq(err.text, "there is no op backend \"gpu\" (there are: "
+                               "ref, cpu, cuda)");
 }
 
 /* A backend whose device is not the host has no ops of plugins. */
