@@ -194,7 +194,7 @@ int ddp_buckets(const ddp_t *ddp)
 
 err_code_t ddp_broadcast(ddp_t *ddp, void *data, size_t bytes, err_t *err)
 {
-    return comm_broadcast(ddp->group, data, bytes, 0, err);
+    return comm_broadcast(ddp->control, data, bytes, 0, err);
 }
 
 /* ---- one step ------------------------------------------------------------ */

@@ -121,9 +121,8 @@ size_t ddp_grad_elems(const ddp_t *ddp);
 size_t ddp_tail_doubles(const ddp_t *ddp);
 int ddp_buckets(const ddp_t *ddp);
 
-/* Copy [bytes] bytes at [data] from rank 0 to all ranks (initial parameters,
- * buffers). [data] is memory of the data group's device, for which nothing is
- * pending. Collective; blocks. */
+/* Copy [bytes] bytes of the host's memory at [data] from rank 0 to all ranks
+ * (initial parameters, buffers). Collective; blocks. */
 err_code_t ddp_broadcast(ddp_t *ddp, void *data, size_t bytes, err_t *err);
 
 /* Check that [hash], a hash of the parameters, is equal on all ranks.

@@ -164,10 +164,20 @@ static bool pair_find(ddp_fold_t *fold, slot_t *mine, slot_t **left,
     return false;
 }
 
-void ddp_fold_done(ddp_fold_t *fold, const ddp_leaf_t *leaf)
+void ddp_fold_stop(ddp_fold_t *fold)
+{
+    pthread_mutex_lock(&fold->lock);
+    fold->stopped = true;
+    pthread_cond_broadcast(&fold->moved);
+    pthread_mutex_unlock(&fold->lock);
+}
+
+err_code_t ddp_fold_done(ddp_fold_t *fold, const ddp_leaf_t *leaf, void *thread,
+                         err_t *err)
 {
     slot_t *mine = &fold->slots[leaf->slot];
     slot_t *left, *right;
+    err_code_t rc = ERR_OK;
 
     pthread_mutex_lock(&fold->lock);
     check(mine->state == SLOT_BUSY && leaf->number >= fold->first &&
@@ -179,23 +189,20 @@ void ddp_fold_done(ddp_fold_t *fold, const ddp_leaf_t *leaf)
     while (pair_find(fold, mine, &left, &right)) {
         left->state = right->state = SLOT_BUSY;
         pthread_mutex_unlock(&fold->lock);
-        fold->add(fold->context, (int)(left - fold->slots),
-                  (int)(right - fold->slots));
+        rc = fold->add(fold->context, thread, (int)(left - fold->slots),
+                       (int)(right - fold->slots), err);
         pthread_mutex_lock(&fold->lock);
+        if (rc != ERR_OK)
+            break;
         *left = (slot_t){SLOT_WHOLE, left->begin, right->end};
         right->state = SLOT_FREE;
         pthread_cond_broadcast(&fold->moved);
         mine = left;
     }
     pthread_mutex_unlock(&fold->lock);
-}
-
-void ddp_fold_stop(ddp_fold_t *fold)
-{
-    pthread_mutex_lock(&fold->lock);
-    fold->stopped = true;
-    pthread_cond_broadcast(&fold->moved);
-    pthread_mutex_unlock(&fold->lock);
+    if (rc != ERR_OK)
+        ddp_fold_stop(fold);
+    return rc;
 }
 
 /* ---- after all leaves ---------------------------------------------------- */

@@ -25,11 +25,13 @@ typedef struct ddp_leaf {
     int slot;
 } ddp_leaf_t;
 
-/* Add the numbers of slot [from] to those of slot [to]. */
-typedef void ddp_fold_add_t(void *context, int to, int from);
+/* Add the numbers of slot [from] to those of slot [to]. [thread] is what the
+ * thread passed to ddp_fold_done. */
+typedef err_code_t ddp_fold_add_t(void *context, void *thread, int to, int from,
+                                  err_t *err);
 
-/* Add [count] numbers at [from] to the numbers at [to], as comm_allreduce_tree
- * does. */
+/* Add [count] numbers at [from] to the numbers at [to], in the host's memory,
+ * as comm_allreduce_tree does. */
 void ddp_fold_sum(void *to, void *from, size_t count, comm_type_t type);
 
 /*
@@ -53,8 +55,10 @@ void ddp_fold_begin(ddp_fold_t *fold, int64_t first, int64_t held,
  * The first leaf gets slot 0. Any thread. */
 bool ddp_fold_claim(ddp_fold_t *fold, ddp_leaf_t *out);
 
-/* Tell that the numbers of [leaf] are in its slot. Any thread. */
-void ddp_fold_done(ddp_fold_t *fold, const ddp_leaf_t *leaf);
+/* Tell that the numbers of [leaf] are in its slot. The errors are those of the
+ * addition, after which claim returns false. Any thread. */
+err_code_t ddp_fold_done(ddp_fold_t *fold, const ddp_leaf_t *leaf, void *thread,
+                         err_t *err);
 
 /* Stop after a leaf has failed: claim returns false from now on. Any thread. */
 void ddp_fold_stop(ddp_fold_t *fold);

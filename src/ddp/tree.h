@@ -10,6 +10,10 @@
  * complete subtree (at most 2 log2(leaves)) and for each thread beyond the
  * first.
  *
+ * On a device, each thread computes its leaves on a stream of its own, and the
+ * additions are enqueued there, too. Events order what the streams do with one
+ * arena.
+ *
  * A step: begin; each thread calls claim, computes the leaf, and calls fold,
  * until claim returns false; then reduce. Thread rule: claim, fold and stop by
  * any thread; all others by one thread while no other thread is in a call.
@@ -20,40 +24,54 @@
 
 #include "ddp/ddp.h"
 #include "ddp/fold.h"
+#include "op/op.h"
 
 typedef struct ddp_tree ddp_tree_t;
 
-/* Open over [group], with [partials] arenas (ddp_fold_slots of the largest
- * step). The arena of [ddp] (not owned) is one of them, the others are like it.
- * Local. */
-err_code_t ddp_tree_open(ddp_t *ddp, comm_group_t *group, int partials,
-                         ddp_tree_t **out, err_t *err);
-void ddp_tree_close(ddp_tree_t *tree); /* NULL allowed */
+/* A claimed leaf, and where its sums go. */
+typedef struct ddp_tree_leaf {
+    ddp_leaf_t leaf;
+    float *grads; /* to be overwritten; NULL: there is no leaf */
+    double *tail; /* zeroed */
+    dev_stream_t *stream;
+} ddp_tree_leaf_t;
+
+/* Open over the groups of [ddp] (not owned), with [partials] arenas
+ * (ddp_fold_slots of the largest step), which [backend] adds. The arena of
+ * [ddp] is one of them, the others are like it. Local. */
+err_code_t ddp_tree_open(ddp_t *ddp, const op_backend_ops_t *backend,
+                         int partials, ddp_tree_t **out, err_t *err);
+/* NULL allowed. On a device: when its streams have been waited for. */
+void ddp_tree_close(ddp_tree_t *tree);
 
 /* Bytes of the partial arenas, without the arena of the ddp_t. Pure. */
 size_t ddp_tree_bytes(size_t grad_elems, size_t tail_doubles, int partials);
 
 /* Begin a step: this rank has [held] of all [leaves] leaves, from number
- * [first] on. */
+ * [first] on. What reads the sums of the step before is done, or is enqueued on
+ * the stream that computes leaf [first]. */
 void ddp_tree_begin(ddp_tree_t *tree, int64_t first, int64_t held,
                     int64_t leaves);
 
-/* Claim the next leaf (false: there is none). Sets *grads and *tail to where
- * its gradients (to be overwritten) and its tail (zeroed) go. May wait for
- * another thread's leaf. */
-bool ddp_tree_claim(ddp_tree_t *tree, ddp_leaf_t *leaf, float **grads,
-                    double **tail);
+/* Claim the next leaf, which this thread computes on [stream] (NULL if the host
+ * can access the memory). May wait for another thread's leaf. The errors are
+ * those of the device; out->leaf is set then, too. */
+err_code_t ddp_tree_claim(ddp_tree_t *tree, dev_stream_t *stream,
+                          ddp_tree_leaf_t *out, err_t *err);
 
-/* Tell that [leaf] is complete. */
-void ddp_tree_fold(ddp_tree_t *tree, const ddp_leaf_t *leaf);
+/* Tell that [leaf] is complete, or all of it is enqueued. The errors are those
+ * of the device. */
+err_code_t ddp_tree_fold(ddp_tree_t *tree, const ddp_tree_leaf_t *leaf,
+                         err_t *err);
 
 /* Stop after a leaf has failed: claim returns false for the rest of this
  * step. */
 void ddp_tree_stop(ddp_tree_t *tree);
 
-/* Leave the sums over all leaves of all ranks in ddp_grads and ddp_tail. All
- * leaves of this rank must be folded. Collective; blocks like any wait of
+/* Leave the sums over all leaves of all ranks in ddp_grads and ddp_tail, where
+ * operations that are enqueued on [stream] later find them (NULL: as above).
+ * All leaves of this rank must be folded. Collective; blocks like any wait of
  * comm. */
-err_code_t ddp_tree_reduce(ddp_tree_t *tree, err_t *err);
+err_code_t ddp_tree_reduce(ddp_tree_t *tree, dev_stream_t *stream, err_t *err);
 
 #endif

@@ -90,21 +90,19 @@ static void leaf_failed(leaves_job_t *job, int64_t number, err_code_t rc,
 
 /* ---- training ----------------------------------------------------------- */
 
-/* Where the sums of a leaf are written, and the seconds that a team has spent
- * so far. */
-typedef struct leaf_sums {
-    float *grads;
-    double *tail;
+/* The seconds that a team has spent so far. */
+typedef struct leaf_times {
     double forward, backward;
-} leaf_sums_t;
+} leaf_times_t;
 
-/* Run forward and backward of leaf [number], into the leaf's own sums. */
+/* Run forward and backward of [leaf], into the leaf's own sums. */
 static err_code_t leaf_compute(const leaves_job_t *job,
-                               const train_team_t *team, int64_t number,
-                               leaf_sums_t *leaf, err_t *err)
+                               const train_team_t *team,
+                               const ddp_tree_leaf_t *leaf, leaf_times_t *times,
+                               err_t *err)
 {
     const int losses = nn_graph_losses(job->run->graph);
-    const int64_t from = leaf_from(job, number);
+    const int64_t from = leaf_from(job, leaf->leaf.number);
     nn_batch_t part = leaf_batch(job, from);
     nn_exec_t *exec = train_team_leaf(
         team, leaf_size(job, from),
@@ -116,11 +114,11 @@ static err_code_t leaf_compute(const leaves_job_t *job,
 
     rc = nn_exec_forward(exec, &part, err);
     middle = clock_now();
-    leaf->forward += middle - begin;
+    times->forward += middle - begin;
     if (rc != ERR_OK)
         return rc;
     rc = nn_exec_backward(exec, &part, false, err);
-    leaf->backward += clock_now() - middle;
+    times->backward += clock_now() - middle;
     return rc;
 }
 
@@ -130,27 +128,28 @@ static void leaves_train(void *context, int member)
     leaves_job_t *job = context;
     ddp_tree_t *tree = job->run->replica.tree;
     const train_team_t *team = &job->run->replica.teams[member];
-    leaf_sums_t sums = {0};
-    ddp_leaf_t leaf;
+    leaf_times_t times = {0};
+    ddp_tree_leaf_t leaf;
+    err_t err = ERR_INIT;
+    err_code_t rc = ddp_tree_claim(tree, team->stream, &leaf, &err);
 
-    while (ddp_tree_claim(tree, &leaf, &sums.grads, &sums.tail)) {
-        err_t err = ERR_INIT;
-        err_code_t rc;
-
+    while (rc == ERR_OK && leaf.grads != NULL) {
         /* Report progress to the other ranks, as a step may take long. */
         if (member == 0)
             train_phase_set(&job->run->world, "forward and backward");
-        rc = leaf_compute(job, team, leaf.number, &sums, &err);
-        if (rc == ERR_OK) {
-            ddp_tree_fold(tree, &leaf);
-            continue;
-        }
-        leaf_failed(job, leaf.number, rc, &err);
+        rc = leaf_compute(job, team, &leaf, &times, &err);
+        if (rc == ERR_OK)
+            rc = ddp_tree_fold(tree, &leaf, &err);
+        if (rc == ERR_OK)
+            rc = ddp_tree_claim(tree, team->stream, &leaf, &err);
+    }
+    if (rc != ERR_OK) {
+        leaf_failed(job, leaf.leaf.number, rc, &err);
         ddp_tree_stop(tree);
     }
     pthread_mutex_lock(&job->lock);
-    job->forward += sums.forward;
-    job->backward += sums.backward;
+    job->forward += times.forward;
+    job->backward += times.backward;
     pthread_mutex_unlock(&job->lock);
 }
 
@@ -204,7 +203,8 @@ err_code_t train_leaves_step(train_state_t *run, const hdf5io_batch_t *batch,
     if (rc != ERR_OK)
         return train_own_first(own, rc);
     if (flags[TRAIN_TAIL_FAILED] == 0.0)
-        rc = ddp_tree_reduce(run->replica.tree, own->err);
+        rc = ddp_tree_reduce(run->replica.tree,
+                             train_replica_stream(&run->replica), own->err);
     if (rc == ERR_OK)
         rc = dev_copy(train_replica_stream(&run->replica),
                       ddp_tail(run->replica.ddp), flags,
@@ -222,12 +222,16 @@ static double *eval_leaf(const train_evaluator_t *evaluator, int slot)
     return evaluator->leaves + (size_t)slot * (evaluator->count - EVAL_FLAGS);
 }
 
-static void eval_add(void *context, int to, int from)
+static err_code_t eval_add(void *context, void *thread, int to, int from,
+                           err_t *err)
 {
     const train_evaluator_t *evaluator = context;
 
+    (void)thread;
+    (void)err;
     ddp_fold_sum(eval_leaf(evaluator, to), eval_leaf(evaluator, from),
                  evaluator->count - EVAL_FLAGS, COMM_FLOAT64);
+    return ERR_OK;
 }
 
 err_code_t train_leaves_eval_open(const train_config_t *config, int teams,
@@ -263,10 +267,10 @@ static void leaves_eval(void *context, int member)
 
         rc = train_eval_forward(&mine, &part,
                                 eval_leaf(mine.evaluator, leaf.slot), &err);
-        if (rc == ERR_OK) {
-            ddp_fold_done(fold, &leaf);
+        if (rc == ERR_OK)
+            rc = ddp_fold_done(fold, &leaf, NULL, &err);
+        if (rc == ERR_OK)
             continue;
-        }
         leaf_failed(job, leaf.number, rc, &err);
         ddp_fold_stop(fold);
     }

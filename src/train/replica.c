@@ -157,7 +157,7 @@ static err_code_t reducer_open(train_replica_t *replica,
     rc = ddp_open(&plan->config->ddp, plan->group, plan->group, &layout,
                   &replica->ddp, err);
     if (rc == ERR_OK && plan->partials > 0)
-        rc = ddp_tree_open(replica->ddp, plan->group, plan->partials,
+        rc = ddp_tree_open(replica->ddp, replica->backend, plan->partials,
                            &replica->tree, err);
     return rc;
 }

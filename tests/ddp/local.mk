@@ -9,7 +9,8 @@ DDP_TESTS = \
 	tests/ddp/test_tree \
 	tests/ddp/test_zero
 check_PROGRAMS += $(DDP_TESTS)
-DDP_TEST_LIBS = libfixtures.la libddp.la libconf.la libcomm.la libdev.la libbase.la
+DDP_TEST_LIBS = libfixtures.la libddp.la libconf.la libcomm.la libop.la \
+	libsimd.la libdev.la libbase.la
 $(DDP_TESTS): $(DDP_TEST_LIBS)
 $(DDP_TESTS): LDADD = $(DDP_TEST_LIBS) $(TEST_LIBS)
 # End of tests/ddp

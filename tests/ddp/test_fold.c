@@ -30,11 +30,15 @@ static double leaf_value(int64_t leaf)
     return rng_normal(&rng);
 }
 
-static void slots_add(void *context, int to, int from)
+static err_code_t slots_add(void *context, void *thread, int to, int from,
+                            err_t *err)
 {
     bench_t *bench = context;
 
+    (void)thread;
+    (void)err;
     ddp_fold_sum(&bench->sums[to], &bench->sums[from], 1, COMM_FLOAT64);
+    return ERR_OK;
 }
 
 static void bench_open(bench_t *bench, int slots)
@@ -105,7 +109,7 @@ Test(fold, any_order_gives_the_bits_of_the_tree)
 
                 bench.sums[leaf.slot] = leaf_value(leaf.number);
                 under[pick] = under[--count];
-                ddp_fold_done(bench.fold, &leaf);
+                ddp_fold_done(bench.fold, &leaf, NULL, NULL);
             }
         }
         bench_check(&bench, LEAVES - held, held, LEAVES);
@@ -123,7 +127,7 @@ static void work_do(void *context, int member)
         /* Threads take different times, so that leaves finish out of order. */
         for (int i = 0; i < member + (int)(leaf.number % 3); i++)
             sched_yield();
-        ddp_fold_done(bench->fold, &leaf);
+        ddp_fold_done(bench->fold, &leaf, NULL, NULL);
     }
 }
 

@@ -48,14 +48,13 @@ static void leaf_fill(int64_t leaf, float *grads, double *tail)
 static void leaves_do(void *context, int member)
 {
     ddp_tree_t *tree = context;
-    ddp_leaf_t leaf;
-    double *tail;
-    float *grads;
+    ddp_tree_leaf_t leaf;
 
     (void)member;
-    while (ddp_tree_claim(tree, &leaf, &grads, &tail)) {
-        leaf_fill(leaf.number, grads, tail);
-        ddp_tree_fold(tree, &leaf);
+    while (ddp_tree_claim(tree, NULL, &leaf, NULL) == ERR_OK &&
+           leaf.grads != NULL) {
+        leaf_fill(leaf.leaf.number, leaf.grads, leaf.tail);
+        ddp_tree_fold(tree, &leaf, NULL);
     }
 }
 
@@ -73,6 +72,7 @@ static int tree_main(const comm_oob_t *oob, void *argument)
     int64_t held = plan->leaves * (oob->rank + 1) / oob->size - first;
     int partials = ddp_fold_slots(first, held, plan->leaves, plan->threads);
     comm_group_t *group = NULL;
+    const op_backend_ops_t *backend = NULL;
     ddp_tree_t *tree = NULL;
     crew_t *crew = NULL;
     ddp_t *ddp = NULL;
@@ -80,12 +80,13 @@ static int tree_main(const comm_oob_t *oob, void *argument)
 
     RANKS_OK(group_make(oob, &group, &err), err);
     RANKS_OK(ddp_open(&config, group, group, &layout, &ddp, &err), err);
-    RANKS_OK(ddp_tree_open(ddp, group, partials, &tree, &err), err);
+    RANKS_OK(op_backend_get("cpu", &backend, &err), err);
+    RANKS_OK(ddp_tree_open(ddp, backend, partials, &tree, &err), err);
     RANKS_OK(crew_open(plan->threads, "leaves", &crew, &err), err);
     for (int step = 0; step < 2; step++) {
         ddp_tree_begin(tree, first, held, plan->leaves);
         crew_run(crew, leaves_do, tree);
-        RANKS_OK(ddp_tree_reduce(tree, &err), err);
+        RANKS_OK(ddp_tree_reduce(tree, NULL, &err), err);
     }
     memcpy(plan->grads[oob->rank], ddp_grads(ddp), sizeof plan->grads[0]);
     memcpy(plan->tail[oob->rank], ddp_tail(ddp), sizeof plan->tail[0]);
