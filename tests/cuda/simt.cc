@@ -10,6 +10,13 @@
 
 #include "simt_fiber.h"
 
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(at, bytes) ((void)(at), (void)(bytes))
+#define ASAN_UNPOISON_MEMORY_REGION(at, bytes) ((void)(at), (void)(bytes))
+#endif
+
 enum { WARP = 32, THREADS_MAX = 1024 };
 
 enum simt_state { READY, AT_WARP, AT_BLOCK, DONE, STATES };
@@ -33,6 +40,9 @@ static struct simt_now_t {
     unsigned order[THREADS_MAX];
     simt_runner runner[THREADS_MAX];
 } now = {};
+
+/* As much as any GPU has. The sanitizer is told what of it a launch may use. */
+static unsigned char dynamic[228 << 10] __attribute__((aligned(128)));
 
 simt_thread *simt_self;
 simt_block_now simt_block;
@@ -443,19 +453,18 @@ void simt_run(const simt_launch_t *launch, simt_schedule_t schedule,
     now.random = 1;
     simt_block.grid = launch->grid;
     simt_block.size = block;
-    simt_block.shared = nullptr;
-    /* Of its own for each launch, so that the address sanitizer knows its
-     * end. */
     if (now.threads == 0 || now.threads > THREADS_MAX ||
-        posix_memalign(&simt_block.shared, 128, launch->shared) != 0) {
+        launch->shared > sizeof dynamic) {
         fprintf(stderr,
                 "simt: kernel %s cannot run in blocks of %u threads "
                 "with %zu bytes\n",
                 launch->name, now.threads, launch->shared);
         abort();
     }
+    simt_block.shared = dynamic;
+    ASAN_POISON_MEMORY_REGION(dynamic + launch->shared,
+                              sizeof dynamic - launch->shared);
     run_blocks(launch);
-    free(simt_block.shared);
-    simt_block.shared = nullptr;
+    ASAN_UNPOISON_MEMORY_REGION(dynamic, sizeof dynamic);
     pthread_mutex_unlock(&now.lock);
 }

@@ -10,3 +10,10 @@ void simt_launch(const simt_launch_t *launch, simt_call_fn *call,
     (void)bytes;
     simt_run(launch, simt_now, call, args);
 }
+
+/* LAUNCH_SHARED: any launch may have what the emulator has. */
+extern "C" cudaError_t cudaFuncSetAttribute(const void *, cudaFuncAttribute,
+                                            int)
+{
+    return cudaSuccess;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * The controls of the stand-ins for CUDA's libraries. A test finds them in the
+ * module that it loads, by dlsym(module, "fake_cuda"). A program that a test
+ * starts reads its settings from $CDDP_FAKE_CUDA when the module is loaded:
+ * "order=1 schedule=3 memory=1048576 fail=12", with the names below.
+ *
+ * The settings of a device (all but fail, fail_op and schedule) apply to what
+ * is opened or allocated later.
+ */
+#ifndef CDDP_TESTS_CUDA_FAKE_CUDA_H
+#define CDDP_TESTS_CUDA_FAKE_CUDA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct fake_cuda_settings {
+    int64_t devices;  /* number; 0: none is visible. Default 1 */
+    int64_t driver;   /* the CUDA version it can do, as 13000; 0: no driver */
+    int64_t memory;   /* bytes of each device */
+    int64_t arch;     /* as 90 */
+    int64_t sms;      /* multiprocessors */
+    int64_t order;    /* of streams, a dev_far_order_t */
+    int64_t schedule; /* of threads, a simt_schedule_t */
+    /* Let a later call of a library fail: 1 the next one; 0: none. */
+    int64_t fail;
+    /* Let a later operation of a stream fail, after which all calls do, as when
+     * a kernel reads memory that does not exist. 1: the next one; 0: none. */
+    int64_t fail_op;
+} fake_cuda_settings_t;
+
+typedef struct fake_cuda_counts {
+    int64_t calls;    /* as [fail] counts them */
+    int64_t ops;      /* executed, as [fail_op] counts them */
+    int64_t waits;    /* of the host, for a stream, an event or the device */
+    int64_t allocs;   /* of device or pinned memory */
+    int64_t kernels;  /* executed, those of graphs included */
+    int64_t unpinned; /* copies from or to host memory that is not pinned */
+    int64_t graphs;   /* launches */
+    /* What is open now: bytes of devices; streams, events, graphs, blocks of
+     * pinned memory, handles and descriptors of libraries. */
+    int64_t bytes, objects;
+} fake_cuda_counts_t;
+
+typedef struct fake_cuda {
+    fake_cuda_settings_t (*get)(void);
+    void (*set)(const fake_cuda_settings_t *settings);
+    fake_cuda_counts_t (*counts)(void);
+    /* Name of the library function of call number fake_cuda_counts_t.calls. */
+    const char *(*last_call)(void);
+    /* As in a new process: nothing counted, no error left. Nothing may be
+     * open. */
+    void (*reset)(void);
+} fake_cuda_t;
+
+extern const fake_cuda_t fake_cuda;
+
+#endif
