@@ -7,6 +7,7 @@
 #include "op/cuda/columns.h"
 #include "op/cuda/device/each.cuh"
 #include "op/cuda/device/reduce.cuh"
+#include "op/cuda/device/round.cuh"
 #include "op/cuda/room.h"
 
 /* Elements of a channel that a block sums at least, and chunks at most. */
@@ -40,7 +41,7 @@ struct bias_work {
 };
 
 __global__ void __launch_bounds__(EACH_THREADS)
-    planes_sum(cuda_planes_t p, const float *dy, float *partial)
+    planes_sum(cuda_planes_t p, op_type_t type, const float *dy, float *partial)
 {
     __shared__ float part[32];
     const int64_t c = blockIdx.x;
@@ -51,7 +52,9 @@ __global__ void __launch_bounds__(EACH_THREADS)
 
     for (int64_t i = threadIdx.x; i < (last - first) * p.space;
          i += EACH_THREADS)
-        sum += dy[((first + i / p.space) * p.C + c) * p.space + i % p.space];
+        sum += round_factor(
+            type,
+            dy[((first + i / p.space) * p.C + c) * p.space + i % p.space]);
     sum = block_sum(sum, part);
     if (threadIdx.x == 0)
         partial[blockIdx.y * p.C + c] = sum;
@@ -106,7 +109,8 @@ extern "C" err_code_t cuda_planes_sum(const op_t *op, const op_args_t *args,
     err_code_t rc;
 
     LAUNCH(planes_sum, dim3((unsigned)planes->C, (unsigned)chunks),
-           EACH_THREADS, 0, cuda_stream(args), *planes, dy, partial);
+           EACH_THREADS, 0, cuda_stream(args), *planes, op->config.compute_type,
+           dy, partial);
     rc = cuda_started(op, err);
     if (rc != ERR_OK)
         return rc;

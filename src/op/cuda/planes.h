@@ -20,8 +20,9 @@ err_code_t cuda_planes_bias(const op_t *op, const op_args_t *args,
                             const cuda_planes_t *planes, float *y,
                             const float *b, err_t *err);
 
-/* db[c] = sum over n and s of dy[n,c,s]; if args->add, the sum is added to db.
- * [scratch] has cuda_planes_scratch bytes. */
+/* db[c] = sum over n and s of dy[n,c,s], rounded to the compute_type; if
+ * args->add, the sum is added to db. [scratch] has cuda_planes_scratch bytes.
+ */
 size_t cuda_planes_scratch(const cuda_planes_t *planes);
 err_code_t cuda_planes_sum(const op_t *op, const op_args_t *args,
                            const cuda_planes_t *planes, const float *dy,
