@@ -104,6 +104,9 @@ extern "C" err_code_t cuda_planes_sum(const op_t *op, const op_args_t *args,
                                       err_t *err)
 {
     float *partial = (float *)scratch;
+    /* conv_transpose does not round. */
+    const op_type_t type =
+        op->config.kind == OP_CONV2D ? op->config.compute_type : OP_FLOAT32;
     const int64_t chunks = chunks_of(planes);
     cuda_columns_t columns = {};
     err_code_t rc;
