@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * The real cuDNN plans convolutions here, without a GPU, for the device that
+ * tests/data/h200.json describes: those of the op table, of the cases of speed,
+ * and of the presets. Each must have a plan that keeps the contract (the same
+ * bits on each call, no rounding of float32), and planning again must give the
+ * same plan. The log says which engine each one gets.
+ *
+ * Engines that cuDNN compiles at run time need the driver's library. A stand-in
+ * of it, which says that there is no device, is enough.
+ */
+#include <criterion/criterion.h>
+#include <criterion/parameterized.h>
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "nn/fixture.h"
+#include "nn/nn_priv.h"
+#include "op/cuda/conv_plan.h"
+#include "op/op_desc.h"
+#include "op_cases.h"
+
+#define MIB (1024.0 * 1024.0)
+
+static cuda_planner_t planner;
+
+static void open_planner(void)
+{
+    static char json[1 << 14];
+    err_t err = ERR_INIT;
+    FILE *file = fopen(SRCDIR "/tests/data/h200.json", "r");
+
+    cr_assert_not_null(file);
+    cr_assert_gt(fread(json, 1, sizeof json - 1, file), 0);
+    fclose(file);
+    cr_assert_not_null(dlopen(CUDA_STANDIN, RTLD_NOW | RTLD_GLOBAL), "%s",
+                       dlerror());
+    cr_assert_eq(cuda_planner_open(json, &planner, &err), ERR_OK, "%s",
+                 err.text);
+}
+
+static void close_planner(void)
+{
+    cuda_planner_close(&planner);
+}
+
+TestSuite(cudnn_plans, .init = open_planner, .fini = close_planner,
+          .timeout = 600);
+
+/* ---- one convolution ----------------------------------------------------- */
+
+static void check_notes(const cuda_plan_t *plan, op_type_t type,
+                        const char *name)
+{
+    const char *notes = cuda_plan_notes(plan);
+
+    cr_assert_null(strstr(notes, "NONDETERMINISTIC"), "%s: %s", name, notes);
+    if (type == OP_FLOAT32)
+        cr_assert(strstr(notes, "TENSOR_CORE") == NULL &&
+                      strstr(notes, "DOWN_CONVERT") == NULL,
+                  "%s: %s", name, notes);
+}
+
+static void print_plan(const cuda_plan_t *plan, const char *what)
+{
+    if (plan != NULL)
+        printf("  %s: engine %d after %d others, workspace %.1f MiB, %s\n",
+               what, (int)cuda_plan_engine(plan), cuda_plan_refused(plan),
+               (double)cuda_plan_workspace(plan) / MIB, cuda_plan_notes(plan));
+}
+
+static void check_same(const cuda_plan_t *one, const cuda_plan_t *two,
+                       const char *name)
+{
+    if (one == NULL)
+        return;
+    cr_assert_eq(cuda_plan_engine(one), cuda_plan_engine(two), "%s", name);
+    cr_assert_eq(cuda_plan_workspace(one), cuda_plan_workspace(two), "%s",
+                 name);
+}
+
+static void plan(const op_config_t *config, cuda_conv_plans_t *plans,
+                 const char *name)
+{
+    op_desc_t y;
+    err_t err = ERR_INIT;
+
+    *plans = (cuda_conv_plans_t){0};
+    cr_assert_eq(op_shape(config, &y, &err), ERR_OK, "%s: %s", name, err.text);
+    cr_assert_eq(cuda_conv_plans_open(config, &y, &planner, plans, &err),
+                 ERR_OK, "%s: %s", name, err.text);
+}
+
+static void check_conv(op_config_t config, op_type_t type, const char *name)
+{
+    cuda_conv_plans_t first, again;
+
+    config.in.type = OP_FLOAT32;
+    config.compute_type = type;
+    config.threads = 1;
+    plan(&config, &first, name);
+    plan(&config, &again, name);
+    printf("%s\n", name);
+    print_plan(first.forward, "y");
+    print_plan(first.data, "dx");
+    print_plan(first.filter, "dw");
+    check_notes(first.forward, type, name);
+    check_same(first.forward, again.forward, name);
+    if (first.data != NULL)
+        check_notes(first.data, type, name);
+    check_same(first.data, again.data, name);
+    if (first.filter != NULL)
+        check_notes(first.filter, type, name);
+    check_same(first.filter, again.filter, name);
+    cuda_conv_plans_close(&first);
+    cuda_conv_plans_close(&again);
+}
+
+static bool is_conv(op_kind_t kind)
+{
+    return kind == OP_CONV2D || kind == OP_CONV_TRANSPOSE;
+}
+
+/* ---- tests --------------------------------------------------------------- */
+
+static void check_case(const op_case_t *test, op_type_t type)
+{
+    op_config_t config = test->config;
+
+    if (!is_conv(config.kind))
+        return;
+    config.bias = !test->no_bias;
+    config.training = !test->evaluation;
+    config.need_dx = config.training && !test->no_dx;
+    check_conv(config, type, test->name);
+}
+
+ParameterizedTestParameters(cudnn_plans, of_the_op_table)
+{
+    static op_type_t types[] = {OP_FLOAT32, OP_TF32, OP_BFLOAT16};
+
+    return cr_make_param_array(op_type_t, types, 3);
+}
+
+ParameterizedTest(const op_type_t *type, cudnn_plans, of_the_op_table)
+{
+    for (int i = 0; i < op_case_count; i++)
+        check_case(&op_cases[i], *type);
+    for (int i = 0; i < op_perf_case_count; i++)
+        check_case(&op_perf_cases[i], *type);
+}
+
+/* A preset with a batch of one GPU. */
+typedef struct preset {
+    int batch;
+    char model[128];
+} preset_t;
+
+static preset_t presets[] = {
+    {256, "preset: lenet, input: [1, 28, 28], classes: 10"},
+    {256, "preset: resnet18, input: [3, 32, 32], classes: 10"},
+    {128, "preset: resnet50, input: [3, 224, 224], classes: 1000"},
+    {16, "preset: unet2d, input: [3, 256, 256], out: 2"},
+    {64, "preset: vit, input: [3, 224, 224], classes: 1000"},
+    {4, "preset: cosmoflow, input: [4, 128, 128, 128]"},
+    {2, "preset: unet3d, input: [1, 128, 128, 128], out: 3"},
+    {2, "preset: deepcam, input: [16, 768, 1152]"},
+};
+
+ParameterizedTestParameters(cudnn_plans, of_the_presets)
+{
+    return cr_make_param_array(preset_t, presets,
+                               sizeof presets / sizeof *presets);
+}
+
+static void check_preset(const nn_graph_t *graph, const preset_t *preset,
+                         op_type_t type)
+{
+    for (int i = 0; i < graph->layer_count; i++) {
+        op_config_t config = graph->layers[i].config;
+        char name[256];
+
+        if (!is_conv(config.kind))
+            continue;
+        snprintf(name, sizeof name, "%s, %s", preset->model,
+                 graph->layers[i].name);
+        config.in.dims[0] = preset->batch;
+        config.training = true;
+        config.need_dx = !nn_is_input(graph->layers[i].from[0]);
+        check_conv(config, type, name);
+    }
+}
+
+ParameterizedTest(const preset_t *preset, cudnn_plans, of_the_presets)
+{
+    char yaml[256];
+    nn_graph_t *graph;
+
+    snprintf(yaml, sizeof yaml, "model: {%s}\nloss: %s\n", preset->model,
+             strstr(preset->model, "cosmoflow") != NULL ? "mse"
+                                                        : "cross_entropy");
+    graph = fixture_graph(yaml);
+    check_preset(graph, preset, OP_FLOAT32);
+    check_preset(graph, preset, OP_BFLOAT16);
+    nn_graph_close(graph);
+}
