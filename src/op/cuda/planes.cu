@@ -112,8 +112,7 @@ extern "C" err_code_t cuda_planes_sum(const op_t *op, const op_args_t *args,
     err_code_t rc;
 
     LAUNCH(planes_sum, dim3((unsigned)planes->C, (unsigned)chunks),
-           EACH_THREADS, 0, cuda_stream(args), *planes, op->config.compute_type,
-           dy, partial);
+           EACH_THREADS, 0, cuda_stream(args), *planes, type, dy, partial);
     rc = cuda_started(op, err);
     if (rc != ERR_OK)
         return rc;
