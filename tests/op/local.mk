@@ -24,6 +24,25 @@ $(OP_FAR_TESTS): libfar.la $(OP_TEST_LIBS)
 $(OP_FAR_TESTS): LDADD = libfar.la $(OP_TEST_LIBS) $(TEST_LIBS)
 $(OP_FAR_TESTS): AM_LDFLAGS += $(FAR_FLAGS)
 
+# The real cuDNN, without a GPU and without the driver's library.
+EXTRA_DIST += tests/op/libcuda_standin.c tests/op/test_cudnn_plans.c \
+	tests/data/h200.json
+if CUDA_HEADERS
+check_PROGRAMS += tests/op/test_cudnn_plans
+tests_op_test_cudnn_plans_SOURCES = tests/op/test_cudnn_plans.c \
+	src/op/cuda/conv_plan.c src/op/cuda/cudnn_graph.c \
+	src/op/cuda/cudnn_plan.c
+tests_op_test_cudnn_plans_CFLAGS = $(AM_CFLAGS) $(TEST_CFLAGS) $(CUDA_CFLAGS)
+tests_op_test_cudnn_plans_LDADD = libfixtures.la liboptim.la libnn.la libop.la \
+	libsimd.la libdev.la libconf.la libbase.la $(CUDNN_LIBS) $(TEST_LIBS)
+tests_op_test_cudnn_plans_LDFLAGS = $(AM_LDFLAGS) $(CUDA_RPATH)
+EXTRA_tests_op_test_cudnn_plans_DEPENDENCIES = tests/op/libcuda_standin.so
+tests/op/libcuda_standin.so: tests/op/libcuda_standin.c
+	$(AM_V_CC)$(MKDIR_P) $(@D) && \
+	  $(CC) -shared -fPIC -Wl,-soname,libcuda.so.1 -o $@ $<
+CLEANFILES += tests/op/libcuda_standin.so
+endif
+
 # Not a test: each op's speed against what the machine can do at most.
 # make tests/op/perf_op && tests/op/perf_op 2 attention
 EXTRA_PROGRAMS += tests/op/perf_op

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * In place of the driver's library libcuda.so.1: there is no device. cuDNN
+ * looks up these functions when it considers engines that it compiles at run
+ * time.
+ */
+#define ERROR_NO_DEVICE 100 /* CUresult of cuda.h, whose prototypes differ */
+
+#define NO_DEVICE(name)         \
+    int name(void);             \
+    int name(void)              \
+    {                           \
+        return ERROR_NO_DEVICE; \
+    }
+NO_DEVICE(cuInit)
+NO_DEVICE(cuCtxGetCurrent)
+NO_DEVICE(cuCtxGetLimit)
+NO_DEVICE(cuCtxPopCurrent)
+NO_DEVICE(cuCtxPushCurrent)
+NO_DEVICE(cuDeviceGet)
+NO_DEVICE(cuDeviceGetCount)
+NO_DEVICE(cuDriverGetVersion)
+NO_DEVICE(cuGetErrorName)
+NO_DEVICE(cuGetErrorString)
+NO_DEVICE(cuKernelGetAttribute)
+NO_DEVICE(cuKernelSetAttribute)
+NO_DEVICE(cuLaunchCooperativeKernel)
+NO_DEVICE(cuLaunchKernel)
+NO_DEVICE(cuLaunchKernelEx)
+NO_DEVICE(cuLibraryGetKernel)
+NO_DEVICE(cuLibraryLoadData)
+NO_DEVICE(cuLibraryLoadFromFile)
+NO_DEVICE(cuLibraryUnload)
+NO_DEVICE(cuLinkAddData)
+NO_DEVICE(cuLinkComplete)
+NO_DEVICE(cuLinkCreate)
+NO_DEVICE(cuLinkDestroy)
+NO_DEVICE(cuOccupancyMaxPotentialClusterSize)
+NO_DEVICE(cuStreamGetCtx)
