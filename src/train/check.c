@@ -25,7 +25,7 @@ typedef struct check {
     nn_graph_t *graph;
     train_data_t train, valid;
     train_replica_t replica;
-    dev_device_t *dev;
+    train_device_t device;
     op_type_t compute_type;
     int teams;
     train_replica_plan_t plan;
@@ -72,15 +72,16 @@ static err_code_t replica_open(check_t *check, err_t *err)
         config->train.threads > 0 ? (int)config->train.threads : thread_cores();
     err_code_t rc;
 
-    check->teams = train_teams(config, &check->train,
-                               dev_host_visible(check->dev) ? threads : 1);
+    check->teams =
+        train_teams(config, &check->train,
+                    dev_host_visible(check->device.dev) ? threads : 1);
     check->plan = (train_replica_plan_t){
         .config = config,
         .graph = check->graph,
         .ranks = check->ranks,
         .threads = 1,
         .team_threads = train_team_threads(config, 1),
-        .dev = check->dev,
+        .dev = check->device.dev,
         .compute_type = check->compute_type,
         .dry = true,
         .span = {.steps = config->train.epochs * check->train.steps,
@@ -102,12 +103,12 @@ static err_code_t replica_open(check_t *check, err_t *err)
 static err_code_t check_open(check_t *check, err_t *err)
 {
     const train_config_t *config = check->config;
-    err_code_t rc = train_device_open(config, NULL, 0, &check->dev, err);
+    err_code_t rc = train_device_open(config, NULL, 0, &check->device, err);
 
     if (rc == ERR_OK)
-        rc = train_device_check(config, check->dev, err);
+        rc = train_device_check(config, NULL, &check->device, err);
     if (rc == ERR_OK)
-        rc = train_precision_choose(config, check->dev, NULL,
+        rc = train_precision_choose(config, check->device.dev, NULL,
                                     &check->compute_type, err);
     if (rc == ERR_OK)
         rc = nn_graph_open(config->model, config->loss, &check->graph, err);
@@ -264,7 +265,7 @@ static void host_print(const check_t *check)
 {
     const uint64_t *bytes = check->memory.bytes;
 
-    if (dev_host_visible(check->dev))
+    if (dev_host_visible(check->device.dev))
         return;
     str_print("memory of the host per rank:\n");
     memory_line("copy for checkpoints", bytes[TRAIN_MEMORY_PARAMS] +
@@ -277,9 +278,9 @@ static void host_print(const check_t *check)
 
 static err_code_t memory_print(const check_t *check, err_t *err)
 {
-    const bool host = dev_host_visible(check->dev);
+    const bool host = dev_host_visible(check->device.dev);
     size_t have = 0, all = 0;
-    err_code_t rc = dev_room(check->dev, &have, &all, err);
+    err_code_t rc = dev_room(check->device.dev, &have, &all, err);
 
     if (rc != ERR_OK)
         return rc;
@@ -287,7 +288,7 @@ static err_code_t memory_print(const check_t *check, err_t *err)
     if (check->config->train.reproducible)
         str_print(", %d micro-batches side by side", check->teams);
     if (!host)
-        str_print(", on %s", dev_name(check->dev));
+        str_print(", on %s", check->device.name);
     str_print("):\n");
     for (int k = 0; k < TRAIN_MEMORY_KINDS; k++) {
         const uint64_t bytes = check->memory.bytes[k];
@@ -387,6 +388,6 @@ err_code_t train_check(const train_config_t *config, int ranks, err_t *err)
     train_data_close(&check.valid);
     train_data_close(&check.train);
     nn_graph_close(check.graph);
-    dev_close(check.dev);
+    dev_close(check.device.dev);
     return rc;
 }

@@ -56,7 +56,8 @@ void train_checkpoint_config_fill(train_state_t *run,
         .config_text = out->text.text,
         .marks = run->data.marks,
         .mark_count = run->data.mark_count,
-        .versions = run->env->versions,
+        .versions = run->compute.versions != NULL ? run->compute.versions
+                                                  : run->env->versions,
         .retry_seconds = RETRY_SHARE * config->fault.io_timeout};
 }
 

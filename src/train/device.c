@@ -11,19 +11,39 @@
 
 #define GPU "cuda"    /* what auto prefers to DEV_HOST */
 #define HOSTS_NAMED 8 /* hosts that an error names */
+#define DEVICES 16    /* of a host; of more, the names are not known */
 
 /* ---- opening ------------------------------------------------------------- */
 
-/* Open the device for rank [local] of a host: the one with that index, or the
- * first one, if each rank sees only its own. */
-static err_code_t device_open(const char *name, int local, dev_device_t **out,
-                              err_t *err)
+/* Write the name of device [index], of [count], to [out]. */
+static void name_write(const char *backend, int index, int count,
+                       train_device_t *out)
 {
-    err_code_t rc = ERR_UNAVAILABLE;
+    dev_info_t list[DEVICES];
 
-    if (local > 0 && strcmp(name, DEV_HOST) != 0)
-        rc = dev_open(name, local, out, NULL);
-    return rc == ERR_OK ? ERR_OK : dev_open(name, 0, out, err);
+    if (strcmp(backend, DEV_HOST) == 0 || index >= DEVICES ||
+        dev_list(backend, list, DEVICES, &count, NULL) != ERR_OK)
+        snprintf(out->name, sizeof out->name, "%s", backend);
+    else
+        snprintf(out->name, sizeof out->name, "%s, %s%s%s%s", backend,
+                 list[index].name, list[index].arch[0] == '\0' ? "" : " (",
+                 list[index].arch, list[index].arch[0] == '\0' ? "" : ")");
+}
+
+/* Open a device of [backend] for rank [local] of its host. */
+static err_code_t device_open(const char *backend, int local,
+                              train_device_t *out, err_t *err)
+{
+    int count = 0, index;
+    err_code_t rc = dev_list(backend, NULL, 0, &count, err);
+
+    if (rc != ERR_OK)
+        return rc;
+    index = count > 0 ? local % count : 0;
+    rc = dev_open(backend, index, &out->dev, err);
+    if (rc == ERR_OK)
+        name_write(backend, index, count, out);
+    return rc;
 }
 
 /* What a rank tells the others of its GPU. */
@@ -86,10 +106,10 @@ static err_code_t answers_gather(comm_group_t *group, const answer_t *mine,
 }
 
 /* Open a GPU if every rank has one, and the CPU if none has. */
-static err_code_t auto_open(comm_group_t *group, int local, dev_device_t **out,
+static err_code_t auto_open(comm_group_t *group, int local, train_device_t *out,
                             err_t *err)
 {
-    dev_device_t *gpu = NULL;
+    train_device_t gpu = {0};
     answer_t mine;
     bool all;
     err_t why = ERR_INIT;
@@ -107,15 +127,15 @@ static err_code_t auto_open(comm_group_t *group, int local, dev_device_t **out,
         *out = gpu;
         return ERR_OK;
     }
-    dev_close(gpu);
+    dev_close(gpu.dev);
     if (rc != ERR_OK)
         return rc;
     log_debug("train", "train.device auto: cpu, as %s", mine.why);
-    return dev_open(DEV_HOST, 0, out, err);
+    return device_open(DEV_HOST, 0, out, err);
 }
 
 err_code_t train_device_open(const train_config_t *config, comm_group_t *group,
-                             int local, dev_device_t **out, err_t *err)
+                             int local, train_device_t *out, err_t *err)
 {
     const char *name = dev_choices[config->train.device];
     err_code_t rc;
@@ -130,18 +150,45 @@ err_code_t train_device_open(const train_config_t *config, comm_group_t *group,
 
 /* ---- what goes with a device --------------------------------------------- */
 
-err_code_t train_device_check(const train_config_t *config,
-                              const dev_device_t *dev, err_t *err)
+/* Check that all ranks have devices of one name. Collective. */
+static err_code_t names_compare(comm_group_t *group,
+                                const train_device_t *device, err_t *err)
 {
-    if (dev_host_visible(dev))
+    const int size = comm_group_size(group);
+    train_device_t *all = NULL, mine;
+    err_code_t rc =
+        mem_new(train_device_t, (size_t)size, "GPUs of the ranks", &all, err);
+
+    memset(&mine, 0, sizeof mine);
+    snprintf(mine.name, sizeof mine.name, "%s", device->name);
+    if (rc == ERR_OK)
+        rc = comm_allgather(group, &mine, sizeof mine, all, err);
+    for (int r = 1; rc == ERR_OK && r < size; r++)
+        if (strcmp(all[r].name, all[0].name) != 0)
+            rc =
+                err_set(err, ERR_CONFIG,
+                        "train.reproducible is true, but rank 0 computes on "
+                        "%s and rank %d, on %s, on %s, which give other bits: "
+                        "use nodes of one kind, or leave it false",
+                        all[0].name, r, comm_group_host(group, r), all[r].name);
+    mem_free(all);
+    return rc;
+}
+
+err_code_t train_device_check(const train_config_t *config, comm_group_t *group,
+                              const train_device_t *device, err_t *err)
+{
+    if (dev_host_visible(device->dev))
         return ERR_OK;
     if (config->checkpoint.io == TRAIN_IO_MPI)
         return err_set(err, ERR_CONFIG,
                        "checkpoint.io is mpi, which goes with train.device: "
                        "cpu only, and this run computes on %s: set "
                        "checkpoint.io to independent",
-                       dev_name(dev));
-    return ERR_OK;
+                       device->name);
+    return config->train.reproducible && group != NULL
+               ? names_compare(group, device, err)
+               : ERR_OK;
 }
 
 /* ---- precision ----------------------------------------------------------- */

@@ -12,21 +12,28 @@
 #include "nn/nn.h"
 #include "train/config.h"
 
+typedef struct train_device {
+    dev_device_t *dev;
+    char name[128]; /* "cpu"; "cuda, NVIDIA H200 (sm_90)" */
+} train_device_t;
+
 /*
- * Open the device of a rank that is number [local] on its host. With
- * train.device auto that is a GPU if every rank of [group] has a usable one,
- * and the CPU if none has; otherwise ERR_CONFIG names the hosts of those
- * without, on all ranks. ERR_UNAVAILABLE says why a named device cannot be
- * opened. [group] NULL: there is one rank. Collective over [group]; with a
- * named device the errors are this rank's own.
+ * Open the device of a rank that is number [local] on its host: that with this
+ * index, modulo their number. With train.device auto it is a GPU if every rank
+ * of [group] has a usable one, and the CPU if none has; otherwise ERR_CONFIG
+ * names the hosts of those without, on all ranks. ERR_UNAVAILABLE says why a
+ * named device cannot be opened. [group] NULL: there is one rank. Collective
+ * over [group]; with a named device the errors are this rank's own. dev_close
+ * closes it.
  */
 err_code_t train_device_open(const train_config_t *config, comm_group_t *group,
-                             int local, dev_device_t **out, err_t *err);
+                             int local, train_device_t *out, err_t *err);
 
-/* Check that [dev] can do what [config] asks for besides the model. ERR_CONFIG
- * names the key. Local; equal on all ranks. */
-err_code_t train_device_check(const train_config_t *config,
-                              const dev_device_t *dev, err_t *err);
+/* Check that [device] can do what [config] asks for besides the model, and,
+ * with train.reproducible, that all ranks have devices of one name. ERR_CONFIG
+ * names the key. Collective over [group], if not NULL; equal on all ranks. */
+err_code_t train_device_check(const train_config_t *config, comm_group_t *group,
+                              const train_device_t *device, err_t *err);
 
 /*
  * Set *out to the compute type (op_config_t) that train.precision means on

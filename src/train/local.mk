@@ -19,6 +19,7 @@ libtrain_la_SOURCES = \
 	src/train/flags.c \
 	src/train/hello.c src/train/hello.h \
 	src/train/inputs.c src/train/inputs.h \
+	src/train/join.c \
 	src/train/kept.c src/train/kept.h \
 	src/train/last_words.c src/train/last_words.h \
 	src/train/leaves.c \

@@ -8,19 +8,14 @@
  */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
-#include <strings.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/hash.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "base/thread.h"
 #include "hdf5io/checkpoint_data.h"
 #include "train/begin.h"
 #include "train/device.h"
-#include "train/hello.h"
 #include "train/lone.h"
 #include "train/marks.h"
 #include "train/run_priv.h"
@@ -35,131 +30,6 @@ static train_split_t split_of(const train_state_t *run, bool valid)
         .rank = run->world.rank,
         .size = run->world.size,
         .valid = valid};
-}
-
-/* ---- the group of the run ----------------------------------------------- */
-
-/* Open the run's group. [backend] is the backend that "auto" means. */
-static err_code_t group_open(train_world_t *world, const train_config_t *run,
-                             const char *backend, err_t *err)
-{
-    comm_oob_t oob = {.context = world->boot,
-                      .rank = world->rank,
-                      .size = world->size,
-                      .exchange = boot_exchange_call};
-    comm_config_t config = {.backend = ddp_backend_name(&run->ddp),
-                            .timeout = run->fault.timeout,
-                            .table_path = run->ddp.comm_table};
-    err_code_t rc;
-
-    if (strcmp(config.backend, "auto") == 0)
-        config.backend = world->size == 1 ? "self" : backend;
-    rc = comm_group_open(&config, &oob, &world->group, err);
-    if (rc != ERR_OK)
-        return rc;
-    world->votes = train_votes_of_group(world->group);
-    return world->size == 1 ? ERR_OK
-                            : train_patience_open(world->group, config.timeout,
-                                                  run->fault.io_timeout,
-                                                  &world->patience, err);
-}
-
-/* Return whether waiting OpenMP threads sleep. The OpenMP library reads this
- * variable once, before main(). */
-static bool waits_passively(void)
-{
-    const char *policy = getenv("OMP_WAIT_POLICY");
-
-    return policy != NULL && strcasecmp(policy, "passive") == 0;
-}
-
-/* Number of threads of this rank: [asked] (train.threads), or by default
- * [fair], the cores of its affinity mask divided by the ranks that share the
- * mask. More threads than cores would wait for each other: a warning is logged
- * if [logs]. */
-static int threads_choose(int asked, int fair, const train_hello_t *hello,
-                          bool logs)
-{
-    if (asked > fair && logs)
-        log_warn("train",
-                 "train.threads is %d, but this rank has %d core%s to "
-                 "itself (%d for %d rank%s): expect it to be slower%s",
-                 asked, fair, fair == 1 ? "" : "s", hello->cores,
-                 hello->sharers, hello->sharers == 1 ? "" : "s",
-                 waits_passively() ? ""
-                                   : ", the more so as OpenMP's threads spin "
-                                     "while they wait: set "
-                                     "OMP_WAIT_POLICY=passive");
-    return asked > 0 ? asked : fair;
-}
-
-static uint64_t versions_hash(const char *versions)
-{
-    return versions == NULL ? 0 : hash_bytes(versions, strlen(versions));
-}
-
-/* Refuse MPI-IO with --local: ranks of MPI are processes, but those of --local
- * are threads. */
-static err_code_t mpi_check(const train_config_t *config, const boot_t *boot,
-                            err_t *err)
-{
-    if (strcmp(boot_name(boot), "threads") != 0 ||
-        (config->data.io != TRAIN_IO_MPI &&
-         config->checkpoint.io != TRAIN_IO_MPI))
-        return ERR_OK;
-    return err_set(err, ERR_CONFIG,
-                   "%s.io: mpi needs ranks that are processes, but --local "
-                   "makes threads: start them by srun --mpi=pmix, or set "
-                   "%s.io to independent",
-                   config->data.io == TRAIN_IO_MPI ? "data" : "checkpoint",
-                   config->data.io == TRAIN_IO_MPI ? "data" : "checkpoint");
-}
-
-static err_code_t meet(train_state_t *run, err_t *err)
-{
-    const train_config_t *config = run->config;
-    train_hello_t hello;
-    err_code_t rc;
-
-    run->world.phase = "bootstrap";
-    rc = mpi_check(config, run->world.boot, err);
-    if (rc != ERR_OK)
-        return rc;
-    rc = train_hello(run->world.boot, train_config_hash(config),
-                     run->env->build_hash, &hello, err);
-    if (rc == ERR_OK && config->train.reproducible)
-        rc = boot_agree(run->world.boot, "CPU model or library versions",
-                        versions_hash(run->env->versions), err);
-    if (rc != ERR_OK)
-        return rc;
-    if (config->train.batch < run->world.size)
-        return err_set(err, ERR_CONFIG,
-                       "train.batch is %lld, smaller than the %d ranks: some "
-                       "would never have a sample; raise it or start fewer "
-                       "ranks",
-                       (long long)config->train.batch, run->world.size);
-    run->compute.local = hello.local;
-    run->compute.cores =
-        hello.cores > hello.sharers ? hello.cores / hello.sharers : 1;
-    run->compute.threads =
-        threads_choose((int)config->train.threads, run->compute.cores, &hello,
-                       run->world.rank == 0);
-    return group_open(&run->world, config, run->env->backend, err);
-}
-
-/* Leave PMIx before training: if a rank loses it, Slurm kills the step. MPI-IO
- * needs it until the end. */
-static err_code_t leave_boot(train_state_t *run, err_t *err)
-{
-    const train_config_t *config = run->config;
-
-    if (config->data.io == TRAIN_IO_MPI ||
-        config->checkpoint.io == TRAIN_IO_MPI)
-        return h5mpi_open(run->world.rank, run->world.size, &run->world.mpi,
-                          err);
-    boot_close(run->world.boot);
-    run->world.boot = NULL;
-    return ERR_OK;
 }
 
 /* ---- model, data, directory --------------------------------------------- */
@@ -398,33 +268,6 @@ void train_state_init(train_state_t *run, const train_config_t *config,
     log_rank_set(run->world.rank);
 }
 
-/* Open the device on which this rank computes. Collective. */
-static err_code_t device_open(train_state_t *run, err_t *err)
-{
-    err_code_t rc;
-
-    train_phase_set(&run->world, "opening devices");
-    rc = train_device_open(run->config, run->world.group, run->compute.local,
-                           &run->compute.dev, err);
-    if (rc == ERR_OK)
-        rc = train_device_check(run->config, run->compute.dev, err);
-    if (rc == ERR_OK && run->world.rank == 0 &&
-        !dev_host_visible(run->compute.dev))
-        log_info("train", "ranks compute on %s", dev_name(run->compute.dev));
-    return rc;
-}
-
-/* Find the other ranks, and open the group of the run and the devices.
- * Collective. */
-static err_code_t ranks_join(train_state_t *run, err_t *err)
-{
-    err_code_t rc = meet(run, err);
-
-    if (rc == ERR_OK)
-        rc = voted(run, leave_boot, err);
-    return rc == ERR_OK ? voted(run, device_open, err) : rc;
-}
-
 /* Open the data and the run directory. Collective. */
 static err_code_t storage_open(train_state_t *run, err_t *err)
 {
@@ -475,7 +318,7 @@ err_code_t train_open(train_state_t *run, err_t *err)
     train_replica_plan_t plan;
     err_code_t rc;
 
-    rc = ranks_join(run, err);
+    rc = train_join(run, err);
     if (rc == ERR_OK)
         rc = storage_open(run, err);
     if (rc == ERR_OK)
@@ -522,7 +365,7 @@ err_code_t train_open_bench(train_state_t *run, int64_t steps, err_t *err)
     train_replica_plan_t plan;
     err_code_t rc;
 
-    rc = ranks_join(run, err);
+    rc = train_join(run, err);
     if (rc != ERR_OK)
         return rc;
     rc = bench_data_plan(run, steps, err);
@@ -552,6 +395,7 @@ void train_close(train_state_t *run)
     train_patience_close(run->world.patience);
     comm_group_close(run->world.group);
     dev_close(run->compute.dev);
+    free(run->compute.versions);
     h5mpi_close(run->world.mpi);
     boot_close(run->world.boot);
 }

@@ -10,6 +10,7 @@
 #include "hdf5io/loader.h"
 #include "train/begin.h"
 #include "train/data.h"
+#include "train/device.h"
 #include "train/eval.h"
 #include "train/own.h"
 #include "train/plateau.h"
@@ -21,7 +22,11 @@
 
 /* Where, and with what, this rank computes. */
 typedef struct train_compute {
-    dev_device_t *dev;
+    train_device_t device;
+    dev_device_t *dev; /* that of [device] */
+    /* env->versions with the device. NULL: that is the CPU, or nothing is
+     * known. */
+    char *versions;
     op_type_t type; /* of products: the outcome of train.precision */
     int local;      /* this rank's number on its host */
     int threads;    /* threads of a step, summed over teams */
@@ -134,6 +139,11 @@ err_code_t train_checkpoint(train_state_t *run, err_t *err);
  * Changes nothing in the run directory. All ranks get one outcome. Collective;
  * blocks. */
 err_code_t train_restore(train_state_t *run, err_t *err);
+
+/* join.c: agree with the other ranks on build and configuration, open the group
+ * of the run, and the device on which this rank computes. All ranks get one
+ * outcome. Collective; blocks. */
+err_code_t train_join(train_state_t *run, err_t *err);
 
 /* open.c: do everything that comes before the first step. All ranks get one
  * outcome. train_close frees what is open, also after a failure. Collective;

@@ -20,12 +20,27 @@
 
 static _Thread_local int gpus; /* that this rank sees */
 static _Thread_local const char *lack;
+static _Thread_local const char *kind = "GPU"; /* name of its GPUs */
+static _Thread_local int opened;               /* index of the last one */
 
 static err_code_t gpu_open(int index, dev_device_t **out, err_t *err)
 {
     if (index >= gpus)
         return err_set(err, ERR_UNAVAILABLE, "there is no GPU %d", index);
-    return dev_cpu_ops.open(index, out, err);
+    opened = index;
+    return dev_cpu_ops.open(0, out, err);
+}
+
+static err_code_t gpu_list(dev_info_t *out, int room, int *count, err_t *err)
+{
+    if (gpus == 0)
+        return err_set(err, ERR_UNAVAILABLE, "there is no GPU");
+    for (int i = 0; i < room && i < gpus; i++) {
+        out[i] = (dev_info_t){.index = i, .arch = "sm_90"};
+        snprintf(out[i].name, sizeof out[i].name, "%s", kind);
+    }
+    *count = gpus;
+    return ERR_OK;
 }
 
 static dev_ops_t gpu_ops;
@@ -36,6 +51,7 @@ __attribute__((constructor)) static void gpu_make(void)
     gpu_ops.name = "cuda";
     gpu_ops.host_visible = false;
     gpu_ops.open = gpu_open;
+    gpu_ops.list = gpu_list;
 }
 
 const char *const dev_choices[] = {"auto", DEV_HOST, "cuda", NULL};
@@ -81,22 +97,22 @@ static int choose(const comm_oob_t *oob, void *argument)
     const comm_config_t group_config = {.backend = "threads", .timeout = 20};
     const train_config_t config = config_of(choice->device, TRAIN_FP32);
     comm_group_t *group = NULL;
-    dev_device_t *dev = NULL;
+    train_device_t device = {0};
     err_t err = ERR_INIT;
     err_code_t rc;
 
     RANKS_OK(comm_group_open(&group_config, oob, &group, &err), err);
     gpus = (choice->with >> oob->rank) & 1;
-    rc = train_device_open(&config, group, oob->rank, &dev, &err);
+    rc = train_device_open(&config, group, oob->rank, &device, &err);
     if (choice->expect != NULL) {
         RANKS_OK(rc, err);
-        RANKS_CHECK(strcmp(dev_name(dev), choice->expect) == 0);
+        RANKS_CHECK(strcmp(dev_name(device.dev), choice->expect) == 0);
     } else {
         RANKS_CHECK(rc == ERR_CONFIG);
         for (int i = 0; i < FACTS_MAX && choice->facts[i] != NULL; i++)
             RANKS_CHECK(strstr(err.text, choice->facts[i]) != NULL);
     }
-    dev_close(dev);
+    dev_close(device.dev);
     comm_group_close(group);
     return 0;
 }
@@ -109,7 +125,7 @@ Test(device, all_ranks_compute_on_one_kind)
         {"auto",
          0xb,
          NULL,
-         {"train.device", "1 of 4", "there is no GPU 0", "cpu or cuda"}},
+         {"train.device", "1 of 4", "there is no GPU", "cpu or cuda"}},
         {"auto", 0x1, NULL, {"3 of 4"}},
         {"cpu", 0xf, "cpu", {NULL}},
         {"cuda", 0xf, "cuda", {NULL}},
@@ -120,20 +136,72 @@ Test(device, all_ranks_compute_on_one_kind)
                      i);
 }
 
-Test(device, a_rank_takes_the_gpu_of_its_number_or_its_only_one)
+Test(device, a_rank_takes_the_gpu_of_its_number_on_the_host)
 {
     const train_config_t config = config_of("cuda", TRAIN_FP32);
-    dev_device_t *dev = NULL;
+    const int seen[][3] = {/* GPUs, number of the rank, GPU */
+                           {4, 0, 0},
+                           {4, 3, 3},
+                           {1, 3, 0},
+                           {2, 3, 1}};
+    train_device_t device = {0};
     err_t err = ERR_INIT;
 
-    gpus = 1;
-    cr_assert_eq(train_device_open(&config, NULL, 3, &dev, &err), ERR_OK);
-    cr_expect_str_eq(dev_name(dev), "cuda");
-    dev_close(dev);
+    for (size_t i = 0; i < sizeof seen / sizeof *seen; i++) {
+        gpus = seen[i][0];
+        cr_assert_eq(
+            train_device_open(&config, NULL, seen[i][1], &device, &err),
+            ERR_OK);
+        cr_expect_eq(opened, seen[i][2]);
+        cr_expect_str_eq(device.name, "cuda, GPU (sm_90)");
+        dev_close(device.dev);
+    }
     gpus = 0;
-    cr_expect_eq(train_device_open(&config, NULL, 3, &dev, &err),
+    cr_expect_eq(train_device_open(&config, NULL, 3, &device, &err),
                  ERR_UNAVAILABLE);
-    FACTS(err.text, "train.device is cuda", "there is no GPU 0");
+    FACTS(err.text, "train.device is cuda", "there is no GPU");
+}
+
+/* ---- one kind of GPU ----------------------------------------------------- */
+
+/* Rank 2 has another kind of GPU if *argument. */
+static int compare_kinds(const comm_oob_t *oob, void *argument)
+{
+    const comm_config_t group_config = {.backend = "threads", .timeout = 20};
+    train_config_t config = config_of("cuda", TRAIN_FP32);
+    const bool *mixed = argument;
+    comm_group_t *group = NULL;
+    train_device_t device = {0};
+    err_t err = ERR_INIT;
+
+    RANKS_OK(comm_group_open(&group_config, oob, &group, &err), err);
+    gpus = 1;
+    kind = *mixed && oob->rank == 2 ? "an old GPU" : "a new GPU";
+    RANKS_OK(train_device_open(&config, group, oob->rank, &device, &err), err);
+    RANKS_OK(train_device_check(&config, group, &device, &err), err);
+    config.train.reproducible = true;
+    if (*mixed) {
+        RANKS_CHECK(train_device_check(&config, group, &device, &err) ==
+                    ERR_CONFIG);
+        RANKS_CHECK(strstr(err.text, "train.reproducible") != NULL);
+        RANKS_CHECK(strstr(err.text, "rank 2") != NULL);
+        RANKS_CHECK(strstr(err.text, "an old GPU") != NULL);
+        RANKS_CHECK(strstr(err.text, "a new GPU") != NULL);
+    } else {
+        RANKS_OK(train_device_check(&config, group, &device, &err), err);
+    }
+    dev_close(device.dev);
+    comm_group_close(group);
+    return 0;
+}
+
+Test(device, reproducible_runs_are_on_one_kind)
+{
+    for (int mixed = 0; mixed < 2; mixed++) {
+        bool argument = mixed != 0;
+
+        cr_expect_eq(ranks_threads(RANKS, compare_kinds, &argument), 0);
+    }
 }
 
 Test(device, without_other_ranks)
@@ -141,48 +209,50 @@ Test(device, without_other_ranks)
     const train_config_t config = config_of("auto", TRAIN_FP32);
 
     for (gpus = 0; gpus < 2; gpus++) {
-        dev_device_t *dev = NULL;
+        train_device_t device = {0};
         err_t err = ERR_INIT;
 
-        cr_assert_eq(train_device_open(&config, NULL, 0, &dev, &err), ERR_OK);
-        cr_expect_str_eq(dev_name(dev), gpus == 0 ? "cpu" : "cuda");
-        dev_close(dev);
+        cr_assert_eq(train_device_open(&config, NULL, 0, &device, &err),
+                     ERR_OK);
+        cr_expect_str_eq(dev_name(device.dev), gpus == 0 ? "cpu" : "cuda");
+        dev_close(device.dev);
     }
 }
 
 Test(device, mpi_writes_checkpoints_of_cpus)
 {
     train_config_t config = config_of("cuda", TRAIN_FP32);
-    dev_device_t *dev = NULL;
+    train_device_t device = {0};
     err_t err = ERR_INIT;
 
     gpus = 1;
-    cr_assert_eq(train_device_open(&config, NULL, 0, &dev, &err), ERR_OK);
-    cr_expect_eq(train_device_check(&config, dev, &err), ERR_OK);
+    cr_assert_eq(train_device_open(&config, NULL, 0, &device, &err), ERR_OK);
+    cr_expect_eq(train_device_check(&config, NULL, &device, &err), ERR_OK);
     config.checkpoint.io = TRAIN_IO_MPI;
-    cr_expect_eq(train_device_check(&config, dev, &err), ERR_CONFIG);
+    cr_expect_eq(train_device_check(&config, NULL, &device, &err), ERR_CONFIG);
     FACTS(err.text, "checkpoint.io", "cuda", "independent");
-    dev_close(dev);
-    cr_assert_eq(dev_open(DEV_HOST, 0, &dev, &err), ERR_OK);
-    cr_expect_eq(train_device_check(&config, dev, &err), ERR_OK);
-    dev_close(dev);
+    dev_close(device.dev);
+    cr_assert_eq(dev_open(DEV_HOST, 0, &device.dev, &err), ERR_OK);
+    cr_expect_eq(train_device_check(&config, NULL, &device, &err), ERR_OK);
+    dev_close(device.dev);
 }
 
 /* ---- precision ----------------------------------------------------------- */
 
-/* What [precision] means on [device], which lacks [lacks] (NULL: nothing). */
-static err_code_t precision_of(const char *device, int precision,
+/* What [precision] means on a device called [name], which lacks [lacks] (NULL:
+ * nothing). */
+static err_code_t precision_of(const char *name, int precision,
                                const char *lacks, op_type_t *type, err_t *err)
 {
-    const train_config_t config = config_of(device, precision);
-    dev_device_t *dev = NULL;
+    const train_config_t config = config_of(name, precision);
+    train_device_t device = {0};
     err_code_t rc;
 
     gpus = 1;
     lack = lacks;
-    cr_assert_eq(train_device_open(&config, NULL, 0, &dev, err), ERR_OK);
-    rc = train_precision_choose(&config, dev, NULL, type, err);
-    dev_close(dev);
+    cr_assert_eq(train_device_open(&config, NULL, 0, &device, err), ERR_OK);
+    rc = train_precision_choose(&config, device.dev, NULL, type, err);
+    dev_close(device.dev);
     return rc;
 }
 
@@ -245,17 +315,18 @@ static int choose_type(const comm_oob_t *oob, void *argument)
     const train_config_t config = config_of("cuda", TRAIN_PRECISION_AUTO);
     const int *without = argument;
     comm_group_t *group = NULL;
-    dev_device_t *dev = NULL;
+    train_device_t device = {0};
     op_type_t type = OP_INT64;
     err_t err = ERR_INIT;
 
     RANKS_OK(comm_group_open(&group_config, oob, &group, &err), err);
     gpus = RANKS;
     lack = oob->rank == *without ? "it is old" : NULL;
-    RANKS_OK(train_device_open(&config, group, oob->rank, &dev, &err), err);
-    RANKS_OK(train_precision_choose(&config, dev, group, &type, &err), err);
+    RANKS_OK(train_device_open(&config, group, oob->rank, &device, &err), err);
+    RANKS_OK(train_precision_choose(&config, device.dev, group, &type, &err),
+             err);
     RANKS_CHECK(type == (*without < RANKS ? OP_FLOAT32 : OP_BFLOAT16));
-    dev_close(dev);
+    dev_close(device.dev);
     comm_group_close(group);
     return 0;
 }

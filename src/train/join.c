@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* The ranks of a run find each other: agreement, group, devices. */
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/hash.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "train/hello.h"
+#include "train/run_priv.h"
+
+/* ---- the group of the run ----------------------------------------------- */
+
+/* Open the run's group. [backend] is the backend that "auto" means. */
+static err_code_t group_open(train_world_t *world, const train_config_t *run,
+                             const char *backend, err_t *err)
+{
+    comm_oob_t oob = {.context = world->boot,
+                      .rank = world->rank,
+                      .size = world->size,
+                      .exchange = boot_exchange_call};
+    comm_config_t config = {.backend = ddp_backend_name(&run->ddp),
+                            .timeout = run->fault.timeout,
+                            .table_path = run->ddp.comm_table};
+    err_code_t rc;
+
+    if (strcmp(config.backend, "auto") == 0)
+        config.backend = world->size == 1 ? "self" : backend;
+    rc = comm_group_open(&config, &oob, &world->group, err);
+    if (rc != ERR_OK)
+        return rc;
+    world->votes = train_votes_of_group(world->group);
+    return world->size == 1 ? ERR_OK
+                            : train_patience_open(world->group, config.timeout,
+                                                  run->fault.io_timeout,
+                                                  &world->patience, err);
+}
+
+/* Return whether waiting OpenMP threads sleep. The OpenMP library reads this
+ * variable once, before main(). */
+static bool waits_passively(void)
+{
+    const char *policy = getenv("OMP_WAIT_POLICY");
+
+    return policy != NULL && strcasecmp(policy, "passive") == 0;
+}
+
+/* Number of threads of this rank: [asked] (train.threads), or by default
+ * [fair], the cores of its affinity mask divided by the ranks that share the
+ * mask. More threads than cores would wait for each other: a warning is logged
+ * if [logs]. */
+static int threads_choose(int asked, int fair, const train_hello_t *hello,
+                          bool logs)
+{
+    if (asked > fair && logs)
+        log_warn("train",
+                 "train.threads is %d, but this rank has %d core%s to "
+                 "itself (%d for %d rank%s): expect it to be slower%s",
+                 asked, fair, fair == 1 ? "" : "s", hello->cores,
+                 hello->sharers, hello->sharers == 1 ? "" : "s",
+                 waits_passively() ? ""
+                                   : ", the more so as OpenMP's threads spin "
+                                     "while they wait: set "
+                                     "OMP_WAIT_POLICY=passive");
+    return asked > 0 ? asked : fair;
+}
+
+static uint64_t versions_hash(const char *versions)
+{
+    return versions == NULL ? 0 : hash_bytes(versions, strlen(versions));
+}
+
+/* Refuse MPI-IO with --local: ranks of MPI are processes, but those of --local
+ * are threads. */
+static err_code_t mpi_check(const train_config_t *config, const boot_t *boot,
+                            err_t *err)
+{
+    if (strcmp(boot_name(boot), "threads") != 0 ||
+        (config->data.io != TRAIN_IO_MPI &&
+         config->checkpoint.io != TRAIN_IO_MPI))
+        return ERR_OK;
+    return err_set(err, ERR_CONFIG,
+                   "%s.io: mpi needs ranks that are processes, but --local "
+                   "makes threads: start them by srun --mpi=pmix, or set "
+                   "%s.io to independent",
+                   config->data.io == TRAIN_IO_MPI ? "data" : "checkpoint",
+                   config->data.io == TRAIN_IO_MPI ? "data" : "checkpoint");
+}
+
+static err_code_t meet(train_state_t *run, err_t *err)
+{
+    const train_config_t *config = run->config;
+    train_hello_t hello;
+    err_code_t rc;
+
+    run->world.phase = "bootstrap";
+    rc = mpi_check(config, run->world.boot, err);
+    if (rc != ERR_OK)
+        return rc;
+    rc = train_hello(run->world.boot, train_config_hash(config),
+                     run->env->build_hash, &hello, err);
+    if (rc == ERR_OK && config->train.reproducible)
+        rc = boot_agree(run->world.boot, "CPU model or library versions",
+                        versions_hash(run->env->versions), err);
+    if (rc != ERR_OK)
+        return rc;
+    if (config->train.batch < run->world.size)
+        return err_set(err, ERR_CONFIG,
+                       "train.batch is %lld, smaller than the %d ranks: some "
+                       "would never have a sample; raise it or start fewer "
+                       "ranks",
+                       (long long)config->train.batch, run->world.size);
+    run->compute.local = hello.local;
+    run->compute.cores =
+        hello.cores > hello.sharers ? hello.cores / hello.sharers : 1;
+    run->compute.threads =
+        threads_choose((int)config->train.threads, run->compute.cores, &hello,
+                       run->world.rank == 0);
+    return group_open(&run->world, config, run->env->backend, err);
+}
+
+/* Leave PMIx before training: if a rank loses it, Slurm kills the step. MPI-IO
+ * needs it until the end. */
+static err_code_t leave_boot(train_state_t *run, err_t *err)
+{
+    const train_config_t *config = run->config;
+
+    if (config->data.io == TRAIN_IO_MPI ||
+        config->checkpoint.io == TRAIN_IO_MPI)
+        return h5mpi_open(run->world.rank, run->world.size, &run->world.mpi,
+                          err);
+    boot_close(run->world.boot);
+    run->world.boot = NULL;
+    return ERR_OK;
+}
+
+/* ---- devices ------------------------------------------------------------- */
+
+/* Open the device on which this rank computes. Collective. */
+static err_code_t device_open(train_state_t *run, err_t *err)
+{
+    err_code_t rc;
+
+    train_phase_set(&run->world, "opening devices");
+    rc = train_device_open(run->config, run->world.group, run->compute.local,
+                           &run->compute.device, err);
+    run->compute.dev = run->compute.device.dev;
+    return train_world_vote(&run->world, rc, err);
+}
+
+/* Note the device where results are attributed to machine and libraries. */
+static err_code_t device_note(train_state_t *run, err_t *err)
+{
+    const train_device_t *device = &run->compute.device;
+    const char *versions = run->env->versions;
+    err_code_t rc =
+        train_device_check(run->config, run->world.group, device, err);
+
+    if (rc != ERR_OK || dev_host_visible(device->dev))
+        return rc;
+    if (versions != NULL)
+        run->compute.versions = str_printf("%s, %s", versions, device->name);
+    if (run->world.rank == 0)
+        log_info("train", "computes on %s", device->name);
+    return ERR_OK;
+}
+
+/* leave_boot, and a vote on its outcome. Collective. */
+static err_code_t boot_end(train_state_t *run, err_t *err)
+{
+    err_code_t rc = leave_boot(run, err);
+
+    return train_world_vote(&run->world, rc, err);
+}
+
+err_code_t train_join(train_state_t *run, err_t *err)
+{
+    err_code_t rc = meet(run, err);
+
+    if (rc == ERR_OK)
+        rc = boot_end(run, err);
+    if (rc == ERR_OK)
+        rc = device_open(run, err);
+    return rc == ERR_OK ? device_note(run, err) : rc;
+}
