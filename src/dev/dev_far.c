@@ -8,6 +8,11 @@
 
 #define FAR_ROOM ((size_t)1 << 40)
 
+/* global: a test cannot hand these to the code that opens the device */
+static _Atomic(int64_t) fail_new;
+/* global: see above */
+static _Atomic(far_device_t *) newest;
+
 bool far_capturing(const far_device_t *dev)
 {
     return dev->capture.graph != NULL &&
@@ -59,6 +64,8 @@ static err_code_t far_open(int index, dev_device_t **out, err_t *err)
     pthread_mutex_init(&dev->lock, NULL);
     dev->queue.order = (dev_far_order_t)index;
     dev->room = FAR_ROOM;
+    dev->fail_at = fail_new;
+    newest = dev;
     *out = &dev->base;
     return ERR_OK;
 }
@@ -71,6 +78,8 @@ static void far_close(dev_device_t *base)
     check(dev->queue.lines == NULL, "a device is closed, but not its streams");
     check(dev->pins == NULL, "a device is closed, but not its pinned memory");
     check(dev->capture.graph == NULL, "a device is closed in a capture");
+    if (newest == dev)
+        newest = NULL;
     far_queue_free(&dev->queue);
     pthread_mutex_destroy(&dev->lock);
     mem_free(dev);
@@ -216,6 +225,18 @@ void dev_far_fail(dev_device_t *base, int64_t number)
     pthread_mutex_lock(&dev->lock);
     dev->fail_at = number > 0 ? dev->counts.calls + number : 0;
     pthread_mutex_unlock(&dev->lock);
+}
+
+void dev_far_fail_new(int64_t number)
+{
+    fail_new = number;
+}
+
+dev_device_t *dev_far_newest(void)
+{
+    far_device_t *dev = newest;
+
+    return dev == NULL ? NULL : &dev->base;
 }
 
 void dev_far_room(dev_device_t *base, size_t bytes)

@@ -13,7 +13,7 @@
  * - Operations of different streams run in one of two orders, dev_far_order_t,
  *   which are chosen so that a missing event gives wrong numbers.
  * - An error of an operation is returned by the next wait, and by all later
- *   calls.
+ *   calls. A wait that dev_far_fail lets fail has waited all the same.
  * - A graph keeps the operations that were captured, and a launch executes them
  *   in the device's order. What dev.h forbids during a capture is an error.
  *
@@ -48,6 +48,12 @@ err_code_t dev_far_enqueue(dev_stream_t *stream, dev_far_run_fn *run,
  * with 2 the one after it; 0: none. Counted are the calls of dev.h that return
  * a code, and those of dev_far_enqueue. */
 void dev_far_fail(dev_device_t *dev, int64_t number);
+
+/* For tests of code that opens the device itself. fail_new: let call [number]
+ * of each device that is opened from now on fail, as dev_far_fail does. newest:
+ * the device that was opened last and is still open; NULL: there is none. */
+void dev_far_fail_new(int64_t number);
+dev_device_t *dev_far_newest(void);
 
 /* Set the bytes of the device's memory (at first 1 TiB). */
 void dev_far_room(dev_device_t *dev, size_t bytes);

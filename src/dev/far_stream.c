@@ -57,7 +57,8 @@ err_code_t far_stream_wait(dev_stream_t *base, err_t *err)
     far_device_t *dev = stream->dev;
     err_code_t rc = far_call_plain(dev, "dev_stream_wait", err);
 
-    if (rc == ERR_OK && far_run(dev, &stream->line, NULL) != ERR_OK)
+    if (dev->failure.code == ERR_OK && !far_capturing(dev) &&
+        far_run(dev, &stream->line, NULL) != ERR_OK && rc == ERR_OK)
         rc = err_copy(err, &dev->failure);
     return far_call_end(dev, rc);
 }

@@ -13,22 +13,30 @@
 
 /* ---- the group of the run ----------------------------------------------- */
 
-/* Open the run's group. [backend] is the backend that "auto" means. */
-static err_code_t group_open(train_world_t *world, const train_config_t *run,
-                             const char *backend, err_t *err)
+/* The groups of a run; [usual] is the backend that "auto" means. */
+static comm_config_t comm_of(const train_world_t *world,
+                             const train_config_t *run, const char *usual)
 {
+    comm_config_t config = {.backend = ddp_backend_name(&run->ddp),
+                            .timeout = run->fault.timeout,
+                            .table_path = run->ddp.comm_table};
+
+    if (strcmp(config.backend, "auto") == 0)
+        config.backend = world->size == 1 ? "self" : usual;
+    return config;
+}
+
+/* Open the run's group. [usual]: see comm_of. */
+static err_code_t group_open(train_world_t *world, const train_config_t *run,
+                             const char *usual, err_t *err)
+{
+    const comm_config_t config = comm_of(world, run, usual);
     comm_oob_t oob = {.context = world->boot,
                       .rank = world->rank,
                       .size = world->size,
                       .exchange = boot_exchange_call};
-    comm_config_t config = {.backend = ddp_backend_name(&run->ddp),
-                            .timeout = run->fault.timeout,
-                            .table_path = run->ddp.comm_table};
-    err_code_t rc;
+    err_code_t rc = comm_group_open(&config, &oob, &world->group, err);
 
-    if (strcmp(config.backend, "auto") == 0)
-        config.backend = world->size == 1 ? "self" : backend;
-    rc = comm_group_open(&config, &oob, &world->group, err);
     if (rc != ERR_OK)
         return rc;
     world->votes = train_votes_of_group(world->group);
@@ -167,6 +175,19 @@ static err_code_t device_note(train_state_t *run, err_t *err)
     return ERR_OK;
 }
 
+/* Open the group whose collectives work on the devices. Collective. */
+static err_code_t data_group_open(train_state_t *run, err_t *err)
+{
+    train_world_t *world = &run->world;
+    const comm_config_t config = comm_of(world, run->config, run->env->backend);
+    err_code_t rc =
+        train_world_data_open(world, &config, run->compute.dev, err);
+
+    if (rc == ERR_OK && world->data != world->group)
+        train_patience_also(world->patience, world->data);
+    return train_world_vote(world, rc, err);
+}
+
 /* leave_boot, and a vote on its outcome. Collective. */
 static err_code_t boot_end(train_state_t *run, err_t *err)
 {
@@ -183,5 +204,7 @@ err_code_t train_join(train_state_t *run, err_t *err)
         rc = boot_end(run, err);
     if (rc == ERR_OK)
         rc = device_open(run, err);
-    return rc == ERR_OK ? device_note(run, err) : rc;
+    if (rc == ERR_OK)
+        rc = device_note(run, err);
+    return rc == ERR_OK ? data_group_open(run, err) : rc;
 }

@@ -87,7 +87,7 @@ static err_code_t average(train_state_t *run, float *data, err_t *err)
     const float part = 1.0f / (float)run->world.size;
     err_code_t rc;
 
-    rc = comm_allreduce(run->world.group, data, elems, COMM_FLOAT32, COMM_SUM,
+    rc = comm_allreduce(run->world.data, data, elems, COMM_FLOAT32, COMM_SUM,
                         err);
     return rc == ERR_OK
                ? optim_scale(optim_place(run->replica.optim), data, elems, part,

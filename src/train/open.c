@@ -141,6 +141,7 @@ static train_replica_plan_t plan_of(train_state_t *run)
         .config = run->config,
         .graph = run->graph,
         .group = run->world.group,
+        .data = run->world.data,
         .rank = run->world.rank,
         .ranks = run->world.size,
         .threads = run->compute.threads,
@@ -386,13 +387,14 @@ void train_close(train_state_t *run)
     hdf5io_marks_free(run->data.marks, run->data.mark_count);
     train_data_close(&run->data.valid);
     train_data_close(&run->data.train);
-    train_patience_also(run->world.patience, NULL);
+    train_patience_only(run->world.patience);
     run->world.sync = NULL;
     train_replica_close(&run->replica);
     nn_graph_close(run->graph);
     free(run->dir.resumed);
     train_rundir_close(run->dir.lock);
     train_patience_close(run->world.patience);
+    train_world_data_close(&run->world);
     comm_group_close(run->world.group);
     dev_close(run->compute.dev);
     free(run->compute.versions);

@@ -2,15 +2,18 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 #include "train/patience.h"
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/thread.h"
 
 #define TICKS 4 /* reports within fault.timeout */
+#define MORE 2  /* groups beside the first one */
 
 struct train_patience {
     comm_group_t *group;
-    comm_group_t *also; /* second group to report to, under lock; NULL: none */
+    comm_group_t *also[MORE]; /* further groups to report to, under lock; NULL:
+                                 none */
     double tick, limit;
     pthread_t thread;
     pthread_mutex_t lock;
@@ -33,8 +36,9 @@ static void *patience_main(void *argument)
         if (p->since <= 0 || now - p->since >= p->limit)
             continue;
         comm_group_report(p->group, p->step, p->phase);
-        if (p->also != NULL)
-            comm_group_report(p->also, p->step, p->phase);
+        for (int i = 0; i < MORE; i++)
+            if (p->also[i] != NULL)
+                comm_group_report(p->also[i], p->step, p->phase);
     }
     pthread_mutex_unlock(&p->lock);
     return NULL;
@@ -79,10 +83,25 @@ void train_patience_close(train_patience_t *patience)
 
 void train_patience_also(train_patience_t *patience, comm_group_t *group)
 {
+    int free = 0;
+
+    if (patience == NULL || group == NULL)
+        return;
+    pthread_mutex_lock(&patience->lock);
+    while (patience->also[free] != NULL && free < MORE - 1)
+        free++;
+    check(patience->also[free] == NULL, "more than %d groups", 1 + MORE);
+    patience->also[free] = group;
+    pthread_mutex_unlock(&patience->lock);
+}
+
+void train_patience_only(train_patience_t *patience)
+{
     if (patience == NULL)
         return;
     pthread_mutex_lock(&patience->lock);
-    patience->also = group;
+    for (int i = 0; i < MORE; i++)
+        patience->also[i] = NULL;
     pthread_mutex_unlock(&patience->lock);
 }
 

@@ -24,9 +24,10 @@ err_code_t train_patience_open(comm_group_t *group, double timeout,
                                err_t *err);
 void train_patience_close(train_patience_t *patience); /* NULL allowed */
 
-/* Report to [group], too. NULL: stop reporting to it; call this before that
- * group is closed. */
+/* also: report to [group] (NULL: nothing is done), too. only: report to the
+ * first group only; to be called before one of the others is closed. */
 void train_patience_also(train_patience_t *patience, comm_group_t *group);
+void train_patience_only(train_patience_t *patience);
 
 /* From here until end, this rank may wait for storage; [phase] is a static
  * text. Another begin before end reports progress. [patience] NULL: nothing is

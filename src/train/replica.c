@@ -139,7 +139,7 @@ static err_code_t shard_open(train_replica_t *replica,
     const train_shard_plan_t shards = {.config = &plan->config->ddp,
                                        .layout = &layout,
                                        .dev = replica->dev,
-                                       .group = plan->group,
+                                       .group = plan->data,
                                        .rank = plan->rank,
                                        .size = plan->ranks};
 
@@ -154,7 +154,7 @@ static err_code_t reducer_open(train_replica_t *replica,
     const ddp_layout_t layout = train_replica_layout(replica);
     err_code_t rc;
 
-    rc = ddp_open(&plan->config->ddp, plan->group, plan->group, &layout,
+    rc = ddp_open(&plan->config->ddp, plan->group, plan->data, &layout,
                   &replica->ddp, err);
     if (rc == ERR_OK && plan->partials > 0)
         rc = ddp_tree_open(replica->ddp, replica->backend, plan->partials,
@@ -320,7 +320,7 @@ err_code_t train_replica_join(const train_replica_plan_t *plan,
     if (rc == ERR_OK)
         rc = train_sync_open(plan->group, plan->graph, &replica->sync, err);
     if (rc == ERR_OK && replica->shard != NULL)
-        rc = comm_arena_open(plan->group,
+        rc = comm_arena_open(plan->data,
                              nn_graph_param_elems(plan->graph) * sizeof(float),
                              &replica->param_arena, err);
     if (rc == ERR_OK && replica->shard != NULL)

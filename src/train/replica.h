@@ -57,7 +57,7 @@ typedef struct train_replica {
 typedef struct train_replica_plan {
     const train_config_t *config;
     nn_graph_t *graph;
-    comm_group_t *group;
+    comm_group_t *group, *data; /* see train_world_t */
     int rank, ranks; /* this rank, and the number of ranks that will join */
     int threads;     /* threads of the optimizer */
     int cores; /* cores to use before the first step, if more than [threads] */

@@ -73,8 +73,8 @@ err_code_t train_start_weights(const train_replica_plan_t *plan,
 
     if (plan->rank == 0)
         weights_draw(plan, params, buffers);
-    rc = ddp_broadcast(replica->ddp, params, param_bytes, err);
+    rc = comm_broadcast(plan->group, params, param_bytes, 0, err);
     if (rc == ERR_OK && buffer_bytes > 0)
-        rc = ddp_broadcast(replica->ddp, buffers, buffer_bytes, err);
+        rc = comm_broadcast(plan->group, buffers, buffer_bytes, 0, err);
     return rc;
 }

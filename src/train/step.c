@@ -170,7 +170,8 @@ static err_code_t buckets_step(train_state_t *run, const hdf5io_batch_t *batch,
     train_phase_set(&run->world, "all-reduce");
     rc = ddp_step_skip(ddp, train_own_err(own));
     if (rc == ERR_OK)
-        rc = ddp_step_wait(ddp, train_own_err(own));
+        rc = ddp_step_wait_on(ddp, train_replica_stream(&run->replica),
+                              train_own_err(own));
     return rc == ERR_OK ? ERR_OK : train_own_first(own, rc);
 }
 

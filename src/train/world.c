@@ -2,9 +2,32 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 #include "train/world.h"
 
+#include "comm/comm_split.h"
+
 err_code_t train_world_vote(train_world_t *world, err_code_t code, err_t *err)
 {
     return train_vote(&world->votes, code, &world->speaker, err);
+}
+
+err_code_t train_world_data_open(train_world_t *world,
+                                 const comm_config_t *like, dev_device_t *dev,
+                                 err_t *err)
+{
+    comm_config_t config = *like;
+
+    world->data = world->group;
+    if (dev_host_visible(dev))
+        return ERR_OK;
+    config.dev = dev;
+    world->data = NULL;
+    return comm_split_whole(world->group, &config, &world->data, err);
+}
+
+void train_world_data_close(train_world_t *world)
+{
+    if (world->data != world->group)
+        comm_group_close(world->data);
+    world->data = NULL;
 }
 
 void train_phase_set(train_world_t *world, const char *phase)
@@ -12,6 +35,8 @@ void train_phase_set(train_world_t *world, const char *phase)
     world->phase = phase;
     if (world->group != NULL)
         comm_group_report(world->group, *world->step, phase);
+    if (world->data != NULL && world->data != world->group)
+        comm_group_report(world->data, *world->step, phase);
     if (world->sync != NULL)
         comm_group_report(world->sync, *world->step, phase);
 }

@@ -16,7 +16,10 @@
 
 typedef struct train_world {
     boot_t *boot;        /* NULL after it is closed */
-    comm_group_t *group; /* control and data; on CPUs one group does both */
+    comm_group_t *group; /* of the host's memory */
+    /* Of the memory that has gradients and parameters: [group], if the host can
+     * access that memory. */
+    comm_group_t *data;
     /* Group of syncbatchnorm layers, not owned; NULL: none. */
     comm_group_t *sync;
     h5mpi_t *mpi; /* NULL unless data.io or checkpoint.io is mpi */
@@ -31,6 +34,13 @@ typedef struct train_world {
 /* train_vote among all ranks. The rank that should print the message becomes
  * the speaker. Collective. */
 err_code_t train_world_vote(train_world_t *world, err_code_t code, err_t *err);
+
+/* Open world->data for the memory of [dev]. [like] describes world->group.
+ * train_world_data_close closes it. Collective; blocks. */
+err_code_t train_world_data_open(train_world_t *world,
+                                 const comm_config_t *like, dev_device_t *dev,
+                                 err_t *err);
+void train_world_data_close(train_world_t *world);
 
 /* Set the phase of this rank, and report progress to the other ranks. */
 void train_phase_set(train_world_t *world, const char *phase);
