@@ -52,6 +52,11 @@ extern const char *const dev_choices[];
 err_code_t dev_open(const char *backend, int index, dev_device_t **out,
                     err_t *err);
 
+/* For a caller who can do without: ERR_UNAVAILABLE if [backend] surely has no
+ * device here. Cheap: for "cuda" it looks for the driver, and does not load
+ * CUDA's libraries (0.2 s and 200 MB). */
+err_code_t dev_may_open(const char *backend, err_t *err);
+
 /* A device that dev_open would open. */
 typedef struct dev_info {
     int index;

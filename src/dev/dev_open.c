@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /* Finds the table of a backend by its name. */
+#include <dlfcn.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/str.h"
@@ -59,6 +61,34 @@ err_code_t dev_open(const char *backend, int index, dev_device_t **out,
         return rc;
     dev->ops = ops;
     *out = dev;
+    return ERR_OK;
+}
+
+static bool is_registered(const char *backend)
+{
+    for (int i = 0; dev_registry[i] != NULL; i++)
+        if (strcmp(dev_registry[i]->name, backend) == 0)
+            return true;
+    return false;
+}
+
+err_code_t dev_may_open(const char *backend, err_t *err)
+{
+    void *driver;
+
+    if (is_registered(backend))
+        return ERR_OK;
+    if (strcmp(backend, "cuda") != 0)
+        return dev_unknown(backend, err);
+    /* A plugin that is named may bring a driver of its own, in tests. */
+    if (getenv("CDDP_CUDA_PLUGIN") != NULL)
+        return ERR_OK;
+    driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
+    if (driver == NULL)
+        return err_set(err, ERR_UNAVAILABLE,
+                       "there is no NVIDIA driver on this machine (no library "
+                       "libcuda.so.1)");
+    dlclose(driver);
     return ERR_OK;
 }
 
