@@ -281,7 +281,7 @@ static err_code_t flight_start(ddp_t *ddp, int index, err_t *err)
           "bucket %d starts, and lacks %d gradients", index, flight->missing);
     flight->started = clock_now();
     flight->work = NULL;
-    rc = ddp_place_after(ddp, flight->after, err);
+    rc = ddp_place_after(ddp, flight->after, ddp->stream, err);
     if (rc != ERR_OK)
         return rc;
     state = flight_launch(ddp, index, &bytes, err);

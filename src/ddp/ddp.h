@@ -176,10 +176,11 @@ void ddp_step_local(ddp_t *ddp);
  * [params], which has the layout of the gradients. Start the all-gather of the
  * bucket. All ranks call this for every bucket, in the same order, then
  * share_wait, which blocks. Then all ranks have all parameters, with the same
- * bits. [params] may be the arena of the gradients. On a device the update was
- * enqueued on the step's stream; share_wait_on is like step_wait_on.
+ * bits. [params] may be the arena of the gradients. On a device the update is
+ * what was enqueued on [stream] so far, and share_wait_on is like step_wait_on.
  */
-err_code_t ddp_share(ddp_t *ddp, int bucket, float *params, err_t *err);
+err_code_t ddp_share(ddp_t *ddp, int bucket, float *params,
+                     dev_stream_t *stream, err_t *err);
 err_code_t ddp_share_wait(ddp_t *ddp, err_t *err);
 err_code_t ddp_share_wait_on(ddp_t *ddp, dev_stream_t *stream, err_t *err);
 

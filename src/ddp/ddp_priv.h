@@ -59,9 +59,10 @@ err_code_t ddp_zero_gaps(ddp_t *ddp, err_t *err);
 
 /* Zero [count] gradients from element [first] on. */
 err_code_t ddp_place_zero(ddp_t *ddp, size_t first, size_t count, err_t *err);
-/* Let the next collective begin behind what the step's stream has now, at which
- * [event] is recorded. */
-err_code_t ddp_place_after(ddp_t *ddp, dev_event_t *event, err_t *err);
+/* Let the next collective begin behind what [stream] has now, at which [event]
+ * is recorded. */
+err_code_t ddp_place_after(ddp_t *ddp, dev_event_t *event, dev_stream_t *stream,
+                           err_t *err);
 /* Wait for [work], which began behind [event], and release it: on the host, or
  * with [on] on that stream. */
 err_code_t ddp_place_wait(ddp_t *ddp, comm_work_t *work, dev_event_t *event,

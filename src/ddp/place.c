@@ -28,14 +28,15 @@ err_code_t ddp_place_zero(ddp_t *ddp, size_t first, size_t count, err_t *err)
     return ddp_place_result(ddp, rc, &reason, err);
 }
 
-err_code_t ddp_place_after(ddp_t *ddp, dev_event_t *event, err_t *err)
+err_code_t ddp_place_after(ddp_t *ddp, dev_event_t *event, dev_stream_t *stream,
+                           err_t *err)
 {
     err_t reason = ERR_INIT;
     err_code_t rc;
 
     if (ddp->dev == NULL)
         return ERR_OK;
-    rc = dev_event_record(event, ddp->stream, &reason);
+    rc = dev_event_record(event, stream, &reason);
     if (rc == ERR_OK)
         comm_group_after(ddp->group, event);
     return ddp_place_result(ddp, rc, &reason, err);

@@ -59,7 +59,8 @@ err_code_t ddp_zero_gaps(ddp_t *ddp, err_t *err)
     return rc;
 }
 
-err_code_t ddp_share(ddp_t *ddp, int bucket, float *params, err_t *err)
+err_code_t ddp_share(ddp_t *ddp, int bucket, float *params,
+                     dev_stream_t *stream, err_t *err)
 {
     const view_range_t whole = ddp_shards_whole(ddp->shards, bucket);
     comm_state_t state;
@@ -68,7 +69,7 @@ err_code_t ddp_share(ddp_t *ddp, int bucket, float *params, err_t *err)
     check(bucket >= 0 && bucket < ddp->bucket_count, "bucket %d of %d", bucket,
           ddp->bucket_count);
     check(ddp->shares[bucket] == NULL, "bucket %d is shared twice", bucket);
-    rc = ddp_place_after(ddp, ddp->flights[bucket].after, err);
+    rc = ddp_place_after(ddp, ddp->flights[bucket].after, stream, err);
     if (rc != ERR_OK)
         return rc;
     state = comm_allgather_ranges_start(

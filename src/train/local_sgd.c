@@ -85,14 +85,15 @@ static err_code_t average(train_state_t *run, float *data, err_t *err)
 {
     const size_t elems = nn_graph_param_elems(run->graph);
     const float part = 1.0f / (float)run->world.size;
-    err_code_t rc;
+    dev_stream_t *stream = train_replica_stream(&run->replica);
+    err_code_t rc = dev_stream_wait(stream, err);
 
-    rc = comm_allreduce(run->world.data, data, elems, COMM_FLOAT32, COMM_SUM,
-                        err);
-    return rc == ERR_OK
-               ? optim_scale(optim_place(run->replica.optim), data, elems, part,
-                             train_replica_stream(&run->replica), err)
-               : rc;
+    if (rc == ERR_OK)
+        rc = comm_allreduce(run->world.data, data, elems, COMM_FLOAT32,
+                            COMM_SUM, err);
+    return rc == ERR_OK ? optim_scale(optim_place(run->replica.optim), data,
+                                      elems, part, stream, err)
+                        : rc;
 }
 
 /* In a local step a rank without targets makes no update, so ranks may have

@@ -197,11 +197,10 @@ err_code_t train_shard_update(train_shard_t *shard,
     for (int b = 0; rc == ERR_OK && b < shard->range_count; b++) {
         rc = optim_apply(step->optim, b, step->args, step->stream, err);
         if (rc == ERR_OK)
-            rc = dev_stream_wait(step->stream, err);
-        if (rc == ERR_OK)
-            rc = ddp_share(step->ddp, b, step->args->params, err);
+            rc = ddp_share(step->ddp, b, step->args->params, step->stream, err);
     }
-    waited = ddp_share_wait(step->ddp, rc == ERR_OK ? err : NULL);
+    waited =
+        ddp_share_wait_on(step->ddp, step->stream, rc == ERR_OK ? err : NULL);
     return rc != ERR_OK ? rc : waited;
 }
 
@@ -212,10 +211,8 @@ err_code_t train_shard_average(const train_shard_t *shard, ddp_t *ddp,
     float *arena = ddp_grads(ddp);
     err_code_t rc = optim_average_store(optim, arena, stream, err), waited;
 
-    if (rc == ERR_OK)
-        rc = dev_stream_wait(stream, err);
     for (int b = 0; rc == ERR_OK && b < shard->range_count; b++)
-        rc = ddp_share(ddp, b, arena, err);
-    waited = ddp_share_wait(ddp, rc == ERR_OK ? err : NULL);
+        rc = ddp_share(ddp, b, arena, stream, err);
+    waited = ddp_share_wait_on(ddp, stream, rc == ERR_OK ? err : NULL);
     return rc != ERR_OK ? rc : waited;
 }

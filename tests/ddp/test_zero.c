@@ -137,7 +137,7 @@ static int share_round(ddp_t *ddp, const ddp_shards_t *shards, int rank,
 
         for (size_t i = mine.first; i < mine.first + mine.count; i++)
             params[i] = 2 * ddp_grads(ddp)[i];
-        RANKS_OK(ddp_share(ddp, b, params, &err), err);
+        RANKS_OK(ddp_share(ddp, b, params, NULL, &err), err);
     }
     RANKS_OK(ddp_share_wait(ddp, &err), err);
     return 0;
@@ -169,7 +169,7 @@ static int steps_run(comm_group_t *group, const comm_oob_t *oob,
     }
     /* The arena of the gradients can be shared as well. */
     for (int b = 0; b < ddp_shards_buckets(shards); b++)
-        RANKS_OK(ddp_share(ddp, b, ddp_grads(ddp), &err), err);
+        RANKS_OK(ddp_share(ddp, b, ddp_grads(ddp), NULL, &err), err);
     RANKS_OK(ddp_share_wait(ddp, &err), err);
     RANKS_CHECK(
         memcmp(ddp_grads(ddp), ddp_grads(plain), sizeof(float[ELEMS])) == 0);
