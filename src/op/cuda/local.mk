@@ -26,23 +26,30 @@ CUDA_KERNELS += \
 	src/op/cuda/columns.cu \
 	src/op/cuda/ops/activation.cu \
 	src/op/cuda/ops/attention.cu \
+	src/op/cuda/ops/batchnorm.cu \
 	src/op/cuda/ops/combine.cu \
 	src/op/cuda/ops/cross_entropy.cu \
 	src/op/cuda/ops/dropout.cu \
 	src/op/cuda/ops/flatten.cu \
 	src/op/cuda/ops/hash.cu \
+	src/op/cuda/ops/norm.cu \
 	src/op/cuda/ops/pointwise.cu \
+	src/op/cuda/ops/position.cu \
 	src/op/cuda/ops/relu.cu \
+	src/op/cuda/ops/softmax.cu \
 	src/op/cuda/ops/sum.cu \
 	src/op/cuda/planes.cu \
 	src/op/cuda/recurrent.cu
 # What the .cu files include.
 CUDA_PARTS += \
 	src/op/cuda/device/activation.cuh \
+	src/op/cuda/device/channels.cuh \
 	src/op/cuda/device/curves.cuh \
 	src/op/cuda/device/each.cuh \
+	src/op/cuda/device/index.cuh \
 	src/op/cuda/device/pack.cuh \
 	src/op/cuda/device/reduce.cuh \
 	src/op/cuda/device/round.cuh \
+	src/op/cuda/device/rows.cuh \
 	src/op/cuda/device/total.cuh
 # End of src/op/cuda

@@ -9,16 +9,11 @@
  * does, as neighbouring rows are adjacent then. Scratch has two partial sums
  * for each block: of the loss, and of the right answers.
  */
+#include "op/cuda/device/rows.cuh"
 #include "op/cuda/device/total.cuh"
-
-/* Up to this many adjacent classes, a warp treats a row. */
-#define WARP_CLASSES 1024
-#define WARPS (EACH_THREADS / 32)
 
 namespace
 {
-
-typedef enum who { THREAD, WARP, BLOCK } who_t;
 
 struct entropy_work {
     int64_t rows, classes, inner, each; /* each: rows of a sample */
@@ -126,14 +121,14 @@ static __device__ void row_warp(entropy_row *row)
 /* The row of the whole block, in all of its threads. */
 static __device__ void row_block(entropy_row *row)
 {
-    __shared__ entropy_row parts[WARPS];
+    __shared__ entropy_row parts[ROWS_WARPS];
 
     row_warp(row);
     if (threadIdx.x % 32 == 0)
         parts[threadIdx.x / 32] = *row;
     __syncthreads();
     *row = parts[0];
-    for (int w = 1; w < WARPS; w++)
+    for (int w = 1; w < ROWS_WARPS; w++)
         row_merge(parts[w], row);
     __syncthreads();
 }
@@ -172,37 +167,11 @@ static __device__ int64_t entropy_first(const entropy_work &work, int64_t r)
     return r / work.inner * work.classes * work.inner + r % work.inner;
 }
 
-/* This thread's rows are row, row + step ... It treats the classes lane, lane +
- * lanes ... */
-template <who_t who> struct entropy_place {
-    int64_t row, step, lane, lanes;
-
-    __device__ entropy_place()
-    {
-        if constexpr (who == THREAD) {
-            row = each_first();
-            step = each_step();
-            lane = 0;
-            lanes = 1;
-        } else if constexpr (who == WARP) {
-            row = (int64_t)blockIdx.x * WARPS + threadIdx.x / 32;
-            step = (int64_t)gridDim.x * WARPS;
-            lane = threadIdx.x % 32;
-            lanes = 32;
-        } else {
-            row = blockIdx.x;
-            step = gridDim.x;
-            lane = threadIdx.x;
-            lanes = EACH_THREADS;
-        }
-    }
-};
-
-template <who_t who>
+template <rows_who_t who>
 static __global__ void __launch_bounds__(EACH_THREADS)
     entropy_value(entropy_work work)
 {
-    const entropy_place<who> place;
+    const rows_place<who> place;
     double loss = 0, correct = 0;
 
     for (int64_t r = place.row; r < work.rows; r += place.step) {
@@ -213,9 +182,9 @@ static __global__ void __launch_bounds__(EACH_THREADS)
 
         for (int64_t k = place.lane; k < work.classes; k += place.lanes)
             row_add(work, first + k * work.inner, k, &row);
-        if constexpr (who == WARP)
+        if constexpr (who == ROWS_WARP)
             row_warp(&row);
-        if constexpr (who == BLOCK)
+        if constexpr (who == ROWS_BLOCK)
             row_block(&row);
         value = entropy_loss(work, r, first, row, &right);
         if (place.lane == 0) {
@@ -277,28 +246,22 @@ static __device__ float entropy_gradient_at(const entropy_work &work,
 }
 
 /* The sum of the shares of a row with probabilities. */
-template <who_t who>
+template <rows_who_t who>
 static __device__ float soft_total(const entropy_work &work,
-                                   const entropy_place<who> &place,
-                                   int64_t first)
+                                   const rows_place<who> &place, int64_t first)
 {
-    __shared__ double part[32];
     double total = 0;
 
     for (int64_t k = place.lane; k < work.classes; k += place.lanes)
         total += soft_share(work, first + k * work.inner, k);
-    if constexpr (who == WARP)
-        total = warp_sum(total);
-    if constexpr (who == BLOCK)
-        total = block_sum(total, part);
-    return (float)total;
+    return (float)rows_sum<who>(total);
 }
 
-template <who_t who>
+template <rows_who_t who>
 static __global__ void __launch_bounds__(EACH_THREADS)
     entropy_gradient(entropy_work work)
 {
-    const entropy_place<who> place;
+    const rows_place<who> place;
     const double scale = work.step->scales[work.loss];
 
     for (int64_t r = place.row; r < work.rows; r += place.step) {
@@ -317,20 +280,16 @@ static __global__ void __launch_bounds__(EACH_THREADS)
 
 /* ---- the op -------------------------------------------------------------- */
 
-static who_t who_of(const op_t *op)
+static rows_who_t who_of(const op_t *op)
 {
     const op_classes_t at = op_classes_of(&op->config);
 
-    if (at.inner > 1 || at.classes < 8)
-        return THREAD;
-    return at.classes <= WARP_CLASSES ? WARP : BLOCK;
+    return rows_for(at.classes, at.inner);
 }
 
 static unsigned entropy_blocks(const op_t *op)
 {
-    static const int64_t each[] = {EACH_THREADS, WARPS, 1};
-
-    return total_blocks(op_classes_of(&op->config).rows, each[who_of(op)]);
+    return total_blocks(op_classes_of(&op->config).rows, rows_each(who_of(op)));
 }
 
 static err_code_t entropy_open(op_t *op, err_t *err)
@@ -387,14 +346,8 @@ static err_code_t entropy_forward(op_t *op, const op_args_t *args, err_t *err)
     const entropy_work work = work_of(op, args);
     const unsigned blocks = entropy_blocks(op);
     const cudaStream_t stream = cuda_stream(args);
-    const who_t who = who_of(op);
 
-    if (who == THREAD)
-        LAUNCH((entropy_value<THREAD>), blocks, EACH_THREADS, 0, stream, work);
-    else if (who == WARP)
-        LAUNCH((entropy_value<WARP>), blocks, EACH_THREADS, 0, stream, work);
-    else
-        LAUNCH((entropy_value<BLOCK>), blocks, EACH_THREADS, 0, stream, work);
+    ROWS_LAUNCH(who_of(op), entropy_value, blocks, stream, work);
     total_start(work.partials, blocks, args->loss_sum, args->correct, stream);
     return cuda_started(op, err);
 }
@@ -402,20 +355,12 @@ static err_code_t entropy_forward(op_t *op, const op_args_t *args, err_t *err)
 static err_code_t entropy_backward(op_t *op, const op_args_t *args, err_t *err)
 {
     const entropy_work work = work_of(op, args);
-    const cudaStream_t stream = cuda_stream(args);
-    const who_t who = who_of(op);
+    const rows_who_t who = who_of(op);
 
     if (!op->config.need_dx)
         return ERR_OK;
-    if (who == THREAD)
-        LAUNCH((entropy_gradient<THREAD>), each_blocks(work.rows, EACH_THREADS),
-               EACH_THREADS, 0, stream, work);
-    else if (who == WARP)
-        LAUNCH((entropy_gradient<WARP>), each_blocks(work.rows, WARPS),
-               EACH_THREADS, 0, stream, work);
-    else
-        LAUNCH((entropy_gradient<BLOCK>), each_blocks(work.rows, 1),
-               EACH_THREADS, 0, stream, work);
+    ROWS_LAUNCH(who, entropy_gradient, rows_blocks(who, work.rows),
+                cuda_stream(args), work);
     return cuda_started(op, err);
 }
 
