@@ -49,6 +49,7 @@ libfixtures_la_SOURCES = \
 	tests/op/rows_view.inc \
 	tests/op/rows_window.inc \
 	tests/optim/optim_rig.c tests/optim/optim_rig.h \
+	tests/optim/place_checks.c tests/optim/place_checks.h \
 	tests/optim/place_rig.c tests/optim/place_rig.h \
 	tests/train/harness.c tests/train/harness.h
 # Apart, as it replaces malloc in the programs that link it.

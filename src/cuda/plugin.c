@@ -9,6 +9,7 @@
 #include "dev/dev_cuda.h"
 #include "dev/dev_plugin.h"
 #include "op/op_ops.h"
+#include "optim/place_ops.h"
 
 #define TEXT(x) TEXT_(x)
 #define TEXT_(x) #x
@@ -23,4 +24,5 @@ __attribute__((visibility("default"))) const cddp_cuda_t cddp_cuda = {
                      CUDNN_PATCHLEVEL) ", compute capabilities" CUDA_ARCHS,
     .dev = &dev_cuda_ops,
     .op = &op_cuda_backend,
+    .optim = &optim_cuda_place,
 };

@@ -37,4 +37,15 @@ liboptim_la_LIBADD = -lm
 # A program that links libfar.la also with these flags has optimizers on "far".
 OPTIM_FAR_FLAGS = -Wl,-u,dev_registry,-u,optim_registry
 libfar_la_SOURCES += src/optim/far/far.c
+
+# The place "cuda", a part of the plugin (src/cuda). As on the CPU, no operations
+# are fused.
+libcddp_cuda_la_SOURCES += src/optim/cuda/cuda.c src/optim/cuda/cuda.h
+CUDA_OPTIM_KERNELS = \
+	src/optim/cuda/measure.cu \
+	src/optim/cuda/norm.cu \
+	src/optim/cuda/update.cu
+CUDA_KERNELS += $(CUDA_OPTIM_KERNELS)
+CUDA_PARTS += src/optim/cuda/squares.cuh src/optim/cuda/tile.cuh
+$(CUDA_OPTIM_KERNELS:.cu=.cu.o): NVCC_FLAGS += -fmad=false
 # End of src/optim

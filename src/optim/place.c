@@ -4,24 +4,49 @@
 
 #include <string.h>
 
+#include "dev/dev_plugin.h"
 #include "optim/place_ops.h"
+
+static err_code_t cuda_find(const optim_place_ops_t **out, err_t *err)
+{
+    const cddp_cuda_t *cuda;
+    err_code_t rc = dev_plugin_get(&cuda, err);
+
+    if (rc == ERR_OK && cuda->optim == NULL)
+        return err_set(err, ERR_UNAVAILABLE,
+                       "there are no optimizers for GPUs in this build");
+    if (rc == ERR_OK)
+        *out = cuda->optim;
+    return rc;
+}
+
+/* The place for devices of the backend [name]. */
+static err_code_t ops_find(const char *name, const optim_place_ops_t **out,
+                           err_t *err)
+{
+    for (int i = 0; optim_registry[i] != NULL; i++) {
+        if (strcmp(optim_registry[i]->name, name) == 0) {
+            *out = optim_registry[i];
+            return ERR_OK;
+        }
+    }
+    if (strcmp(name, "cuda") == 0)
+        return cuda_find(out, err);
+    return err_set(err, ERR_UNAVAILABLE,
+                   "there are no optimizers for the device %s", name);
+}
 
 err_code_t optim_place_open(dev_device_t *dev, size_t elems,
                             optim_place_t **out, err_t *err)
 {
-    const optim_place_ops_t *const *ops = optim_registry;
-    err_code_t rc;
+    const optim_place_ops_t *ops = NULL;
+    err_code_t rc = ops_find(dev_name(dev), &ops, err);
 
-    while (*ops != NULL && strcmp((*ops)->name, dev_name(dev)) != 0)
-        ops++;
-    if (*ops == NULL)
-        return err_set(err, ERR_UNAVAILABLE,
-                       "there are no optimizers for the device %s",
-                       dev_name(dev));
-    rc = (*ops)->open(dev, elems, out, err);
+    if (rc == ERR_OK)
+        rc = ops->open(dev, elems, out, err);
     if (rc != ERR_OK)
         return rc;
-    (*out)->ops = *ops;
+    (*out)->ops = ops;
     (*out)->dev = dev;
     return ERR_OK;
 }

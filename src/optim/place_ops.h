@@ -110,6 +110,7 @@ struct optim_place {
 
 /* Places, one folder each; registry.c lists those that were built in. */
 extern const optim_place_ops_t optim_cpu_place;
+extern const optim_place_ops_t optim_cuda_place; /* in the plugin */
 
 /* The registry; it ends with NULL. */
 extern const optim_place_ops_t *const optim_registry[];

@@ -120,18 +120,14 @@ err_code_t place_rig_try(place_rig_t *rig, dev_device_t *dev,
     return rc;
 }
 
-bool place_rig_open(place_rig_t *rig, const char *backend, int index,
+void place_rig_open(place_rig_t *rig, const char *backend, int index,
                     const place_config_t *config)
 {
     dev_device_t *dev = NULL;
     err_t err = ERR_INIT;
 
-    if (dev_open(backend, index, &dev, &err) != ERR_OK) {
-        cr_log_warn("%s", err.text);
-        return false;
-    }
+    cr_assert_eq(dev_open(backend, index, &dev, &err), ERR_OK, "%s", err.text);
     cr_assert_eq(place_rig_try(rig, dev, config, &err), ERR_OK, "%s", err.text);
-    return true;
 }
 
 void place_rig_close(place_rig_t *rig)

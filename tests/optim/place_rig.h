@@ -48,9 +48,9 @@ typedef struct place_rig {
     optim_verdict_t verdict;
 } place_rig_t;
 
-/* Open device [index] of [backend], and an optimizer on it. Returns false if
- * the device cannot be opened, true otherwise; other errors fail the test. */
-bool place_rig_open(place_rig_t *rig, const char *backend, int index,
+/* Open device [index] of [backend], and an optimizer on it. An error fails the
+ * test. */
+void place_rig_open(place_rig_t *rig, const char *backend, int index,
                     const place_config_t *config);
 /* As place_rig_open, on a device that is open. The error is that of the first
  * call that fails; close the rig in any case. */

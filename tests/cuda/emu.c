@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+#include "cuda/emu.h"
+
+#include <criterion/criterion.h>
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+const fake_cuda_t *emu_open(void)
+{
+    const fake_cuda_t *fake;
+    void *module;
+
+    if (access(EMU_PLUGIN, R_OK) != 0)
+        cr_skip_test("CUDA's headers are missing (see configure's summary): "
+                     "there is no emulated plugin");
+    setenv("CDDP_CUDA_PLUGIN", EMU_PLUGIN, 1);
+    module = dlopen(EMU_PLUGIN, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    cr_assert_not_null(module, "%s", dlerror());
+    fake = dlsym(module, "fake_cuda");
+    cr_assert_not_null(fake, "%s", dlerror());
+    return fake;
+}
+
+void emu_set_at(const fake_cuda_t *fake, size_t offset, int64_t value)
+{
+    fake_cuda_settings_t settings = fake->get();
+
+    *(int64_t *)((char *)&settings + offset) = value;
+    fake->set(&settings);
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* For tests that run on the emulated device "cuda". */
+#ifndef CDDP_TESTS_CUDA_EMU_H
+#define CDDP_TESTS_CUDA_EMU_H
+
+#include "cuda/fake_cuda.h"
+
+/* Choose the emulated plugin, libcddp_cuda_emu.so, for this process and those
+ * that it starts, and return its controls. A test is skipped if there is none,
+ * because configure found no CUDA. */
+const fake_cuda_t *emu_open(void);
+
+/* Change one setting: the field at [offset] of fake_cuda_settings_t. */
+#define emu_set(fake, field, value) \
+    emu_set_at(fake, offsetof(fake_cuda_settings_t, field), value)
+void emu_set_at(const fake_cuda_t *fake, size_t offset, int64_t value);
+
+#endif
