@@ -369,8 +369,16 @@ err_code_t train_replica_hash(train_replica_t *replica, uint64_t *out,
     return rc == ERR_OK ? dev_stream_wait(stream, err) : rc;
 }
 
+void train_replica_idle(train_replica_t *replica)
+{
+    for (int t = 0; t < replica->team_count; t++)
+        if (replica->teams[t].stream != NULL)
+            dev_stream_wait(replica->teams[t].stream, NULL);
+}
+
 void train_replica_close(train_replica_t *replica)
 {
+    train_replica_idle(replica);
     train_touch_close(replica->touch);
     train_kept_close(&replica->kept);
     train_mirror_close(replica->mirror);

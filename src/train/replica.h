@@ -89,6 +89,10 @@ err_code_t train_replica_join(const train_replica_plan_t *plan,
 err_code_t train_replica_start(const train_replica_plan_t *plan, bool restored,
                                train_replica_t *replica, err_t *err);
 
+/* Wait until the device has done what it was told. After an error of the device
+ * it does nothing any more. */
+void train_replica_idle(train_replica_t *replica);
+
 void train_replica_close(train_replica_t *replica);
 
 /* The first team's exec for [batch] samples; never NULL for a size in the plan.
