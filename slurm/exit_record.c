@@ -4,9 +4,10 @@
  * Writes RUNDIR/exit.json. srun returns the highest status of its tasks, so the
  * 137 of a killed rank hides the 76 of the other ranks. The record tells which
  * rank failed, where and when. A shell script reads the record line by line, so
- * keep one key per line.
+ * keep one key per line. Reads it back, too.
  */
 #include <jansson.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,11 +33,12 @@ static json_t *record_json(const slurm_exit_t *record)
 
     clock_format(clock_wall(), time, sizeof time);
     return json_pack(
-        "{s:o, s:o, s:i, s:i, s:s, s:b, s:i, s:o, s:i, s:o, s:o, s:I, s:o, "
+        "{s:o, s:o, s:i, s:i, s:i, s:s, s:b, s:i, s:o, s:i, s:o, s:o, s:I, "
+        "s:o, "
         "s:s}",
         "job", text_or_null(job->id), "step_id", text_or_null(job->step_id),
-        "restarts", job->restarts, "status", (int)record->status, "name",
-        err_code_name(record->status), "requeue",
+        "restarts", job->restarts, "attempt", job->attempt, "status",
+        (int)record->status, "name", err_code_name(record->status), "requeue",
         (int)err_code_requeue(record->status), "rank", record->rank, "host",
         text_or_null(job->host), "culprit", record->culprit, "culprit_host",
         text_or_null(record->culprit_host), "phase",
@@ -66,5 +68,60 @@ out:
     free(path);
     free(text);
     json_decref(json);
+    return rc;
+}
+
+/* ---- reading ------------------------------------------------------------- */
+
+static void text_get(const json_t *json, const char *key, char *out,
+                     size_t room)
+{
+    const char *text = json_string_value(json_object_get(json, key));
+
+    snprintf(out, room, "%s", text == NULL ? "" : text);
+}
+
+static bool int_get(const json_t *json, const char *key, int *out)
+{
+    const json_t *value = json_object_get(json, key);
+
+    *out = (int)json_integer_value(value);
+    return json_is_integer(value);
+}
+
+/* Return whether [json] has the numbers that every record has. Records of
+ * earlier versions have no attempt. */
+static bool record_get(const json_t *json, slurm_exit_found_t *out)
+{
+    text_get(json, "job", out->job, sizeof out->job);
+    text_get(json, "step_id", out->step_id, sizeof out->step_id);
+    text_get(json, "culprit_host", out->culprit_host, sizeof out->culprit_host);
+    text_get(json, "text", out->text, sizeof out->text);
+    text_get(json, "time", out->time, sizeof out->time);
+    out->step = json_integer_value(json_object_get(json, "step"));
+    if (!int_get(json, "attempt", &out->attempt))
+        out->attempt = 1;
+    if (!int_get(json, "culprit", &out->culprit))
+        out->culprit = -1;
+    return int_get(json, "restarts", &out->restarts) &&
+           int_get(json, "status", &out->status);
+}
+
+err_code_t slurm_exit_read(const char *run_dir, slurm_exit_found_t *out,
+                           err_t *err)
+{
+    char *path = str_printf("%s/exit.json", run_dir), *text = NULL;
+    json_t *json = NULL;
+    err_code_t rc = file_read_own(path, &text, NULL, err);
+
+    if (rc == ERR_OK) {
+        json = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+        if (!record_get(json, out))
+            rc =
+                err_set(err, ERR_DATA, "%s is no record of a step's end", path);
+    }
+    json_decref(json);
+    free(text);
+    free(path);
     return rc;
 }

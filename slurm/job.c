@@ -38,6 +38,7 @@ static void read_id(lookup_t lookup, slurm_job_t *job)
     const char *first = lookup("SLURM_ARRAY_JOB_ID");
     const char *index = lookup("SLURM_ARRAY_TASK_ID");
     const char *step = lookup("SLURM_STEP_ID");
+    const char *nodes = lookup("SLURM_STEP_NODELIST");
 
     if (id == NULL)
         return;
@@ -47,6 +48,8 @@ static void read_id(lookup_t lookup, slurm_job_t *job)
         snprintf(job->id, sizeof job->id, "%s", id);
     if (first != NULL && index != NULL)
         snprintf(job->array, sizeof job->array, "%s", index);
+    if (nodes != NULL)
+        snprintf(job->nodes, sizeof job->nodes, "%s", nodes);
     if (step != NULL)
         snprintf(job->step_id, sizeof job->step_id, "%s.%s", id, step);
 }
@@ -55,12 +58,14 @@ err_code_t slurm_job_read(const char *(*lookup)(const char *name),
                           slurm_job_t *out, err_t *err)
 {
     slurm_job_t job = {.tasks = 1};
-    int64_t tasks = 1, restarts = 0, end = 0;
+    int64_t tasks = 1, restarts = 0, attempt = 1, end = 0;
     err_code_t rc;
 
     rc = read_int(lookup, "SLURM_STEP_NUM_TASKS", 1, &tasks, err);
     if (rc == ERR_OK)
         rc = read_int(lookup, "SLURM_RESTART_COUNT", 0, &restarts, err);
+    if (rc == ERR_OK)
+        rc = read_int(lookup, "CDDP_ATTEMPT", 1, &attempt, err);
     if (rc == ERR_OK)
         rc = read_int(lookup, "SLURM_JOB_END_TIME", 0, &end, err);
     if (rc != ERR_OK)
@@ -68,6 +73,7 @@ err_code_t slurm_job_read(const char *(*lookup)(const char *name),
     read_id(lookup, &job);
     job.tasks = (int)tasks;
     job.restarts = (int)restarts;
+    job.attempt = (int)attempt;
     job.end_time = (double)end;
     if (gethostname(job.host, sizeof job.host - 1) != 0)
         snprintf(job.host, sizeof job.host, "?");

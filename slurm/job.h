@@ -19,6 +19,10 @@ typedef struct slurm_job { /* constant after slurm_job_find_end */
     char array[16];   /* index in the job array, "3"; "": no array */
     int tasks;        /* number of tasks of the step; 1 outside Slurm */
     int restarts;     /* SLURM_RESTART_COUNT, 0 if unset */
+    /* Number of this start within one life of the job, from 1: cddp-srun sets
+     * CDDP_ATTEMPT. */
+    int attempt;
+    char nodes[256]; /* SLURM_STEP_NODELIST, "n[1-2]", cut if longer; "" */
     /* wall-clock time at which Slurm kills the job; 0: unknown */
     double end_time;
     char host[64];
@@ -33,12 +37,11 @@ err_code_t slurm_job_read(const char *(*lookup)(const char *name),
 /*
  * Find job->end_time if the environment does not have it (before Slurm 23.02).
  * This runs `squeue`, which asks the controller, so only one rank should call
- * it, once. Blocks for at most SLURM_ASK_TIMEOUT seconds. Does nothing if the
- * end is known or there is no job; a job without limit keeps 0. ERR_UNAVAILABLE
- * if squeue is missing (in containers), fails or takes too long; the end then
- * stays unknown.
+ * it, once. Blocks for at most SLURM_ASK_TIMEOUT seconds (ask.h). Does nothing
+ * if the end is known or there is no job; a job without limit keeps 0.
+ * ERR_UNAVAILABLE if squeue is missing (in containers), fails or takes too
+ * long; the end then stays unknown.
  */
-#define SLURM_ASK_TIMEOUT 10.0
 err_code_t slurm_job_find_end(slurm_job_t *job, err_t *err);
 
 /* Convert the time that `squeue -o %L` prints ("1-02:03:04", "5:00") to
@@ -80,10 +83,24 @@ typedef struct slurm_exit {
  * Write [run_dir]/exit.json atomically. A supervisor (the sbatch template)
  * prefers this record to srun's exit status, if step id and restart count are
  * those of its own step. One key per line, in this order: job, step_id,
- * restarts, status, name, requeue, rank, host, culprit, culprit_host, phase,
- * step, text, time. Unknown strings are null. ERR_IO, ERR_MEMORY.
+ * restarts, attempt, status, name, requeue, rank, host, culprit, culprit_host,
+ * phase, step, text, time. Unknown strings are null. ERR_IO, ERR_MEMORY.
  */
 err_code_t slurm_exit_write(const char *run_dir, const slurm_exit_t *record,
                             err_t *err);
+
+/* A record as it was read. Strings are "" where the record has null. */
+typedef struct slurm_exit_found {
+    char job[32], step_id[64], culprit_host[64];
+    char text[ERR_TEXT_MAX]; /* cut if longer */
+    char time[32];           /* when it was written */
+    int restarts, attempt, status, culprit;
+    int64_t step;
+} slurm_exit_found_t;
+
+/* Read [run_dir]/exit.json. ERR_DATA: it is no regular file, or no such record.
+ * ERR_IO: it is missing or cannot be read. */
+err_code_t slurm_exit_read(const char *run_dir, slurm_exit_found_t *out,
+                           err_t *err);
 
 #endif

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 noinst_LTLIBRARIES += libslurm.la
 libslurm_la_SOURCES = \
+	slurm/ask.c slurm/ask.h \
 	slurm/exit_record.c \
 	slurm/job.c slurm/job.h \
 	slurm/job_end.c \
-	slurm/signal.c
+	slurm/nodes.c slurm/nodes.h \
+	slurm/signal.c \
+	slurm/supervise.c slurm/supervise.h
 libslurm_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 libslurm_la_LIBADD = $(JANSSON_LIBS)
 
-dist_pkgdata_DATA = slurm/batch/cddp.sbatch
+dist_pkgdata_DATA = slurm/batch/train.sbatch
 
 # With MODULEPATH=$(datadir)/modulefiles, `module load cddp/VERSION` loads it.
 modulefiledir = $(datadir)/modulefiles/$(PACKAGE)

@@ -1,6 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-check_PROGRAMS += tests/slurm/test_job
-tests_slurm_test_job_LDADD = libslurm.la libbase.la $(JANSSON_LIBS) $(TEST_LIBS)
+SLURM_UNIT_TESTS = \
+	tests/slurm/test_ask \
+	tests/slurm/test_job \
+	tests/slurm/test_nodes \
+	tests/slurm/test_supervise
+check_PROGRAMS += $(SLURM_UNIT_TESTS)
+SLURM_UNIT_TEST_LIBS = libslurm.la libbase.la
+$(SLURM_UNIT_TESTS): $(SLURM_UNIT_TEST_LIBS)
+$(SLURM_UNIT_TESTS): LDADD = $(SLURM_UNIT_TEST_LIBS) $(JANSSON_LIBS) $(TEST_LIBS)
 
 # Programs that the .t files run; no tests by themselves.
 SLURM_PROBES = tests/slurm/boot_probe tests/slurm/comm_probe \

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "slurm/ask.h"
 #include "slurm/job.h"
 
 typedef const char *pair_t[2];
