@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 noinst_LTLIBRARIES += libobs.la
 libobs_la_SOURCES = \
+	src/obs/lives.c src/obs/lives.h \
 	src/obs/metrics.c src/obs/metrics.h \
 	src/obs/progress.c src/obs/progress.h \
 	src/obs/summary.c src/obs/summary.h

@@ -140,7 +140,7 @@ static err_code_t begin(train_dir_t *dir, err_t *err)
     bool done = false;
     err_code_t rc = ERR_OK;
 
-    if (dir->env->job->restarts > 0)
+    if (dir->env->job->restarts > 0 || dir->env->job->attempt > 1)
         rc = mark_read(dir, &done, err);
     dir->first = !done;
     if (rc != ERR_OK || done || dir->env->resume != TRAIN_RESUME_NEVER)

@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * begin: what --fresh, --resume never and --resume PATH change in the run
- * directory. They act once in the life of a job: Slurm starts a requeued job
- * with the same command line, and its first life has acted already, unless it
- * ended too early. RUNDIR/begun names the job for which they have acted.
+ * directory. They act once in the life of a job: a requeued job, and a step
+ * that cddp-srun restarts, have the same command line, and the first start has
+ * acted already, unless it ended too early. RUNDIR/begun names the job for
+ * which they have acted.
  */
 #ifndef CDDP_TRAIN_BEGIN_H
 #define CDDP_TRAIN_BEGIN_H

@@ -15,6 +15,7 @@
 #include "base/retry.h"
 #include "train/finite.h"
 #include "train/inputs.h"
+#include "train/lives.h"
 
 static err_code_t state_exchange(void *context, const void *mine, size_t bytes,
                                  void *all, err_t *err)
@@ -129,6 +130,25 @@ static err_code_t keep_check(train_state_t *run, err_t *err)
     return rc == ERR_OK ? state_check(run, err) : rc;
 }
 
+/* Add the checkpoint that was just written to the history. */
+static void save_note(const train_state_t *run, double seconds)
+{
+    obs_lives_line_t line =
+        obs_lives_line(OBS_LIVES_CHECKPOINT, run->progress.step);
+
+    line.seconds = seconds;
+    line.bytes = 0;
+    for (int i = 0; i < run->replica.kept.count; i++) {
+        const hdf5io_tensor_t *tensor = &run->replica.kept.tensors[i];
+        double elems = 1;
+
+        for (int d = 0; d < tensor->ndim; d++)
+            elems *= (double)tensor->dims[d];
+        line.bytes += elems * sizeof(float);
+    }
+    train_lives_add(run, &line);
+}
+
 static err_code_t state_write(train_state_t *run, err_t *err)
 {
     hdf5io_checkpoint_info_t info;
@@ -152,6 +172,8 @@ static err_code_t state_write(train_state_t *run, err_t *err)
           (long long)run->progress.step, (long long)run->dir.saved_step);
     run->dir.saved_at = clock_now();
     run->dir.saved_step = run->progress.step;
+    if (run->world.rank == 0)
+        save_note(run, clock_now() - begin);
     if (run->world.rank == 0)
         log_debug("train", "checkpoint %s in %.2f s (%s by this rank)",
                   info.path, clock_now() - begin,

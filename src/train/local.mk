@@ -23,6 +23,7 @@ libtrain_la_SOURCES = \
 	src/train/kept.c src/train/kept.h \
 	src/train/last_words.c src/train/last_words.h \
 	src/train/leaves.c \
+	src/train/lives.c src/train/lives.h \
 	src/train/local_sgd.c \
 	src/train/lone.c src/train/lone.h \
 	src/train/marks.c src/train/marks.h \

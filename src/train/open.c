@@ -16,6 +16,7 @@
 #include "hdf5io/checkpoint_data.h"
 #include "train/begin.h"
 #include "train/device.h"
+#include "train/lives.h"
 #include "train/lone.h"
 #include "train/marks.h"
 #include "train/run_priv.h"
@@ -311,6 +312,8 @@ static err_code_t position_read(train_state_t *run, err_t *err)
     }
     train_storage_end(&run->world);
     run->dir.accepted = rc == ERR_OK;
+    if (rc == ERR_OK && run->world.rank == 0)
+        train_lives_begin(run);
     return rc;
 }
 

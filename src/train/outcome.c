@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "obs/summary.h"
 #include "slurm/job.h"
+#include "train/lives.h"
 
 void train_outcome_fill(const train_state_t *run, train_outcome_t *out)
 {
@@ -53,9 +54,11 @@ void train_outcome_record(const train_state_t *run, err_code_t rc,
                            .step = run->progress.step,
                            .text = rc == ERR_OK ? "" : err->text};
 
-    if (run->dir.owned && !train_outcome_refused(&run->dir, rc) &&
-        train_outcome_survivor(&run->world, rc, err) &&
-        slurm_exit_write(run->config->run.dir, &record, &trouble) != ERR_OK)
+    if (!run->dir.owned || train_outcome_refused(&run->dir, rc) ||
+        !train_outcome_survivor(&run->world, rc, err))
+        return;
+    train_lives_end(run, rc, err);
+    if (slurm_exit_write(run->config->run.dir, &record, &trouble) != ERR_OK)
         log_warn("train", "%s", trouble.text);
 }
 

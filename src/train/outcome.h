@@ -21,8 +21,8 @@ bool train_outcome_survivor(const train_world_t *world, err_code_t rc,
  * again does write a record, which names the culprit. */
 bool train_outcome_refused(const train_dir_t *dir, err_code_t rc);
 
-/* Write exit.json. If it cannot be written, a warning is logged, and the status
- * of the run does not change. */
+/* Write exit.json, and the end of lives.jsonl. If it cannot be written, a
+ * warning is logged, and the status of the run does not change. */
 void train_outcome_record(const train_state_t *run, err_code_t rc,
                           const err_t *err);
 

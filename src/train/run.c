@@ -17,6 +17,7 @@
 #include "base/mem.h"
 #include "obs/progress.h"
 #include "train/last_words.h"
+#include "train/lives.h"
 #include "train/outcome.h"
 #include "train/step.h"
 
@@ -157,21 +158,31 @@ static bool epoch_saves(const train_config_t *config, int64_t epoch)
            every_hit(&config->checkpoint.every, OPT_EPOCHS, done);
 }
 
+/* The first step of this life is done. */
+static void first_step_note(train_state_t *run)
+{
+    obs_lives_line_t line =
+        obs_lives_line(OBS_LIVES_FIRST_STEP, run->progress.step);
+
+    run->life.first_step_s = clock_since_start();
+    run->life.main_to_step_s = clock_now() - run->env->started;
+    run->life.first_step_at = clock_wall();
+    if (run->world.rank != 0)
+        return;
+    log_info("train", "first step done %.2f s after the process was started",
+             run->life.first_step_s);
+    line.seconds = run->life.first_step_s;
+    train_lives_add(run, &line);
+}
+
 /* Work between two steps: decide what is due, and do it. */
 static err_code_t step_boundary(train_state_t *run, err_t *err)
 {
     const train_config_t *config = run->config;
     int64_t step = run->progress.step;
 
-    if (step == run->life.first_step + 1) {
-        run->life.first_step_s = clock_since_start();
-        run->life.main_to_step_s = clock_now() - run->env->started;
-        run->life.first_step_at = clock_wall();
-        if (run->world.rank == 0)
-            log_info("train",
-                     "first step done %.2f s after the process was started",
-                     run->life.first_step_s);
-    }
+    if (step == run->life.first_step + 1)
+        first_step_note(run);
     run->agreed.due.check |=
         every_hit(&config->ddp.check_every, OPT_STEPS, step);
     run->agreed.due.evaluate |=
@@ -207,12 +218,30 @@ static err_code_t epoch_end(train_state_t *run, err_t *err)
     return due_do(run, err);
 }
 
+/* Add the signal that ends this life to the history. Rank 0 may not have got it
+ * itself. */
+static void signal_note(const train_state_t *run)
+{
+    static const char *const names[] = {[SLURM_SIGNAL_NONE] = "another rank's",
+                                        [SLURM_SIGNAL_CHECKPOINT] = "USR1",
+                                        [SLURM_SIGNAL_TERM] = "TERM"};
+    obs_lives_line_t line =
+        obs_lives_line(OBS_LIVES_SIGNAL, run->progress.step);
+
+    line.detail = names[run->env->signal()];
+    if (run->world.rank == 0)
+        train_lives_add(run, &line);
+}
+
 /* Write a checkpoint, from which the next life resumes, and end with
  * ERR_REQUEUE. */
 static err_code_t leave(train_state_t *run, err_t *err)
 {
-    err_code_t rc = run->agreed.saved ? ERR_OK : train_checkpoint(run, err);
+    err_code_t rc = ERR_OK;
 
+    signal_note(run);
+    if (!run->agreed.saved)
+        rc = train_checkpoint(run, err);
     if (rc != ERR_OK)
         return rc;
     run->world.speaker = run->world.rank == 0;

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 OBS_TESTS = \
+	tests/obs/test_lives \
 	tests/obs/test_metrics \
 	tests/obs/test_progress \
 	tests/obs/test_summary

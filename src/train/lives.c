@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+#include "train/lives.h"
+
+#include "base/log.h"
+
+void train_lives_add(const train_state_t *run, const obs_lives_line_t *line)
+{
+    const slurm_job_t *job = run->env->job;
+    const obs_lives_start_t start = {.job = job->id,
+                                     .step_id = job->step_id,
+                                     .nodes = job->nodes,
+                                     .restart = job->restarts,
+                                     .attempt = job->attempt};
+    err_t trouble = ERR_INIT;
+
+    if (run->dir.owned &&
+        obs_lives_append(run->dir.path, &start, line, &trouble) != ERR_OK)
+        log_warn("train", "%s", trouble.text);
+}
+
+void train_lives_begin(const train_state_t *run)
+{
+    const train_resume_t how = run->env->resume;
+    obs_lives_line_t line = obs_lives_line(OBS_LIVES_BEGIN, run->progress.step);
+
+    if (run->dir.first &&
+        (how == TRAIN_RESUME_FRESH || how == TRAIN_RESUME_NEVER))
+        line.detail = "fresh";
+    train_lives_add(run, &line);
+    if (run->dir.resumed == NULL)
+        return;
+    line = obs_lives_line(OBS_LIVES_RESUMED, run->progress.step);
+    line.detail = run->dir.resumed;
+    train_lives_add(run, &line);
+}
+
+void train_lives_end(const train_state_t *run, err_code_t rc, const err_t *err)
+{
+    obs_lives_line_t line = obs_lives_line(OBS_LIVES_FAULT, run->progress.step);
+
+    if (rc == ERR_PEER) {
+        line.culprit = err->culprit;
+        line.host = err->host;
+        line.detail = err->text;
+        train_lives_add(run, &line);
+    }
+    line = obs_lives_line(OBS_LIVES_END, run->progress.step);
+    line.status = (int)rc;
+    line.detail = rc == ERR_OK ? NULL : err->text;
+    train_lives_add(run, &line);
+}

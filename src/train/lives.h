@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* lives: what a run adds to its history, RUNDIR/lives.jsonl (obs/lives.h). A
+ * line that cannot be written is a warning: it does not end the run. */
+#ifndef CDDP_TRAIN_LIVES_H
+#define CDDP_TRAIN_LIVES_H
+
+#include "obs/lives.h"
+#include "train/run_priv.h"
+
+/* The start is accepted: add "begin", and "resumed" if a checkpoint was read.
+ * Rank 0 only. */
+void train_lives_begin(const train_state_t *run);
+
+/* Add a line. Only the rank that writes for all; does nothing for a run without
+ * a run directory. */
+void train_lives_add(const train_state_t *run, const obs_lives_line_t *line);
+
+/* The run ends with [rc]: add "fault" after ERR_PEER, and "end". Only the rank
+ * that writes for all. */
+void train_lives_end(const train_state_t *run, err_code_t rc, const err_t *err);
+
+#endif
