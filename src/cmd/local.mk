@@ -32,6 +32,11 @@ libcmd_la_SOURCES += src/cmd/make_ising.c src/cmd/make_ising.h
 libcmd_la_SOURCES += src/cmd/make_team.c src/cmd/make_team.h
 libcmd_la_SOURCES += src/cmd/output.c src/cmd/output.h
 libcmd_la_SOURCES += src/cmd/run_file.c src/cmd/run_file.h
+libcmd_la_SOURCES += src/cmd/srun_args.c src/cmd/srun_args.h
+libcmd_la_SOURCES += src/cmd/srun_history.c src/cmd/srun_history.h
+libcmd_la_SOURCES += src/cmd/srun_requeue.c src/cmd/srun_requeue.h
+libcmd_la_SOURCES += src/cmd/srun_step.c src/cmd/srun_step.h
+libcmd_la_SOURCES += src/cmd/srun_words.c src/cmd/srun_words.h
 libcmd_la_SOURCES += src/cmd/train_args.c src/cmd/train_args.h
 libcmd_la_SOURCES += src/cmd/version.c src/cmd/version.h
 libcmd_la_CFLAGS = $(AM_CFLAGS) -ffp-contract=off $(HDF5_CFLAGS) $(MPI_CFLAGS)
@@ -56,6 +61,12 @@ cddp_train_SOURCES = src/cmd/cddp-train.c
 cddp_train_CFLAGS = $(AM_CFLAGS) $(HDF5_CFLAGS) $(MPI_CFLAGS)
 cddp_train_LDADD = libcmd.la $(TRAIN_LIBS)
 dist_man_MANS += docs/man/cddp-train.1
+
+bin_PROGRAMS += cddp-srun
+cddp_srun_SOURCES = src/cmd/cddp-srun.c
+cddp_srun_CFLAGS = $(AM_CFLAGS)
+cddp_srun_LDADD = libcmd.la $(TRAIN_LIBS)
+dist_man_MANS += docs/man/cddp-srun.1
 
 bin_PROGRAMS += cddp-bench
 cddp_bench_SOURCES = src/cmd/cddp-bench.c

@@ -9,7 +9,8 @@ CMD_TESTS = \
 	tests/cmd/test_escapes \
 	tests/cmd/test_make_bytes \
 	tests/cmd/test_make_fields \
-	tests/cmd/test_make_ising
+	tests/cmd/test_make_ising \
+	tests/cmd/test_srun
 check_PROGRAMS += $(CMD_TESTS)
 CMD_TEST_LIBS = libfixtures.la libcmd.la $(TRAIN_LIBS)
 $(CMD_TESTS): $(CMD_TEST_LIBS)

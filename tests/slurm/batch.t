@@ -2,21 +2,22 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The cddp authors
 #
-# The sbatch template with a script in place of cddp-train. The file ./plan has
-# one word for each start of the job, which says what the script does. Requeues
-# are real.
+# The sbatch template and cddp-srun with a script in place of cddp-train. The file
+# ./plan has one word for each start of the script, which says what it does.
+# Restarts and requeues are real.
 # shellcheck disable=SC2317 # cases are called by name
 # shellcheck source=SCRIPTDIR/lib.sh
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=SCRIPTDIR/trainlib.sh
 . "$(dirname "$0")/trainlib.sh"
 
-template=$SOURCE/slurm/batch/cddp.sbatch
+template=$SOURCE/slurm/batch/train.sbatch
 
 # Make bin/cddp-train and submit the template. $1: the plan. Its words: a number
 # is an exit status; "record:N" writes a record with status N and is then
-# killed; "stale:N" does so with a record of another start; "wait" ends with 75
-# at USR1 or TERM.
+# killed; "full" does so with 74, as a full disk does; "stale:N" writes a record of
+# another start; "saves:N" notes a newer checkpoint in lives.jsonl and ends with N;
+# "wait" ends with 75 at USR1 or TERM; "stays" writes a record and hangs.
 submit_plan()
 {
     mkdir -p bin
@@ -28,18 +29,42 @@ if [ "$1" = --print-rundir ]; then
     exit
 fi
 mkdir -p run
-count=$((${SLURM_RESTART_COUNT:-0} + 1))
+echo start >>starts
+count=$(wc -l <starts)
+restarts=${SLURM_RESTART_COUNT:-0}
 word=$(cut -d' ' -f"$count" plan)
+# write STATUS RESTARTS TEXT
 write()
 {
-    printf '{\n  "step_id": "%s.%s",\n  "restarts": %d,\n  "status": %d\n}\n' \
-        "$SLURM_JOB_ID" "$SLURM_STEP_ID" "$2" "$1" >run/exit.json
-    kill -KILL $$
+    cat >run/exit.json <<RECORD
+{"job": "$SLURM_JOB_ID", "step_id": "$SLURM_JOB_ID.$SLURM_STEP_ID",
+ "restarts": $2, "attempt": $CDDP_ATTEMPT, "status": $1, "text": "$3",
+ "time": "start $count"}
+RECORD
 }
 echo "start $count: $word $*"
 case $word in
-record:*) write "${word#*:}" "$((count - 1))" ;;
-stale:*) write "${word#*:}" 77 ;;
+record:*)
+    write "${word#*:}" "$restarts" "told in start $count"
+    kill -KILL $$
+    ;;
+full)
+    write 74 "$restarts" "cannot write run/x: No space left on device"
+    kill -KILL $$
+    ;;
+stale:*)
+    write "${word#*:}" 77 old
+    kill -KILL $$
+    ;;
+saves:*)
+    printf '{"event":"checkpoint","step":%d,"job":"%s","restart":%d,"attempt":%d}\n' \
+        "$count" "$SLURM_JOB_ID" "$restarts" "$CDDP_ATTEMPT" >>run/lives.jsonl
+    exit "${word#*:}"
+    ;;
+stays)
+    write 76 "$restarts" "one rank ends"
+    exec sleep 300
+    ;;
 wait)
     trap 'exit 75' USR1 TERM
     echo waiting
@@ -50,7 +75,7 @@ wait)
 esac
 END
     chmod +x bin/cddp-train
-    PATH=$PWD/bin:$PATH submit -N1 -n1 --ntasks-per-node=1 \
+    PATH=$PWD/bin:$BUILD:$PATH submit -N1 -n1 --ntasks-per-node=1 \
         -o job.out "${@:2}" "$template" run.yaml --fresh
 }
 
@@ -81,10 +106,11 @@ no_directory()
     mkdir -p bin
     printf '#!/bin/bash\necho "asked: $*"; exit 78\n' >bin/cddp-train
     chmod +x bin/cddp-train
-    PATH=$PWD/bin:$PATH submit -N1 -n1 --ntasks-per-node=1 -o job.out \
+    PATH=$PWD/bin:$BUILD:$PATH submit -N1 -n1 --ntasks-per-node=1 -o job.out \
         "$template" run.yaml
     ended_with FAILED 78:0
-    expect_no_text job.out .
+    expect_no_text job.out '^start'
+    expect_text job.out 'print-rundir ended with status 78'
 }
 
 final_errors()
@@ -93,16 +119,18 @@ final_errors()
     ended_with FAILED 65:0
     submit_plan record:78
     ended_with FAILED 78:0
-    expect_text job.out 'srun says 137, taken as 78'
+    expect_text job.out 'srun ended with 137, which counts as 78'
 }
 
+# After 75 the job is requeued; after 76 the step is restarted in place.
 requeued()
 {
     submit_plan "75 76 0"
     ended_with COMPLETED 0:0
     expect_lines job.out '^start' 3
-    expect_lines job.out ': requeue$' 2
-    expect_equal Restarts "$(job_field "$job" Restarts)" 2
+    expect_lines job.out ': requeue, ' 1
+    expect_lines job.out ': restart, ' 1
+    expect_equal Restarts "$(job_field "$job" Restarts)" 1
 }
 
 # A kill without a record, or with an old one, counts as a failed peer.
@@ -110,15 +138,52 @@ kills()
 {
     submit_plan "stale:78 record:76 0"
     ended_with COMPLETED 0:0
-    expect_lines job.out 'srun says 137, taken as 76' 2
-    expect_lines job.out 'no rank left a record; srun names task 0 on n[12]' 1
+    expect_lines job.out 'srun ended with 137, which counts as 76' 2
+    expect_lines run/lives.jsonl 'srun names task 0 on n[12]: Killed' 1
+    expect_lines run/lives.jsonl '"detail":"told in start 2"' 1
+    expect_equal Restarts "$(job_field "$job" Restarts)" 0
 }
 
+# Three starts without a newer checkpoint are enough, over a requeue, too.
 enough()
 {
-    MAX_RESTARTS=1 submit_plan "76 76 0"
-    ended_with FAILED 76:0
-    expect_text job.out 'after 1 restarts: enough'
+    submit_plan "76 75 record:76 0"
+    ended_with FAILED 70:0
+    expect_lines job.out '^start' 3
+    expect_text job.out '3 starts in a row wrote no checkpoint newer than step -1'
+    expect_text job.out 'cause 1: srun names task 0 on n[12]: Exited with exit code 76'
+    expect_text job.out 'cause 3: told in start 3'
+}
+
+# A newer checkpoint resets the count.
+progress()
+{
+    submit_plan "76 saves:76 76 76 0"
+    ended_with COMPLETED 0:0
+    expect_lines job.out '^start' 5
+    expect_equal Restarts "$(job_field "$job" Restarts)" 0
+}
+
+# A full disk does not become empty by waiting; other IO errors may pass.
+io_errors()
+{
+    submit_plan full
+    ended_with FAILED 74:0
+    expect_lines job.out '^start' 1
+    expect_text job.out 'the job ends with 74: waiting makes no room'
+    rm -r run starts
+    submit_plan "record:74 0"
+    ended_with COMPLETED 0:0
+    expect_equal Restarts "$(job_field "$job" Restarts)" 0
+}
+
+# A rank that hangs after another has recorded the end of the step.
+outlived()
+{
+    submit_plan "stays 0"
+    wait_job "$job" COMPLETED 120
+    expect_text job.out 'still runs 30 s after'
+    expect_lines job.out '^start' 2
 }
 
 # The ids are those of this start, but the record is older than the start.
@@ -130,7 +195,7 @@ record_of_old()
     next=$((job + 1))
     scancel "$job"
     mkdir -p run
-    printf '{\n  "step_id": "%s.0",\n  "restarts": 0,\n  "status": 75\n}\n' \
+    printf '{"job": "%s", "restarts": 0, "attempt": 1, "status": 75}' \
         "$next" >run/exit.json
     submit_plan 65
     expect_equal "job id" "$job" "$next"
@@ -144,13 +209,13 @@ by_scontrol()
     cat >bin/scontrol <<END
 #!/bin/bash
 [ "\$1 \$2" != "show config" ] || exit 0
-echo "called: scontrol \$*"
+echo "called: scontrol \$*" >>calls
 exec $(command -v scontrol) "\$@"
 END
     chmod +x bin/scontrol
     submit_plan "75 0"
     ended_with COMPLETED 0:0
-    expect_text job.out '^called: scontrol requeue'
+    expect_text calls "^called: scontrol requeue $job\$"
     expect_lines job.out '^start' 2
 }
 
@@ -160,7 +225,7 @@ signalled()
     wait_text 30 job.out waiting
     scancel --signal=USR1 "$job"
     ended_with COMPLETED 0:0
-    expect_text job.out 'status 75 after 0 restarts: requeue'
+    expect_text job.out 'status 75 in attempt 1 after 0 requeues: requeue'
 }
 
 # The batch script gets the signal, too; its wait returns early.
@@ -266,7 +331,10 @@ test_case "errors that no restart mends are final" final_errors
 test_case "75 and 76 are requeued" requeued
 test_case "a record of this start beats srun's status" kills
 test_case "a record that was there before is not believed" record_of_old
-test_case "failures are final after MAX_RESTARTS" enough
+test_case "three starts without progress end with 70" enough
+test_case "a newer checkpoint resets the count" progress
+test_case "74: a full disk is final, other errors are tried again" io_errors
+test_case "a step that outlives its record is killed" outlived
 test_case "without RequeueExit, by scontrol" by_scontrol
 test_case "scancel --signal=USR1: checkpoint, requeue" signalled
 test_case "scancel --full --signal=USR1" signalled_all

@@ -70,8 +70,8 @@ batch()
     mkdir -p bin
     ln -sf ../armed bin/cddp-train
     submit -N2 -n4 --ntasks-per-node=2 --time=10 --output=log \
-        --export=ALL,RUNDIR=run,PATH="$PWD/bin:$PATH" \
-        "$SOURCE/slurm/batch/cddp.sbatch" "${settings[@]}" \
+        --export=ALL,RUNDIR=run,PATH="$PWD/bin:$BUILD:$PATH" \
+        "$SOURCE/slurm/batch/train.sbatch" "${settings[@]}" \
         --set checkpoint.io="$1" full.yaml
     wait_until 60 test -s hit
 }
@@ -90,7 +90,8 @@ requeued()
     expect_straight_end
 }
 
-# The process id of the batch script of job $job on this cluster.
+# The process id of cddp-srun, which the batch script of job $job on this
+# cluster has become.
 script_pid()
 {
     local file
@@ -98,7 +99,7 @@ script_pid()
     for file in $(grep -lsxzF "SLURM_CONF=$SLURM_CONF" /proc/[0-9]*/environ); do
         file=${file%/environ}
         if grep -qsxzF "SLURM_JOB_ID=$job" "$file/environ" &&
-            tr '\0' ' ' <"$file/cmdline" | grep -q '^[^ ]*bash [^ ]*slurm_script' &&
+            tr '\0' ' ' <"$file/cmdline" | grep -q '^cddp-srun ' &&
             grep -qs slurmstepd "/proc/$(awk '$1 == "PPid:" {print $2}' \
                 "$file/status")/comm"; then
             echo "${file#/proc/}"
@@ -106,7 +107,7 @@ script_pid()
     done
 }
 
-# Slurm ends the step of a job whose script has died. The ranks end in order,
+# Slurm ends the step of a job whose batch script has died. The ranks end in order,
 # and Slurm calls the job failed: its owner has to submit it again.
 script_killed()
 {
@@ -119,7 +120,8 @@ script_killed()
     expect_equal "processes of the script" "$(wc -w <<<"$script")" 1
     kill -KILL "$script"
     wait_job "$job" FAILED 60
-    wait_text 60 log 'asked to stop: checkpointed at step 10 of'
+    # Nobody passes the words of the ranks on any more.
+    wait_text 60 run/exit.json 'asked to stop: checkpointed at step 10 of'
     expect_equal status "$(summary_field run/exit.json status)" 75
     batch independent
     wait_job "$job" 'COMPLETED|FAILED|CANCELLED' 120

@@ -85,7 +85,7 @@ requeue()
     run_file full
     submit -N2 -n4 --ntasks-per-node=2 --time=10 --output=log \
         --export=ALL,RUNDIR=run,PATH="$BUILD:$PATH" \
-        "$SOURCE/slurm/batch/cddp.sbatch" full.yaml
+        "$SOURCE/slurm/batch/train.sbatch" full.yaml
     wait_text 60 run/metrics.jsonl '"step": 30,'
     scancel --signal=USR1 "$job.0"
     wait_job "$job" 'COMPLETED|FAILED|CANCELLED' 120

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* Requeues the job. */
+#ifndef CDDP_CMD_SRUN_REQUEUE_H
+#define CDDP_CMD_SRUN_REQUEUE_H
+
+#include "cmd/srun_step.h"
+
+/*
+ * Requeue the job, or this task of its array: by ending with 75, if Slurm is
+ * configured to requeue such jobs (RequeueExit), otherwise by `scontrol
+ * requeue`. A controller that does not answer is asked again for
+ * SRUN_REQUEUE_PATIENCE seconds. ERR_UNAVAILABLE: the job is not requeued; the
+ * sentence says how to go on. Blocks.
+ */
+#define SRUN_REQUEUE_PATIENCE 120.0
+err_code_t srun_requeue(const slurm_job_t *job, srun_signals_t *signals,
+                        err_t *err);
+
+/* Does the text of `scontrol show config` say that jobs that end with [status]
+ * are requeued? */
+bool srun_requeue_exit(const char *config, int status);
+
+#endif

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+#include "cmd/srun_words.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define PREFIX "srun: error: "
+
+/* Keep "HOST: task 2: Killed" as "task 2 on HOST: Killed". srun lists several
+ * tasks as "tasks 2-3". Returns whether the line is of this form. */
+static int task_keep(srun_words_t *words, const char *text)
+{
+    const char *of = strstr(text, ": task");
+    const char *end = of == NULL ? NULL : strstr(of + 2, ": ");
+    const char *numbers = of == NULL ? NULL : strchr(of + 2, ' ');
+
+    if (of == NULL || end == NULL || numbers == NULL || numbers > end ||
+        numbers[1] < '0' || numbers[1] > '9')
+        return 0;
+    snprintf(words->task, sizeof words->task, "%.*s on %.*s%s",
+             (int)(end - of - 2), of + 2, (int)(of - text), text, end);
+    return 1;
+}
+
+static void line_end(srun_words_t *words)
+{
+    const char *text = words->line + strlen(PREFIX);
+
+    words->line[words->length] = '\0';
+    words->length = 0;
+    if (strncmp(words->line, PREFIX, strlen(PREFIX)) != 0 ||
+        words->task[0] != '\0')
+        return;
+    if (!task_keep(words, text) && words->error[0] == '\0')
+        snprintf(words->error, sizeof words->error, "%s", text);
+}
+
+void srun_words_take(srun_words_t *words, const char *piece, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++) {
+        if (piece[i] == '\n')
+            line_end(words);
+        else if (words->length < sizeof words->line - 1)
+            words->line[words->length++] = piece[i];
+    }
+}
+
+void srun_words_end(srun_words_t *words, char *out, size_t room)
+{
+    if (words->length > 0)
+        line_end(words);
+    snprintf(out, room, "%s",
+             words->task[0] != '\0' ? words->task : words->error);
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* Finds in the output of srun what it says of the task that ended first. */
+#ifndef CDDP_CMD_SRUN_WORDS_H
+#define CDDP_CMD_SRUN_WORDS_H
+
+#include <stddef.h>
+
+/* All bytes 0: nothing was read. */
+typedef struct srun_words {
+    char line[512]; /* the line that is being read, cut if longer */
+    size_t length;
+    char task[256];  /* "task 2 on n1: Killed" */
+    char error[256]; /* the first error line of srun, without "srun: error: " */
+} srun_words_t;
+
+/* Read the next [bytes] bytes of the output. */
+void srun_words_take(srun_words_t *words, const char *piece, size_t bytes);
+
+/* The output has ended: write the words about the first task, or else srun's
+ * first error, to [out]; "": srun reported no error. */
+void srun_words_end(srun_words_t *words, char *out, size_t room);
+
+#endif

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* The parts of cddp-srun that start nothing. tests/slurm/batch.t runs it. */
+#include <criterion/criterion.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "cmd/srun_args.h"
+#include "cmd/srun_history.h"
+#include "cmd/srun_requeue.h"
+#include "cmd/srun_words.h"
+
+/* ---- words --------------------------------------------------------------- */
+
+static void words_are(const char *output, const char *expected)
+{
+    char found[256];
+
+    /* The words do not depend on how the output is cut. */
+    for (size_t cut = 1; cut < strlen(output) + 2; cut += 7) {
+        srun_words_t words = {0};
+
+        for (size_t at = 0; at < strlen(output); at += cut) {
+            const size_t left = strlen(output) - at;
+
+            srun_words_take(&words, output + at, left < cut ? left : cut);
+        }
+        srun_words_end(&words, found, sizeof found);
+        cr_expect_str_eq(found, expected);
+    }
+}
+
+Test(srun, the_first_task_that_srun_names)
+{
+    words_are("2026 train: loss 1\n"
+              "srun: error: something odd\n"
+              "srun: error: n2: task 3: Killed\n"
+              "srun: error: n1: tasks 0-1: Exited with exit code 76\n",
+              "task 3 on n2: Killed");
+    words_are("srun: error: n1: tasks 0-1: Exited with exit code 76",
+              "tasks 0-1 on n1: Exited with exit code 76");
+    words_are("srun: error: Node failure on n2\nsrun: error: another\n",
+              "Node failure on n2");
+    words_are("all is well\n", "");
+    words_are("", "");
+}
+
+/* ---- arguments ----------------------------------------------------------- */
+
+static void line_is(srun_line_t line, const char *expected)
+{
+    char text[1024] = "";
+
+    for (int i = 0; i < line.count; i++) {
+        strncat(text, i > 0 ? " " : "", sizeof text - strlen(text) - 1);
+        strncat(text, line.args[i], sizeof text - strlen(text) - 1);
+    }
+    cr_expect_str_eq(text, expected);
+    cr_expect_null(line.args[line.count]);
+    srun_line_free(&line);
+}
+
+Test(srun, its_own_options_come_first)
+{
+    const char *const argv[] = {"cddp-srun", "--srun=-l",       "--program=./p",
+                                "--fresh",   "--srun=not-mine", "run.yaml"};
+    slurm_node_t list[] = {{.name = "n1"}, {.name = "n2"}, {.name = "n3"}};
+    slurm_nodes_t nodes = {list, 3};
+    srun_size_t size = {&nodes, 2};
+    srun_args_t args;
+    err_t err = ERR_INIT;
+
+    cr_assert_eq(srun_args_parse(6, (char **)(uintptr_t)argv, &args, &err),
+                 ERR_OK, "%s", err.text);
+    unsetenv("RUNDIR");
+    line_is(srun_line_rundir(&args),
+            "./p --print-rundir --fresh --srun=not-mine run.yaml");
+    setenv("RUNDIR", "r", 1);
+    line_is(srun_line_step(&args, &size),
+            "srun --mpi=pmix -l ./p --fresh --srun=not-mine run.yaml --set "
+            "run.dir=r");
+    list[1].down = true;
+    line_is(srun_line_step(&args, &size),
+            "srun --mpi=pmix -l --exclude=n2 --nodes=2 --ntasks=4 "
+            "--ntasks-per-node=2 ./p --fresh --srun=not-mine run.yaml --set "
+            "run.dir=r");
+    size.tasks_per_node = 0;
+    line_is(srun_line_step(&args, &size),
+            "srun --mpi=pmix -l ./p --fresh --srun=not-mine run.yaml --set "
+            "run.dir=r");
+}
+
+Test(srun, an_option_without_its_value_is_refused)
+{
+    const char *const argv[] = {"cddp-srun", "--srun", "-l"};
+    srun_args_t args;
+    err_t err = ERR_INIT;
+
+    cr_assert_eq(srun_args_parse(3, (char **)(uintptr_t)argv, &args, &err),
+                 ERR_USAGE);
+    cr_assert_not_null(strstr(err.text, "--srun"));
+}
+
+/* ---- Slurm's configuration ----------------------------------------------- */
+
+Test(srun, the_exit_statuses_that_requeue)
+{
+    cr_assert(srun_requeue_exit("A = 1\nRequeueExit             = 75\n", 75));
+    cr_assert(srun_requeue_exit("RequeueExit = 1,70-80,99\nB = 75", 75));
+    cr_assert(!srun_requeue_exit("RequeueExit = 1,70-74,99\n", 75));
+    cr_assert(!srun_requeue_exit("RequeueExit = (null)\n", 75));
+    cr_assert(!srun_requeue_exit("RequeueExitHold = 75\n", 75));
+    cr_assert(!srun_requeue_exit("", 75));
+}
+
+/* ---- history ------------------------------------------------------------- */
+
+static char dir[] = "/tmp/cddp-srun-XXXXXX";
+static obs_lives_start_t start = {.job = "7", .step_id = "", .nodes = ""};
+
+static void setup(void)
+{
+    cr_assert_not_null(mkdtemp(dir));
+}
+
+static void teardown(void)
+{
+    cr_assert_eq(file_remove_tree(dir, NULL), ERR_OK);
+}
+
+TestSuite(srun_history, .init = setup, .fini = teardown);
+
+/* Add an event of the start (job, restart, attempt). */
+static void add(obs_lives_event_t event, int64_t step, const char *detail)
+{
+    obs_lives_line_t line = obs_lives_line(event, step);
+    err_t err = ERR_INIT;
+
+    line.detail = detail;
+    line.seconds = (double)step;
+    line.status = event == OBS_LIVES_REQUEUE ? ERR_IO : -1;
+    cr_assert_eq(obs_lives_append(dir, &start, &line, &err), ERR_OK, "%s",
+                 err.text);
+}
+
+static void next_start(int restart, int attempt)
+{
+    start.restart = restart;
+    start.attempt = attempt;
+}
+
+static srun_history_t history(void)
+{
+    srun_history_t found;
+    err_t err = ERR_INIT;
+
+    cr_assert_eq(srun_history_read(dir, &start, &found, &err), ERR_OK, "%s",
+                 err.text);
+    return found;
+}
+
+Test(srun_history, starts_count_until_a_newer_checkpoint)
+{
+    srun_history_t found;
+
+    next_start(0, 1);
+    cr_assert_eq(history().fruitless, 1, "a start that wrote nothing counts");
+    add(OBS_LIVES_BEGIN, 0, NULL);
+    add(OBS_LIVES_END, 3, "first");
+    next_start(0, 2);
+    add(OBS_LIVES_BEGIN, 0, NULL);
+    cr_assert(!history().ended);
+    add(OBS_LIVES_END, 3, "second");
+    next_start(1, 1);
+    found = history();
+    cr_assert_eq(found.fruitless, 3);
+    cr_assert(!found.ended);
+    cr_assert_str_eq(found.causes[0], "first");
+    cr_assert_str_eq(found.causes[1], "second");
+    cr_assert_str_eq(found.causes[2], "");
+    add(OBS_LIVES_CHECKPOINT, 5, NULL);
+    add(OBS_LIVES_END, 6, "third");
+    found = history();
+    cr_assert_eq(found.fruitless, 0);
+    cr_assert_eq(found.checkpoint, 5);
+    cr_assert(found.ended);
+    next_start(1, 2);
+    add(OBS_LIVES_CHECKPOINT, 5, NULL);
+    cr_assert_eq(history().fruitless, 1, "step 5 is no newer checkpoint");
+}
+
+Test(srun_history, a_job_that_is_submitted_anew_starts_anew)
+{
+    next_start(0, 1);
+    add(OBS_LIVES_CHECKPOINT, 9, NULL);
+    next_start(0, 2);
+    add(OBS_LIVES_REQUEUE, -1, NULL);
+    next_start(0, 3);
+    cr_assert_eq(history().fruitless, 2);
+    cr_assert(history().io_requeued);
+    start.job = "8";
+    next_start(0, 1);
+    cr_assert_eq(history().fruitless, 1);
+    cr_assert(!history().io_requeued);
+    cr_assert_eq(history().checkpoint, 9);
+    add(OBS_LIVES_BEGIN, 0, "fresh");
+    cr_assert_eq(history().checkpoint, -1);
+    start.job = "7";
+}
+
+Test(srun_history, what_a_start_and_a_save_took)
+{
+    next_start(0, 1);
+    add(OBS_LIVES_FIRST_STEP, 4, NULL);
+    add(OBS_LIVES_CHECKPOINT, 8, NULL);
+    next_start(0, 2);
+    add(OBS_LIVES_FIRST_STEP, 2, NULL);
+    cr_assert_float_eq(history().first_step_s, 4, 1e-9);
+    cr_assert_float_eq(history().save_s, 8, 1e-9);
+}
