@@ -18,5 +18,17 @@ $(CMD_TESTS): LDADD = $(CMD_TEST_LIBS) $(HDF5_LIBS) $(TEST_LIBS)
 
 dist_check_SCRIPTS += tests/cmd/cddp_bench.sh tests/cmd/cddp_bench_step.sh \
 	tests/cmd/cddp_data.sh tests/cmd/cddp_train.sh tests/cmd/check_plan.sh \
-	tests/cmd/cuda_plugin.sh tests/cmd/examples.sh
+	tests/cmd/cuda_plugin.sh tests/cmd/examples.sh tests/cmd/far_runs.sh
+
+# cddp-train with the test device.
+FAR_TRAIN = tests/cmd/cddp-train-far
+EXTRA_PROGRAMS += $(FAR_TRAIN)
+CLEANFILES += $(FAR_TRAIN)
+tests_cmd_cddp_train_far_SOURCES = $(cddp_train_SOURCES)
+tests_cmd_cddp_train_far_CFLAGS = $(cddp_train_CFLAGS)
+tests_cmd_cddp_train_far_LDFLAGS = $(AM_LDFLAGS) $(FAR_FLAGS) $(OPTIM_FAR_FLAGS)
+tests_cmd_cddp_train_far_LDADD = libfar.la $(cddp_train_LDADD)
+# (By a variable, as automake leaves out its own rule for a target named here.)
+FAR_RUNS = tests/cmd/far_runs.sh.log
+$(FAR_RUNS): $(FAR_TRAIN)
 # End of tests/cmd
