@@ -13,4 +13,13 @@ DDP_TEST_LIBS = libfixtures.la libddp.la libconf.la libcomm.la libop.la \
 	libsimd.la libdev.la libbase.la
 $(DDP_TESTS): $(DDP_TEST_LIBS)
 $(DDP_TESTS): LDADD = $(DDP_TEST_LIBS) $(TEST_LIBS)
+
+# The reducers on the test device.
+DDP_FAR_TESTS = \
+	tests/ddp/test_ddp_far \
+	tests/ddp/test_tree_far
+check_PROGRAMS += $(DDP_FAR_TESTS)
+$(DDP_FAR_TESTS): libfar.la $(DDP_TEST_LIBS)
+$(DDP_FAR_TESTS): LDADD = libfar.la $(DDP_TEST_LIBS) $(TEST_LIBS)
+$(DDP_FAR_TESTS): AM_LDFLAGS += $(FAR_FLAGS)
 # End of tests/ddp
