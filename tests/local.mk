@@ -25,7 +25,9 @@ libfixtures_la_SOURCES = \
 	tests/lib/ranks.c tests/lib/ranks.h \
 	tests/nn/fixture.c tests/nn/fixture.h \
 	tests/nn/preset_formula.c tests/nn/preset_formula.h \
+	tests/cuda/emu.c tests/cuda/emu.h tests/cuda/fake_cuda.h \
 	tests/op/op_cases.c tests/op/op_cases.h \
+	tests/op/op_compare.c tests/op/op_compare.h \
 	tests/op/op_rig.c tests/op/op_rig.h \
 	tests/op/op_rig_dev.c tests/op/op_rig_dev.h \
 	tests/op/rows_activation.inc \

@@ -26,6 +26,7 @@ EMU_CXXFLAGS = -std=c++17 -Wall -Wextra -Wno-unknown-pragmas \
 	$(filter -Werror,$(CDDP_WARN_CFLAGS)) -fPIC -fno-exceptions -fno-rtti \
 	-fno-threadsafe-statics -fvisibility=hidden -ffp-contract=off \
 	$(CUDA_CFLAGS)
+tests/cuda/emu.lo: AM_CPPFLAGS += -DEMU_PLUGIN='"$(abs_builddir)/.libs/libcddp_cuda_emu.so"'
 %.emu.o: %.cu
 	$(AM_V_CXX)$(MKDIR_P) $(@D) && \
 	  $(filter %ccache,$(firstword $(CC))) $(CXX) $(EMU_CPPFLAGS) $(DEFS) \
@@ -42,6 +43,8 @@ libcuda_fake_la_CPPFLAGS = $(AM_CPPFLAGS) $(EMU_CPPFLAGS)
 libcuda_fake_la_CFLAGS = $(AM_CFLAGS) $(CUDA_CFLAGS)
 libcuda_fake_la_LIBADD = libsimt.la
 
+# What a program needs that calls emu_open; nothing if there is no toolkit.
+EMU_MODULE = libcddp_cuda_emu.la
 EMU_OBJECTS = $(CUDA_KERNELS:.cu=.emu.o)
 libcddp_cuda_emu_la_SOURCES = $(libcddp_cuda_la_SOURCES)
 libcddp_cuda_emu_la_CFLAGS = $(AM_CFLAGS) $(CUDA_CFLAGS)

@@ -42,6 +42,11 @@ tests/op/libcuda_standin.so: tests/op/libcuda_standin.c
 	  $(CC) -shared -fPIC -Wl,-soname,libcuda.so.1 -o $@ $<
 CLEANFILES += tests/op/libcuda_standin.so
 endif
+# Ops on the emulated device "cuda" (tests/cuda).
+OP_CUDA_TESTS = tests/op/test_op_cuda
+check_PROGRAMS += $(OP_CUDA_TESTS)
+$(OP_CUDA_TESTS): $(EMU_MODULE) liballoc.la $(OP_TEST_LIBS)
+$(OP_CUDA_TESTS): LDADD = liballoc.la $(OP_TEST_LIBS) $(TEST_LIBS) -ldl
 
 # Not a test: each op's speed against what the machine can do at most.
 # make tests/op/perf_op && tests/op/perf_op 2 attention
