@@ -23,7 +23,8 @@ typedef struct fake_cuda_settings {
     int64_t sms;      /* multiprocessors */
     int64_t order;    /* of streams, a dev_far_order_t */
     int64_t schedule; /* of threads, a simt_schedule_t */
-    /* Let a later call of a library fail: 1 the next one; 0: none. */
+    /* Let a later call of a library fail, of those that give nothing back: 1
+     * the next one; 0: none. */
     int64_t fail;
     /* Let a later operation of a stream fail, after which all calls do, as when
      * a kernel reads memory that does not exist. 1: the next one; 0: none. */
@@ -47,8 +48,8 @@ typedef struct fake_cuda {
     fake_cuda_settings_t (*get)(void);
     void (*set)(const fake_cuda_settings_t *settings);
     fake_cuda_counts_t (*counts)(void);
-    /* Name of the library function of call number fake_cuda_counts_t.calls. */
-    const char *(*last_call)(void);
+    /* Name of the function, or kernel, that [fail] let fail. */
+    const char *(*failed_call)(void);
     /* As in a new process: nothing counted, no error left. Nothing may be
      * open. */
     void (*reset)(void);

@@ -39,17 +39,23 @@ static cudaError_t queue_error(err_code_t rc)
     return rc == ERR_OK ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 
+cudaStream_t fake_stream(cudaStream_t handle)
+{
+    if (handle == NULL)
+        fprintf(stderr, "fake_cuda: %s uses the default stream\n",
+                fake.last_call);
+    return handle == cudaStreamLegacy ? &fake_current()->legacy : handle;
+}
+
 cudaError_t fake_push(cudaStream_t stream, fake_run_fn *run, const void *args,
                       size_t bytes)
 {
     far_queue_t *queue;
     fake_op_t op;
 
-    if (stream == NULL) {
-        fprintf(stderr, "fake_cuda: %s uses the default stream\n",
-                fake.last_call);
+    stream = fake_stream(stream);
+    if (stream == NULL)
         return cudaErrorInvalidResourceHandle;
-    }
     if (bytes > FAKE_ARGS)
         return cudaErrorInvalidValue;
     op.run = run;
@@ -137,6 +143,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
     cudaError_t error = fake_begin_plain("cudaStreamSynchronize");
 
+    stream = fake_stream(stream);
     if (error == cudaSuccess)
         error = not_captured(stream);
     if (error == cudaSuccess) {
@@ -245,6 +252,21 @@ cudaError_t cudaMemsetAsync(void *to, int byte, size_t bytes,
         error = cudaErrorInvalidValue;
     if (error == cudaSuccess)
         error = fake_push(stream, fill_run, &fill, sizeof fill);
+    return fake_end(error);
+}
+
+/* On the default stream; it does not wait for its end. */
+cudaError_t cudaMemset(void *to, int byte, size_t bytes)
+{
+    cudaError_t error = fake_begin_plain("cudaMemset");
+    const fill_t fill = {to, byte, bytes};
+
+    if (error != cudaSuccess || bytes == 0)
+        return fake_end(error);
+    if (!fake_memory_has(to, bytes))
+        error = cudaErrorInvalidValue;
+    if (error == cudaSuccess)
+        error = fake_push(cudaStreamLegacy, fill_run, &fill, sizeof fill);
     return fake_end(error);
 }
 
@@ -432,11 +454,12 @@ cudaError_t cudaFuncSetAttribute(const void *kernel,
 static cudaError_t launch_check(const simt_launch_t *launch)
 {
     const dim3 g = launch->grid, b = launch->block;
+    const cudaStream_t stream = fake_stream(launch->stream);
     const struct more *at = more_find(launch->kernel);
     const size_t most =
         at->kernel != NULL && at->bytes > 48 << 10 ? at->bytes : 48 << 10;
 
-    if (launch->stream == NULL || launch->stream->dev != fake_current())
+    if (stream == NULL || stream->dev != fake_current())
         return cudaErrorInvalidResourceHandle;
     if (launch->shared > most)
         return cudaErrorInvalidValue;

@@ -24,22 +24,24 @@
 
 typedef struct fake_block fake_block_t;
 
-typedef struct fake_device {
-    bool open;
-    far_queue_t queue;
-    fake_block_t *blocks; /* a list */
-    size_t bytes;         /* of all blocks */
-    bool shown;           /* may the process access them now? */
-} fake_device_t;
-
 /* A graph under capture, and afterwards. */
 typedef struct fake_graph fake_graph_t;
+typedef struct fake_device fake_device_t;
 
 struct CUstream_st {
     fake_device_t *dev;
     far_line_t line;
     fake_graph_t *capture; /* the capture it belongs to; NULL: none */
     far_line_t *kept;      /* its operations there */
+};
+
+struct fake_device {
+    bool open;
+    far_queue_t queue;
+    fake_block_t *blocks;      /* a list */
+    size_t bytes;              /* of all blocks */
+    bool shown;                /* may the process access them now? */
+    struct CUstream_st legacy; /* its default stream */
 };
 
 struct CUevent_st {
@@ -53,7 +55,7 @@ struct CUevent_st {
 typedef struct fake_state {
     fake_cuda_settings_t settings;
     fake_cuda_counts_t counts;
-    const char *last_call;
+    const char *last_call, *failed_call;
     cudaError_t sticky; /* of an operation that failed */
     fake_device_t device[FAKE_DEVICES];
 } fake_state_t;
@@ -90,6 +92,10 @@ typedef cudaError_t fake_run_fn(const void *args);
  * held. Becomes part of a graph while the stream is captured. */
 cudaError_t fake_push(cudaStream_t stream, fake_run_fn *run, const void *args,
                       size_t bytes);
+
+/* The stream that a handle means; NULL: none. The default stream has to be
+ * asked for by cudaStreamLegacy: nobody may use it by a forgotten argument. */
+cudaStream_t fake_stream(cudaStream_t handle);
 
 /* Execute what [line], [mark] or, if both are NULL, the device has pending. */
 cudaError_t fake_run(fake_device_t *dev, far_line_t *line,

@@ -117,9 +117,9 @@ static fake_cuda_counts_t control_counts(void)
     return counts;
 }
 
-static const char *control_last_call(void)
+static const char *control_failed_call(void)
 {
-    return fake.last_call != NULL ? fake.last_call : "none";
+    return fake.failed_call != NULL ? fake.failed_call : "none";
 }
 
 static void control_reset(void)
@@ -143,8 +143,9 @@ static void control_reset(void)
     pthread_mutex_unlock(&lock);
 }
 
-__attribute__((visibility("default"))) const fake_cuda_t fake_cuda = {
-    control_get, control_set, control_counts, control_last_call, control_reset};
+__attribute__((visibility("default")))
+const fake_cuda_t fake_cuda = {control_get, control_set, control_counts,
+                               control_failed_call, control_reset};
 
 /* ---- calls --------------------------------------------------------------- */
 
@@ -156,13 +157,24 @@ static cudaError_t injected(const char *name)
                : cudaErrorUnknown;
 }
 
+/* Nobody can do anything if a call that gives something back fails. */
+static bool gives_back(const char *name)
+{
+    return strstr(name, "Destroy") != NULL || strstr(name, "Free") != NULL ||
+           strstr(name, "Unregister") != NULL;
+}
+
 cudaError_t fake_begin(const char *name)
 {
     take();
-    fake.counts.calls++;
     fake.last_call = name;
-    if (fake.settings.fail > 0 && --fake.settings.fail == 0)
+    if (gives_back(name))
+        return fake.sticky;
+    fake.counts.calls++;
+    if (fake.settings.fail > 0 && --fake.settings.fail == 0) {
+        fake.failed_call = name;
         return injected(name);
+    }
     return fake.sticky;
 }
 
@@ -247,8 +259,11 @@ fake_device_t *fake_current(void)
 {
     fake_device_t *dev = &fake.device[here.device - 1];
 
-    if (!dev->open)
+    if (!dev->open) {
         dev->queue.order = (dev_far_order_t)fake.settings.order;
+        dev->legacy.dev = dev;
+        far_queue_add(&dev->queue, &dev->legacy.line);
+    }
     dev->open = true;
     return dev;
 }

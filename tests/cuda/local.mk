@@ -33,7 +33,7 @@ tests/cuda/emu.lo: AM_CPPFLAGS += -DEMU_PLUGIN='"$(abs_builddir)/.libs/libcddp_c
 	  -I. $(AM_CPPFLAGS) $(CPPFLAGS) $(EMU_CXXFLAGS) $(CXXFLAGS) \
 	  -MD -MP -MF $@.d -x c++ -c -o $@ $<
 
-if CUDA
+if CUDA_HEADERS
 check_LTLIBRARIES += libsimt.la libcuda_fake.la libcddp_cuda_emu.la
 libsimt_la_SOURCES = $(SIMT_FILES)
 libsimt_la_CPPFLAGS = $(AM_CPPFLAGS) $(EMU_CPPFLAGS)

@@ -319,7 +319,8 @@ __global__ void __launch_bounds__(THREADS, 4) attention_forward(heads s)
 
 /* ---- backward ------------------------------------------------------------ */
 
-/* delta of each query: a warp has one. */
+/* delta of each query: a warp has one. dy is rounded as in dy v', from which
+ * delta is subtracted, so that the same errors cancel. */
 __global__ void __launch_bounds__(THREADS) attention_delta(heads s)
 {
     const int64_t step = (int64_t)gridDim.x * (THREADS / 32);
@@ -331,7 +332,8 @@ __global__ void __launch_bounds__(THREADS) attention_delta(heads s)
         float sum = 0;
 
         for (int64_t d = threadIdx.x % 32; d < s.a.D; d += 32)
-            sum += s.dy[i * s.a.D + d] * s.y[i * s.a.D + d];
+            sum +=
+                round_factor(s.type, s.dy[i * s.a.D + d]) * s.y[i * s.a.D + d];
         sum = warp_sum(sum);
         if (threadIdx.x % 32 == 0)
             s.delta[(n * s.a.H + h) * s.a.T + t] = sum;
