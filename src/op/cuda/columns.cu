@@ -81,17 +81,19 @@ extern "C" err_code_t cuda_columns_round(const op_t *op, const op_args_t *args,
 namespace
 {
 
-template <typename T> struct pass {
+/* From dy of type From to dh of type T. */
+template <typename From, typename T> struct pass {
     int64_t rows, columns;
-    const float *dy, *h;
+    const From *dy;
+    const float *h;
     T *dh;          /* NULL: not written */
     float *partial; /* [chunks, columns]; NULL: no sums */
 };
 
 /* Block (x, y) works on columns 32 N x to 32 N (x + 1) - 1 and on chunk y of
  * the rows. */
-template <op_kind_t CURVE, typename T, int N>
-__global__ void __launch_bounds__(32 * LANES) pass_run(pass<T> p)
+template <op_kind_t CURVE, typename From, typename T, int N>
+__global__ void __launch_bounds__(32 * LANES) pass_run(pass<From, T> p)
 {
     __shared__ float parts[LANES][32 * N];
     const int64_t column = ((int64_t)blockIdx.x * 32 + threadIdx.x) * N;
@@ -133,12 +135,12 @@ __global__ void __launch_bounds__(32 * LANES) pass_run(pass<T> p)
 
 __global__ void __launch_bounds__(EACH_THREADS)
     columns_finish(const float *partial, int64_t chunks, int64_t columns,
-                   float *sum, bool add)
+                   int64_t kept, float *sum, bool add)
 {
     const int64_t column = each_first();
     float all = 0;
 
-    if (column >= columns)
+    if (column >= kept)
         return;
     for (int64_t chunk = 0; chunk < chunks; chunk++)
         all += partial[chunk * columns + column];
@@ -159,33 +161,32 @@ extern "C" size_t cuda_columns_scratch(int64_t rows, int64_t columns)
     return (size_t)(chunks_of(rows) * columns) * sizeof(float);
 }
 
-template <op_kind_t CURVE, typename T>
+template <op_kind_t CURVE, typename From, typename T>
 static void pass_start(const cuda_columns_t *c, cudaStream_t stream)
 {
-    const pass<T> p = {c->rows,    c->columns,
-                       c->dy,      c->h,
-                       (T *)c->dh, c->sum == NULL ? NULL : (float *)c->scratch};
-    const bool wide =
-        pack_aligned(c->dy, c->h, c->dh) && c->columns % (16 / sizeof(T)) == 0;
-    constexpr int N = 16 / sizeof(T);
+    constexpr int N = sizeof(From) + sizeof(T) == 8 ? 4 : 8;
+    const pass<From, T> p = {
+        c->rows, c->columns, (const From *)c->dy,
+        c->h,    (T *)c->dh, c->sum == NULL ? NULL : (float *)c->scratch};
+    const bool wide = pack_aligned(c->dy, c->h, c->dh) && c->columns % N == 0;
     const int64_t each = wide ? 32 * N : 32;
     const dim3 grid((unsigned)((c->columns + each - 1) / each),
                     (unsigned)chunks_of(c->rows)),
         block(32, LANES);
 
     if (wide)
-        LAUNCH((pass_run<CURVE, T, N>), grid, block, 0, stream, p);
+        LAUNCH((pass_run<CURVE, From, T, N>), grid, block, 0, stream, p);
     else
-        LAUNCH((pass_run<CURVE, T, 1>), grid, block, 0, stream, p);
+        LAUNCH((pass_run<CURVE, From, T, 1>), grid, block, 0, stream, p);
 }
 
 template <op_kind_t CURVE>
 static void pass_store(const cuda_columns_t *c, cudaStream_t stream)
 {
     if (c->bf16)
-        pass_start<CURVE, bf16_t>(c, stream);
+        pass_start<CURVE, float, bf16_t>(c, stream);
     else
-        pass_start<CURVE, float>(c, stream);
+        pass_start<CURVE, float, float>(c, stream);
 }
 
 extern "C" err_code_t cuda_columns_run(const op_t *op, const op_args_t *args,
@@ -195,7 +196,9 @@ extern "C" err_code_t cuda_columns_run(const op_t *op, const op_args_t *args,
     const cudaStream_t stream = cuda_stream(args);
     err_code_t rc;
 
-    if (columns->curve == OP_GELU)
+    if (columns->dy_bf16)
+        pass_start<OP_NONE, bf16_t, float>(columns, stream);
+    else if (columns->curve == OP_GELU)
         pass_store<OP_GELU>(columns, stream);
     else if (columns->curve == OP_GELU_TANH)
         pass_store<OP_GELU_TANH>(columns, stream);
@@ -208,7 +211,8 @@ extern "C" err_code_t cuda_columns_run(const op_t *op, const op_args_t *args,
         return rc;
     LAUNCH(columns_finish, each_blocks(columns->columns, EACH_THREADS),
            EACH_THREADS, 0, stream, (const float *)columns->scratch,
-           chunks_of(columns->rows), columns->columns, columns->sum,
+           chunks_of(columns->rows), columns->columns,
+           columns->kept > 0 ? columns->kept : columns->columns, columns->sum,
            columns->add);
     return cuda_started(op, err);
 }

@@ -34,11 +34,14 @@ err_code_t cuda_columns_activate(const op_t *op, const op_args_t *args,
 typedef struct cuda_columns {
     int64_t rows, columns;
     op_kind_t curve; /* of h; OP_NONE: there is no h */
-    const float *dy, *h;
+    const void *dy;  /* bfloat16 if dy_bf16, which goes without curve and dh */
+    const float *h;
+    bool dy_bf16;
     void *dh;   /* dy curve'(h); NULL: not written */
     bool bf16;  /* store dh rounded to bfloat16; the sums are of the exact dh */
     float *sum; /* [columns], of dh; NULL: none */
-    bool add;   /* to [sum], instead of overwriting it */
+    int64_t kept;  /* only the first [kept] sums are stored; 0: all */
+    bool add;      /* to [sum], instead of overwriting it */
     void *scratch; /* cuda_columns_scratch bytes, if there is a sum */
 } cuda_columns_t;
 

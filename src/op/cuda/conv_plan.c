@@ -4,7 +4,9 @@
 
 #include <stdio.h>
 
+#include "op/cuda/channels.h"
 #include "op/op_desc.h"
+#include "op/op_geometry.h"
 
 static bool is_transposed(const op_config_t *config)
 {
@@ -27,7 +29,23 @@ static void copy_space(const int64_t *from, int space, int64_t fill,
         to[(space == 1) + i] = from[i];
 }
 
-static void set_packed(cuda_tensor_t *tensor)
+bool cuda_conv_is_bf16(const op_config_t *config)
+{
+    return !is_transposed(config) && op_computes_bf16(config);
+}
+
+/* Are channels padded? Groups must keep their size. */
+static bool is_padded(const op_config_t *config)
+{
+    return cuda_conv_is_bf16(config) && config->conv.groups == 1;
+}
+
+static int64_t channels_of(const op_config_t *config, int64_t channels)
+{
+    return is_padded(config) ? cuda_channels_pitch(channels) : channels;
+}
+
+static void set_plain(cuda_tensor_t *tensor)
 {
     int64_t stride = 1;
 
@@ -37,30 +55,62 @@ static void set_packed(cuda_tensor_t *tensor)
     }
 }
 
-static cuda_tensor_t tensor_of(const op_desc_t *desc)
+/* Channels last, with [pitch] elements from a position to the next one. */
+static void set_last(cuda_tensor_t *tensor, int64_t pitch)
 {
-    cuda_tensor_t tensor = {.type = CUDNN_DATA_FLOAT,
-                            .ndim = desc->ndim == 3 ? 4 : desc->ndim,
-                            .dims = {desc->dims[0], desc->dims[1]}};
+    int64_t stride = pitch;
+
+    tensor->type = CUDNN_DATA_BFLOAT16;
+    tensor->strides[1] = 1;
+    for (int i = tensor->ndim - 1; i > 1; i--) {
+        tensor->strides[i] = stride;
+        stride *= tensor->dims[i];
+    }
+    tensor->strides[0] = stride;
+}
+
+static cuda_tensor_t tensor_of(const op_config_t *config, const op_desc_t *desc)
+{
+    cuda_tensor_t tensor = {
+        .type = CUDNN_DATA_FLOAT,
+        .ndim = desc->ndim == 3 ? 4 : desc->ndim,
+        .dims = {desc->dims[0], channels_of(config, desc->dims[1])}};
 
     copy_space(&desc->dims[2], desc->ndim - 2, 1, &tensor.dims[2]);
-    set_packed(&tensor);
+    if (cuda_conv_is_bf16(config))
+        set_last(&tensor, cuda_channels_pitch(desc->dims[1]));
+    else
+        set_plain(&tensor);
     return tensor;
+}
+
+cuda_conv_weights_t cuda_conv_weights_of(const op_config_t *config)
+{
+    const op_conv_t *conv = &config->conv;
+
+    return (cuda_conv_weights_t){
+        channels_of(config, conv->out), op_window_taps(config),
+        channels_of(config, config->in.dims[1] / conv->groups)};
 }
 
 static cuda_tensor_t filter_of(const op_config_t *config)
 {
     const op_conv_t *conv = &config->conv;
-    const bool transposed = is_transposed(config);
+    const cuda_conv_weights_t weights = cuda_conv_weights_of(config);
     const int64_t C = config->in.dims[1];
-    cuda_tensor_t tensor = {
-        .type = CUDNN_DATA_FLOAT,
-        .ndim = space_of(config) + 2,
-        .dims = {transposed ? C : conv->out,
-                 (transposed ? conv->out : C) / conv->groups}};
+    cuda_tensor_t tensor = {.type = CUDNN_DATA_FLOAT,
+                            .ndim = space_of(config) + 2,
+                            .dims = {weights.rows, weights.pitch}};
 
+    if (is_transposed(config)) {
+        tensor.dims[0] = C;
+        tensor.dims[1] = conv->out / conv->groups;
+    }
     copy_space(conv->kernel, config->in.ndim - 2, 1, &tensor.dims[2]);
-    set_packed(&tensor);
+    if (cuda_conv_is_bf16(config))
+        set_last(&tensor, weights.pitch);
+    else
+        set_plain(&tensor);
     return tensor;
 }
 
@@ -83,6 +133,8 @@ static cuda_conv_window_t window_of(const op_config_t *config)
 /* conv_transpose does not round (op_config_t.compute_type). */
 static cuda_precision_t precision_of(const op_config_t *config)
 {
+    if (cuda_conv_is_bf16(config))
+        return CUDA_BF16;
     return !is_transposed(config) && config->compute_type == OP_TF32
                ? CUDA_TF32
                : CUDA_EXACT;
@@ -97,8 +149,8 @@ static err_code_t plan_open(const op_config_t *config, const op_desc_t *y,
     static const char *const names[] = {"", ", gradient of its input",
                                         ", gradient of its weights"};
     const bool transposed = is_transposed(config);
-    const cuda_tensor_t tensors[] = {tensor_of(&config->in), filter_of(config),
-                                     tensor_of(y)};
+    const cuda_tensor_t tensors[] = {tensor_of(config, &config->in),
+                                     filter_of(config), tensor_of(config, y)};
     const int xwy[] = {transposed ? CUDA_CONV_Y : CUDA_CONV_X, CUDA_CONV_W,
                        transposed ? CUDA_CONV_X : CUDA_CONV_Y};
     const cuda_conv_window_t window = window_of(config);

@@ -3,7 +3,10 @@
 libcddp_cuda_la_SOURCES += \
 	src/op/cuda/blas.c \
 	src/op/cuda/blas.h \
+	src/op/cuda/channels.h \
 	src/op/cuda/columns.h \
+	src/op/cuda/conv.c \
+	src/op/cuda/conv.h \
 	src/op/cuda/conv_plan.c \
 	src/op/cuda/conv_plan.h \
 	src/op/cuda/cuda.c \
@@ -16,6 +19,7 @@ libcddp_cuda_la_SOURCES += \
 	src/op/cuda/libs.c \
 	src/op/cuda/libs.h \
 	src/op/cuda/ops/conv.c \
+	src/op/cuda/ops/conv_bf16.c \
 	src/op/cuda/ops/linear.c \
 	src/op/cuda/ops/matmul.c \
 	src/op/cuda/ops/recurrent.c \
@@ -23,6 +27,7 @@ libcddp_cuda_la_SOURCES += \
 	src/op/cuda/recurrent.h \
 	src/op/cuda/room.h
 CUDA_KERNELS += \
+	src/op/cuda/channels.cu \
 	src/op/cuda/columns.cu \
 	src/op/cuda/ops/activation.cu \
 	src/op/cuda/ops/attention.cu \

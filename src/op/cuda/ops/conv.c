@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * conv and conv_transpose on cuDNN: a plan each for y, dx and dw (conv_plan.h).
- * The bias and its gradient are kernels of our own. cuDNN overwrites dw, so a
- * dw that is to be added is computed in scratch.
+ * conv and conv_transpose with plain float32 tensors, on cuDNN: a plan each for
+ * y, dx and dw (conv_plan.h). The bias and its gradient are kernels of our own.
+ * cuDNN overwrites dw, so a dw that is to be added is computed in scratch. A
+ * conv that computes in bfloat16 is in conv_bf16.c.
  */
-#include "op/cuda/conv_plan.h"
+#include "op/cuda/conv.h"
+#include "op/cuda/channels.h"
 #include "op/cuda/cuda.h"
-#include "op/cuda/libs.h"
 #include "op/cuda/planes.h"
 #include "op/cuda/room.h"
 
 typedef struct cuda_conv {
-    cudnnHandle_t dnn;
-    cuda_conv_plans_t plans;
-    cuda_planes_t planes;          /* of y */
+    cuda_conv_run_t run;
+    cuda_planes_t planes; /* of y */
+    cuda_plain_t plain;
     int64_t weights;               /* elements of w */
     size_t pad_at, dw_at, sums_at; /* offsets in scratch */
 } cuda_conv_t;
@@ -26,8 +27,9 @@ static void conv_place(op_t *op)
     cuda_conv_t *conv = op->state;
     size_t end = 0;
 
+    cuda_plain_place(op, &conv->plain, &end);
     conv->pad_at =
-        cuda_room_take(&end, cuda_conv_plans_workspace(&conv->plans));
+        cuda_room_take(&end, cuda_conv_plans_workspace(&conv->run.plans));
     if (op->config.training)
         conv->dw_at = cuda_room_floats(&end, conv->weights);
     if (op->config.training && op->config.bias)
@@ -41,19 +43,19 @@ static err_code_t conv_open(op_t *op, err_t *err)
     op_desc_t params[OP_PARAMS_MAX];
     int count = 0;
     cuda_conv_t *conv;
-    cuda_planner_t planner = {0};
-    err_code_t rc = mem_new(cuda_conv_t, 1, "a convolution", &conv, err);
+    err_code_t rc;
 
+    if (cuda_conv_is_bf16(&op->config)) {
+        op->kernel = &cuda_conv_bf16_kernel;
+        return op->kernel->open(op, err);
+    }
+    rc = mem_new(cuda_conv_t, 1, "a convolution", &conv, err);
     if (rc != ERR_OK)
         return rc;
     op->state = conv;
     rc = op_params(&op->config, params, &count, err);
     if (rc == ERR_OK)
-        rc = cuda_libs_dnn(op->dev, &conv->dnn, err);
-    planner.handle = conv->dnn;
-    if (rc == ERR_OK)
-        rc = cuda_conv_plans_open(&op->config, &op->out, &planner, &conv->plans,
-                                  err);
+        rc = cuda_conv_run_open(op, &conv->run, err);
     if (rc != ERR_OK)
         return rc;
     conv->weights = op_desc_elems(&params[0]);
@@ -70,37 +72,29 @@ static void conv_close(op_t *op)
 
     if (conv == NULL)
         return;
-    cuda_conv_plans_close(&conv->plans);
+    cuda_conv_plans_close(&conv->run.plans);
     mem_free(conv);
 }
 
 /* ---- running ------------------------------------------------------------- */
 
-/* Run [plan] on x, w and y, or their gradients. */
 static err_code_t conv_run(const op_t *op, const op_args_t *args,
                            cuda_plan_t *plan, const void *const xwy[3],
                            err_t *err)
 {
     const cuda_conv_t *conv = op->state;
-    void *data[CUDA_CONV_TENSORS];
-    err_code_t rc =
-        cuda_dnn_check(cudnnSetStream(conv->dnn, cuda_stream(args)),
-                       "cudnnSetStream", op_kind_name(op->config.kind), err);
 
-    for (int i = 0; i < CUDA_CONV_TENSORS; i++)
-        data[i] = (void *)(uintptr_t)xwy[i];
-    if (rc == ERR_OK)
-        rc = cuda_plan_run(plan, data,
-                           cuda_room_at(args->scratch, conv->pad_at), err);
-    return rc;
+    return cuda_conv_run(op, args, &conv->run, plan, xwy, conv->pad_at, err);
 }
 
 static err_code_t conv_forward(op_t *op, const op_args_t *args, err_t *err)
 {
     const cuda_conv_t *conv = op->state;
-    const void *const xwy[] = {args->x, args->params[0], args->y};
-    err_code_t rc = conv_run(op, args, conv->plans.forward, xwy, err);
+    const void *xwy[] = {NULL, args->params[0], args->y};
+    err_code_t rc = cuda_plain_read(op, args, &conv->plain, &xwy[0], err);
 
+    if (rc == ERR_OK)
+        rc = conv_run(op, args, conv->run.plans.forward, xwy, err);
     if (rc == ERR_OK && op->config.bias)
         rc = cuda_planes_bias(op, args, &conv->planes, args->y, args->params[1],
                               err);
@@ -113,9 +107,11 @@ static err_code_t conv_backward_params(op_t *op, const op_args_t *args,
     const cuda_conv_t *conv = op->state;
     void *dw =
         args->add ? cuda_room_at(args->scratch, conv->dw_at) : args->dparams[0];
-    const void *const xwy[] = {args->x, dw, args->dy};
-    err_code_t rc = conv_run(op, args, conv->plans.filter, xwy, err);
+    const void *xwy[] = {NULL, dw, args->dy};
+    err_code_t rc = cuda_plain_read(op, args, &conv->plain, &xwy[0], err);
 
+    if (rc == ERR_OK)
+        rc = conv_run(op, args, conv->run.plans.filter, xwy, err);
     if (rc == ERR_OK && args->add)
         rc = cuda_sum(args->dparams[0], dw, (size_t)conv->weights, OP_FLOAT32,
                       args->stream, err);
@@ -129,11 +125,16 @@ static err_code_t conv_backward_params(op_t *op, const op_args_t *args,
 static err_code_t conv_backward(op_t *op, const op_args_t *args, err_t *err)
 {
     const cuda_conv_t *conv = op->state;
-    const void *const xwy[] = {args->dx, args->params[0], args->dy};
     err_code_t rc = conv_backward_params(op, args, err);
 
-    if (rc == ERR_OK && op->config.need_dx)
-        rc = conv_run(op, args, conv->plans.data, xwy, err);
+    if (rc == ERR_OK && op->config.need_dx) {
+        const void *const xwy[] = {cuda_plain_dx(op, args, &conv->plain),
+                                   args->params[0], args->dy};
+
+        rc = conv_run(op, args, conv->run.plans.data, xwy, err);
+        if (rc == ERR_OK)
+            rc = cuda_plain_write(op, args, &conv->plain, err);
+    }
     return rc;
 }
 
