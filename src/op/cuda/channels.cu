@@ -186,21 +186,44 @@ extern "C" void cuda_plain_place(const op_t *op, cuda_plain_t *plain,
         plain->dx_at = cuda_room_floats(end, elems);
 }
 
+extern "C" err_code_t cuda_channels_load(const op_t *op, const op_args_t *args,
+                                         const void *x, void *to, err_t *err)
+{
+    cuda_from_last_t copy = {};
+
+    copy.shape = cuda_channels_of(&op->config.in);
+    copy.pitch = cuda_channels_pitch(copy.shape.C);
+    copy.from = x;
+    copy.to = to;
+    return cuda_channels_from_last(op, args, &copy, err);
+}
+
+extern "C" err_code_t cuda_channels_store(const op_t *op, const op_args_t *args,
+                                          const void *from, void *dx,
+                                          err_t *err)
+{
+    cuda_to_last_t copy = {};
+
+    copy.shape = cuda_channels_of(&op->config.in);
+    copy.rows = copy.shape.N;
+    copy.pitch = cuda_channels_pitch(copy.shape.C);
+    copy.from = (const float *)from;
+    copy.to = dx;
+    return cuda_channels_to_last(op, args, &copy, err);
+}
+
 extern "C" err_code_t cuda_plain_read(const op_t *op, const op_args_t *args,
                                       const cuda_plain_t *plain, const void **x,
                                       err_t *err)
 {
-    cuda_from_last_t copy = {};
+    void *copy;
 
     *x = args->x;
     if (is_plain(op))
         return ERR_OK;
-    copy.shape = cuda_channels_of(&op->config.in);
-    copy.pitch = cuda_channels_pitch(copy.shape.C);
-    copy.from = args->x;
-    copy.to = cuda_room_at(args->scratch, plain->x_at);
-    *x = copy.to;
-    return cuda_channels_from_last(op, args, &copy, err);
+    copy = cuda_room_at(args->scratch, plain->x_at);
+    *x = copy;
+    return cuda_channels_load(op, args, args->x, copy, err);
 }
 
 extern "C" void *cuda_plain_dx(const op_t *op, const op_args_t *args,
@@ -212,14 +235,8 @@ extern "C" void *cuda_plain_dx(const op_t *op, const op_args_t *args,
 extern "C" err_code_t cuda_plain_write(const op_t *op, const op_args_t *args,
                                        const cuda_plain_t *plain, err_t *err)
 {
-    cuda_to_last_t copy = {};
-
     if (is_plain(op))
         return ERR_OK;
-    copy.shape = cuda_channels_of(&op->config.in);
-    copy.rows = copy.shape.N;
-    copy.pitch = cuda_channels_pitch(copy.shape.C);
-    copy.from = (const float *)cuda_room_at(args->scratch, plain->dx_at);
-    copy.to = args->dx;
-    return cuda_channels_to_last(op, args, &copy, err);
+    return cuda_channels_store(op, args, cuda_plain_dx(op, args, plain),
+                               args->dx, err);
 }

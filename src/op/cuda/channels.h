@@ -56,6 +56,13 @@ typedef struct cuda_from_last {
 err_code_t cuda_channels_from_last(const op_t *op, const op_args_t *args,
                                    const cuda_from_last_t *copy, err_t *err);
 
+/* For an input that has the layout: copy it to the plain float32 tensor [to],
+ * or the plain gradient [from] to dx. */
+err_code_t cuda_channels_load(const op_t *op, const op_args_t *args,
+                              const void *x, void *to, err_t *err);
+err_code_t cuda_channels_store(const op_t *op, const op_args_t *args,
+                               const void *from, void *dx, err_t *err);
+
 /* Add bias[c] to each element of channel c of [y], in the layout. */
 err_code_t cuda_channels_bias(const op_t *op, const op_args_t *args,
                               const cuda_channels_t *shape, void *y,

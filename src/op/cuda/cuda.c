@@ -54,6 +54,7 @@ const op_backend_ops_t op_cuda_backend = {
     .name = "cuda",
     .tf32 = true,
     .lacks = cuda_lacks,
+    .private_in = true,
     .fuses = OP_FUSES_RELU | OP_FUSES_ACTIVATION,
     .kernels =
         {

@@ -1,19 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /* flatten and reshape: the same elements in the same order under another shape.
- */
+ * An input with channels last is copied to the plain layout. */
+#include "op/cuda/channels.h"
 #include "op/cuda/device/each.cuh"
+
+static bool is_plain(const op_t *op)
+{
+    return op->config.in.layout == NULL;
+}
 
 static err_code_t flatten_open(op_t *op, err_t *err)
 {
     (void)err;
-    op->in_place = true;
+    op->in_place = is_plain(op);
     op->reads_x = false;
     return ERR_OK;
 }
 
 static err_code_t flatten_forward(op_t *op, const op_args_t *args, err_t *err)
 {
+    if (!is_plain(op))
+        return cuda_channels_load(op, args, args->x, args->y, err);
     each_start_copy(args->x, args->y, op_desc_elems(&op->config.in),
                     cuda_stream(args));
     return cuda_started(op, err);
@@ -21,6 +29,8 @@ static err_code_t flatten_forward(op_t *op, const op_args_t *args, err_t *err)
 
 static err_code_t flatten_backward(op_t *op, const op_args_t *args, err_t *err)
 {
+    if (op->config.need_dx && !is_plain(op))
+        return cuda_channels_store(op, args, args->dy, args->dx, err);
     if (op->config.need_dx)
         each_start_copy(args->dy, args->dx, op_desc_elems(&op->config.in),
                         cuda_stream(args));

@@ -113,8 +113,9 @@ static void linear_place(op_t *op)
     if (op->config.training && op->config.bias)
         linear->sums_at = cuda_room_take(
             &backward, cuda_columns_scratch(linear->N, linear->O));
-    if (op->config.training)
-        cuda_plain_place(op, &linear->plain, &backward);
+    if (op->config.in.layout != NULL && linear->data != NULL)
+        linear->plain.dx_at =
+            cuda_room_floats(&backward, linear->N * linear->F);
     linear->back_pad_at = cuda_room_take(&backward, pad);
     op->scratch_bytes = forward > backward ? forward : backward;
 }
