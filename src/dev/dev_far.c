@@ -9,7 +9,7 @@
 #define FAR_ROOM ((size_t)1 << 40)
 
 /* global: a test cannot hand these to the code that opens the device */
-static _Atomic(int64_t) fail_new;
+static _Atomic(int64_t) fail_new[DEV_FAR_ORDERS];
 /* global: see above */
 static _Atomic(far_device_t *) newest;
 
@@ -64,7 +64,7 @@ static err_code_t far_open(int index, dev_device_t **out, err_t *err)
     pthread_mutex_init(&dev->lock, NULL);
     dev->queue.order = (dev_far_order_t)index;
     dev->room = FAR_ROOM;
-    dev->fail_at = fail_new;
+    dev->fail_at = fail_new[index];
     newest = dev;
     *out = &dev->base;
     return ERR_OK;
@@ -227,9 +227,9 @@ void dev_far_fail(dev_device_t *base, int64_t number)
     pthread_mutex_unlock(&dev->lock);
 }
 
-void dev_far_fail_new(int64_t number)
+void dev_far_fail_new(int index, int64_t number)
 {
-    fail_new = number;
+    fail_new[index] = number;
 }
 
 dev_device_t *dev_far_newest(void)

@@ -50,9 +50,9 @@ err_code_t dev_far_enqueue(dev_stream_t *stream, dev_far_run_fn *run,
 void dev_far_fail(dev_device_t *dev, int64_t number);
 
 /* For tests of code that opens the device itself. fail_new: let call [number]
- * of each device that is opened from now on fail, as dev_far_fail does. newest:
- * the device that was opened last and is still open; NULL: there is none. */
-void dev_far_fail_new(int64_t number);
+ * of each device [index] that is opened from now on fail, as dev_far_fail does.
+ * newest: the device that was opened last and is still open; NULL: none. */
+void dev_far_fail_new(int index, int64_t number);
 dev_device_t *dev_far_newest(void);
 
 /* Set the bytes of the device's memory (at first 1 TiB). */

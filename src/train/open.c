@@ -338,6 +338,7 @@ err_code_t train_open(train_state_t *run, err_t *err)
     rc = train_replica_start(&plan, run->dir.saved_step >= 0, &run->replica,
                              err);
     rc = train_world_vote(&run->world, rc, err);
+    run->world.working = rc == ERR_OK && !dev_host_visible(run->compute.dev);
     run->life.first_step = run->progress.step;
     run->dir.saved_at = clock_now();
     return rc;

@@ -27,7 +27,7 @@ bool train_outcome_survivor(const train_world_t *world, err_code_t rc,
 {
     int culprit = rc == ERR_PEER ? err->culprit : -1;
 
-    if (culprit < 0)
+    if (culprit < 0 || world->size == 1)
         return world->rank == 0;
     for (int r = 0; world->group != NULL && r < world->size; r++)
         if (strcmp(comm_group_host(world->group, r),

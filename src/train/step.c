@@ -229,7 +229,7 @@ static err_code_t step_run(train_state_t *run, train_times_t *times, err_t *err)
     if (rc == ERR_OK)
         rc = step_wait(run, times, train_own_err(&own));
     return rc == ERR_OK ? train_end_finish(run, batch, times, &own)
-                        : train_own_first(&own, rc);
+                        : train_world_lost(&run->world, err);
 }
 
 err_code_t train_step(train_state_t *run, err_t *err)

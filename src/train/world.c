@@ -4,8 +4,34 @@
 
 #include "comm/comm_split.h"
 
+/* Make [err] this rank's fault. */
+static err_code_t fault_own(const train_world_t *world, err_t *err)
+{
+    const err_t reason = *err;
+
+    return err_set_peer(err, world->rank,
+                        comm_group_host(world->group, world->rank), "%s",
+                        reason.text);
+}
+
+err_code_t train_world_lost(train_world_t *world, err_t *err)
+{
+    if (!world->working || comm_group_check(world->group, NULL) != ERR_OK ||
+        comm_group_check(world->data, NULL) != ERR_OK)
+        return err->code;
+    comm_group_fail(world->group, err);
+    if (world->data != world->group)
+        comm_group_fail(world->data, err);
+    return fault_own(world, err);
+}
+
 err_code_t train_world_vote(train_world_t *world, err_code_t code, err_t *err)
 {
+    /* The device says ERR_PEER, too, but then no culprit, if nothing works any
+     * more. */
+    if (world->working && err != NULL &&
+        (code == ERR_UNAVAILABLE || (code == ERR_PEER && err->culprit < 0)))
+        code = fault_own(world, err);
     return train_vote(&world->votes, code, &world->speaker, err);
 }
 

@@ -23,6 +23,9 @@ typedef struct train_world {
     /* Group of syncbatchnorm layers, not owned; NULL: none. */
     comm_group_t *sync;
     h5mpi_t *mpi; /* NULL unless data.io or checkpoint.io is mpi */
+    /* The run has started on a device that works by itself: its errors are
+     * faults of this rank. */
+    bool working;
     train_votes_t votes;
     train_patience_t *patience; /* NULL if there is only one rank */
     int rank, size;
@@ -32,8 +35,14 @@ typedef struct train_world {
 } train_world_t;
 
 /* train_vote among all ranks. The rank that should print the message becomes
- * the speaker. Collective. */
+ * the speaker. If [code] is an error of the device in mid-run, all ranks get
+ * ERR_PEER with this rank as culprit. Collective. */
 err_code_t train_world_vote(train_world_t *world, err_code_t code, err_t *err);
+
+/* This rank cannot go on because of [err]. If that is an error of its device in
+ * mid-run, tell the other ranks, and change [err] to ERR_PEER with this rank as
+ * culprit. Returns err->code. */
+err_code_t train_world_lost(train_world_t *world, err_t *err);
 
 /* Open world->data for the memory of [dev]. [like] describes world->group.
  * train_world_data_close closes it. Collective; blocks. */

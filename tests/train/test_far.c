@@ -236,43 +236,51 @@ Test(far, waits_once_a_step)
 
 /* ---- failures ------------------------------------------------------------ */
 
-/* Let each call of the device fail in turn. The run ends with the device's
- * sentence, and everything that was opened on the device is closed again, which
- * the device checks. */
-static void check_failures(const model_t *model, const char *more)
+/* Let every [stride]-th call of the last rank's device fail in turn. The run
+ * ends on all ranks with one code and the sentence of a device, and everything
+ * that was opened on a device is closed again, which the device checks. */
+static void check_failures(const model_t *model, int ranks, int stride)
 {
     harness_t harness;
     train_outcome_t out;
+    int64_t call = 1 - stride;
+    bool started = false;
     err_code_t rc;
-    int64_t call = 0;
 
     harness_open(&harness, 24 * 2 + 3);
     settings_of(&harness, model, "train.epochs=1", "train.device=far");
-    for (int i = 0; more != NULL && i < 12; i++)
-        if (harness.settings[i] == NULL) {
-            harness.settings[i] = more;
-            break;
-        }
     harness.resume = TRAIN_RESUME_FRESH;
     do {
         err_t err = ERR_INIT;
 
-        dev_far_fail_new(++call);
-        rc = harness_run(&harness, 1, &out, &err);
+        call += stride;
+        dev_far_fail_new(ranks - 1, call);
+        rc = harness_run(&harness, ranks, &out, &err);
+        started = started || rc == ERR_PEER;
         cr_assert(rc == ERR_OK || strstr(err.text, "failed (call") != NULL,
                   "%s, call %lld: %d, %s", model->name, (long long)call,
                   (int)rc, err.text);
+        cr_assert_eq(rc,
+                     rc == ERR_OK ? ERR_OK
+                     : started    ? ERR_PEER
+                                  : ERR_UNAVAILABLE,
+                     "call %lld: %s", (long long)call, err.text);
         cr_assert_null(dev_far_newest(), "call %lld", (long long)call);
     } while (rc != ERR_OK);
-    dev_far_fail_new(0);
-    cr_log_info("%s: %lld calls\n", model->name, (long long)call);
+    dev_far_fail_new(ranks - 1, 0);
     cr_expect_gt(call, 100);
+    cr_expect(started);
     harness_close(&harness);
 }
 
 Test(far, every_call_fails_in_turn)
 {
-    check_failures(&dense, NULL);
+    check_failures(&dense, 1, 1);
+}
+
+Test(far, calls_of_two_ranks_fail)
+{
+    check_failures(&image, 2, 13);
 }
 
 /* ---- bad numbers ----------------------------------------------------------
