@@ -36,6 +36,7 @@ tests_train_test_step_alloc_LDADD = liballoc.la $(LDADD)
 
 # On the test device.
 TRAIN_FAR_TESTS = \
+	tests/train/test_bench \
 	tests/train/test_far \
 	tests/train/test_feed \
 	tests/train/test_memory \
