@@ -8,6 +8,8 @@
  * p = exp(s - level) again. With delta = sum_d dy y, backward has two passes:
  *   over queries: ds = p (dy v' - delta) / sqrt(D),  dq = ds k
  *   over keys:    dk = ds' q,  dv = p' dy, summed over the heads of a group
+ * With rounded factors, p of y is not rounded, as y takes part in delta: dp -
+ * delta must cancel where a p is 1.
  * Each sum is done by one thread in a fixed order. A query without valid keys
  * has level = infinity, so its p are 0.
  *
@@ -224,7 +226,7 @@ __device__ __forceinline__ void soften(const heads &s, float *scores,
         const float sum = warp_sum(e);
 
         if (lane < R)
-            scores[r * (R + 1) + lane] = round_factor(s.type, e);
+            scores[r * (R + 1) + lane] = e;
         __syncwarp();
         if (lane == 0) {
             const float factor = expf(before - base);
