@@ -212,8 +212,7 @@ template <int R> struct progress {
 /* Turn scores into exp(score - top); a warp has every fourth row, a lane a
  * column. */
 template <int R>
-__device__ __forceinline__ void soften(const heads &s, float *scores,
-                                       progress<R> *so_far)
+__device__ __forceinline__ void soften(float *scores, progress<R> *so_far)
 {
     const int lane = threadIdx.x % 32;
 
@@ -308,7 +307,7 @@ __global__ void __launch_bounds__(THREADS, 4) attention_forward(heads s)
         score<R>(s, p, key, q, kv, scores);
         __syncthreads();
         load<R>(s, V, p.n, key, g, kv);
-        soften<R>(s, scores, &so_far);
+        soften<R>(scores, &so_far);
         __syncthreads();
         for (int r = 0; r < 4; r++)
             for (int c = 0; c < 4; c++)
