@@ -9,7 +9,10 @@ LINT_CHECKS = layers circles budgets format cppcheck shell tidy
 LINT_FLAGS = $(DEFS) $(DEFAULT_INCLUDES) $(AM_CPPFLAGS) \
 	$(HDF5_CFLAGS) $(MPI_CFLAGS) $(UCX_CFLAGS) $(PMIX_CFLAGS) \
 	$(YAML_CFLAGS) $(JANSSON_CFLAGS) $(XXHASH_CFLAGS) $(ONEDNN_CFLAGS) \
-	$(HWLOC_CFLAGS)
+	$(HWLOC_CFLAGS) $(CUDA_CFLAGS) -DPKGLIBDIR='"$(pkglibdir)"'
+if CUDA_HEADERS
+LINT_CUDA = yes
+endif
 EXTRA_DIST += tools/sample-words tools/check-budgets tools/check-circles tools/check-layers \
 	tools/lint \
 	.clang-format .clang-tidy
@@ -17,7 +20,7 @@ EXTRA_DIST += tools/sample-words tools/check-budgets tools/check-circles tools/c
 .PHONY: lint format $(LINT_CHECKS:%=lint-%)
 lint: $(LINT_CHECKS:%=lint-%)
 $(LINT_CHECKS:%=lint-%): $(BUILT_SOURCES)
-	@echo "  LINT     $(@:lint-%=%)"; LINT_FILES="$(LINT_FILES)" $(LINT) $(@:lint-%=%) $(LINT_FLAGS)
+	@echo "  LINT     $(@:lint-%=%)"; LINT_FILES="$(LINT_FILES)" LINT_CUDA=$(LINT_CUDA) $(LINT) $(@:lint-%=%) $(LINT_FLAGS)
 # Who calls whom is read from the objects.
 lint-circles: all
 format:

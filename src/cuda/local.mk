@@ -20,7 +20,7 @@ CUDA_OBJECTS = $(CUDA_KERNELS:.cu=.cu.o)
 endif
 
 # Host code in .cu files is C++ that needs no C++ library.
-NVCC_FLAGS = -std=c++17 -O3 -ccbin $(NVCC_CCBIN) $(NVCC_GENCODE) \
+NVCC_FLAGS = -std=c++17 -O3 -ccbin $(NVCC_CCBIN) $(NVCC_GENCODE) -Xptxas -v \
 	-Xcompiler -fPIC,-fvisibility=hidden,-fno-exceptions,-fno-rtti,-fno-threadsafe-statics \
 	$(NVCC_WERROR) -I$(srcdir)/src -I$(srcdir)/include -Iinclude -I. \
 	$(CDDP_CHECK_CPPFLAGS)
@@ -28,11 +28,18 @@ SUFFIXES = .cu .cu.o
 AM_V_NVCC = $(am__v_NVCC_@AM_V@)
 am__v_NVCC_ = $(am__v_NVCC_@AM_DEFAULT_V@)
 am__v_NVCC_0 = @echo "  NVCC    " $@;
+# What ptxas says of registers is kept in FILE.cu.o.log, for tests/cuda/registers.sh.
 .cu.cu.o:
 	$(AM_V_NVCC)$(MKDIR_P) $(@D) && \
-	  $(NVCC) $(NVCC_FLAGS) -MD -MF $@.d -c -o $@ $<
+	  { $(NVCC) $(NVCC_FLAGS) -MD -MF $@.d -c -o $@ $< 2>$@.log; \
+	    status=$$?; grep -v -e '^ptxas info' -e ' bytes stack frame, ' $@.log >&2; \
+	    exit $$status; }
 # It names the compute capabilities, so that other ones have all compiled anew.
 $(CUDA_OBJECTS): config.h
 -include $(CUDA_OBJECTS:=.d)
-CLEANFILES += $(CUDA_OBJECTS) $(CUDA_OBJECTS:=.d)
+CLEANFILES += $(CUDA_OBJECTS) $(CUDA_OBJECTS:=.d) $(CUDA_OBJECTS:=.log)
+# For tests.
+.PHONY: print-NVCC print-NVCC_FLAGS print-NVCC_ARCHS
+print-NVCC print-NVCC_FLAGS print-NVCC_ARCHS:
+	@echo $($(@:print-%=%))
 # End of src/cuda

@@ -48,14 +48,10 @@ extern const char *const dev_choices[];
 
 /* Open device [index] of [backend] ("cpu", "cuda"; a GPU's index counts those
  * that CUDA_VISIBLE_DEVICES leaves visible). ERR_UNAVAILABLE names the backends
- * that were built in, or says why the device cannot be used. */
+ * that were built in, or says why the device cannot be used; without NVIDIA's
+ * driver nothing of CUDA is loaded for this. */
 err_code_t dev_open(const char *backend, int index, dev_device_t **out,
                     err_t *err);
-
-/* For a caller who can do without: ERR_UNAVAILABLE if [backend] surely has no
- * device here. Cheap: for "cuda" it looks for the driver, and does not load
- * CUDA's libraries (0.2 s and 200 MB). */
-err_code_t dev_may_open(const char *backend, err_t *err);
 
 /* A device that dev_open would open. */
 typedef struct dev_info {

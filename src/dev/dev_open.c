@@ -1,26 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /* Finds the table of a backend by its name. */
-#include <dlfcn.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/str.h"
 #include "dev/dev_ops.h"
 #include "dev/dev_plugin.h"
 
-static err_code_t dev_unknown(const char *backend, err_t *err)
+static void unknown_say(const char *backend, err_t *err)
 {
     str_buf_t names = {0};
-    err_code_t rc;
 
     for (int i = 0; dev_registry[i] != NULL; i++)
         str_buf_add(&names, "%s, ", dev_registry[i]->name);
-    rc = err_set(err, ERR_UNAVAILABLE,
-                 "there is no device backend \"%s\" (there are: %scuda)",
-                 backend, names.text);
+    err_set(err, ERR_UNAVAILABLE,
+            "there is no device backend \"%s\" (there are: %scuda)", backend,
+            names.text);
     str_buf_free(&names);
-    return rc;
 }
 
 static err_code_t cuda_find(const dev_ops_t **out, err_t *err)
@@ -44,8 +40,10 @@ static err_code_t backend_find(const char *name, const dev_ops_t **out,
             return ERR_OK;
         }
     }
-    return strcmp(name, "cuda") == 0 ? cuda_find(out, err)
-                                     : dev_unknown(name, err);
+    if (strcmp(name, "cuda") == 0)
+        return cuda_find(out, err);
+    unknown_say(name, err);
+    return ERR_UNAVAILABLE;
 }
 
 err_code_t dev_open(const char *backend, int index, dev_device_t **out,
@@ -61,34 +59,6 @@ err_code_t dev_open(const char *backend, int index, dev_device_t **out,
         return rc;
     dev->ops = ops;
     *out = dev;
-    return ERR_OK;
-}
-
-static bool is_registered(const char *backend)
-{
-    for (int i = 0; dev_registry[i] != NULL; i++)
-        if (strcmp(dev_registry[i]->name, backend) == 0)
-            return true;
-    return false;
-}
-
-err_code_t dev_may_open(const char *backend, err_t *err)
-{
-    void *driver;
-
-    if (is_registered(backend))
-        return ERR_OK;
-    if (strcmp(backend, "cuda") != 0)
-        return dev_unknown(backend, err);
-    /* A plugin that is named may bring a driver of its own, in tests. */
-    if (getenv("CDDP_CUDA_PLUGIN") != NULL)
-        return ERR_OK;
-    driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
-    if (driver == NULL)
-        return err_set(err, ERR_UNAVAILABLE,
-                       "there is no NVIDIA driver on this machine (no library "
-                       "libcuda.so.1)");
-    dlclose(driver);
     return ERR_OK;
 }
 

@@ -117,8 +117,7 @@ static err_code_t auto_open(comm_group_t *group, int local, train_device_t *out,
 
     /* Answers are sent as bytes, with their padding. */
     memset(&mine, 0, sizeof mine);
-    mine.usable = dev_may_open(GPU, &why) == ERR_OK &&
-                  device_open(GPU, local, &gpu, &why) == ERR_OK;
+    mine.usable = device_open(GPU, local, &gpu, &why) == ERR_OK;
     all = mine.usable;
     if (!mine.usable)
         snprintf(mine.why, sizeof mine.why, "%.255s", why.text);

@@ -8,7 +8,6 @@
 #include "dev/dev_plugin.h"
 
 #include <criterion/criterion.h>
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -205,23 +204,4 @@ Test(plugin, library_missing)
     altered(path, "libc.so.6", "libq.so.6");
     REFUSED(path, path, "libq.so.6", "LD_LIBRARY_PATH");
     unlink(path);
-}
-
-Test(plugin, is_hopeless_without_a_driver)
-{
-    void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
-    err_t err = ERR_INIT;
-
-    unsetenv("CDDP_CUDA_PLUGIN");
-    cr_expect_eq(dev_may_open("cuda", &err),
-                 driver != NULL ? ERR_OK : ERR_UNAVAILABLE);
-    if (driver == NULL)
-        FACTS(err.text, "driver", "libcuda.so.1");
-    else
-        dlclose(driver);
-    setenv("CDDP_CUDA_PLUGIN", GOOD, 1);
-    cr_expect_eq(dev_may_open("cuda", &err), ERR_OK);
-    cr_expect_eq(dev_may_open(DEV_HOST, &err), ERR_OK);
-    cr_expect_eq(dev_may_open("abacus", &err), ERR_UNAVAILABLE);
-    FACTS(err.text, "abacus");
 }
