@@ -28,7 +28,7 @@ static comm_state_t staged_start(comm_group_t *base,
     if (!failed) {
         work->base.group = base;
         comm_request_copy(request, work->views, &work->request);
-        work->pieces = staged_pieces(&group->shape, request);
+        work->segments = staged_segments(&group->shape, request);
         atomic_store(&work->state, COMM_PENDING);
         group->started++;
         pthread_cond_signal(&group->asked);
@@ -126,8 +126,8 @@ static void slots_close(staged_group_t *group)
     for (int i = 0; i < STAGED_SLOTS; i++) {
         dev_event_close(group->slots[i].in);
         dev_event_close(group->slots[i].out);
-        mem_free(group->slots[i].piece.spans);
-        mem_free(group->slots[i].piece.cuts);
+        mem_free(group->slots[i].segment.spans);
+        mem_free(group->slots[i].segment.cuts);
     }
     if (group->pinned)
         dev_unpin(group->base.dev, comm_arena_data(group->arena));
@@ -179,9 +179,9 @@ static err_code_t slots_open(staged_group_t *group, err_t *err)
         staged_slot_t *slot = &group->slots[i];
 
         rc = mem_new(staged_span_t, staged_spans_most(group->base.size),
-                     "comm pieces", &slot->piece.spans, err);
+                     "comm segments", &slot->segment.spans, err);
         if (rc == ERR_OK)
-            rc = mem_new(size_t, size + 1, "comm pieces", &slot->piece.cuts,
+            rc = mem_new(size_t, size + 1, "comm segments", &slot->segment.cuts,
                          err);
         if (rc == ERR_OK)
             rc = dev_event_open(group->base.dev, &slot->in, err);

@@ -2,12 +2,12 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * The staged group: collectives on the memory of a device, by a backend that
- * works on the host's memory. A thread cuts each collective into pieces, copies
- * a piece to the host, lets the inner group carry it out there, and copies the
- * result back (staged_piece.h). Copies of some pieces run while others are with
- * the inner group. It has the backend name, the deadlines and the faults of the
- * inner group. If a call of dev fails, it ends the collectives of all ranks
- * with a fault that names this rank.
+ * works on the host's memory. A thread cuts each collective into segments,
+ * copies a segment to the host, lets the inner group carry it out there, and
+ * copies the result back (staged_segment.h). Copies of some segments run while
+ * others are with the inner group. It has the backend name, the deadlines and
+ * the faults of the inner group. If a call of dev fails, it ends the
+ * collectives of all ranks with a fault that names this rank.
  */
 #ifndef CDDP_COMM_COMM_STAGED_H
 #define CDDP_COMM_COMM_STAGED_H

@@ -4,11 +4,11 @@
  * The state of a staged group (internal to comm_staged.c and staged_thread.c).
  *
  * The owner's start puts a work into the table; the thread carries out the
- * pieces of all works, in order. Each piece passes three stations: fill (copies
- * to its slot are enqueued), send (they are awaited, and the inner collective
- * is started) and drain (that is awaited, and copies to the device are
- * enqueued). A cursor per station tells which piece is next. Slots are used in
- * turn, each again when its copies to the device are done.
+ * segments of all works, in order. Each segment passes three stations: fill
+ * (copies to its slot are enqueued), send (they are awaited, and the inner
+ * collective is started) and drain (that is awaited, and copies to the device
+ * are enqueued). A cursor per station tells which segment is next. Slots are
+ * used in turn, each again when its copies to the device are done.
  *
  * The inner group has one owner, too: the thread. Only after the thread has
  * ended the owner of this group closes it.
@@ -19,7 +19,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "comm/staged_piece.h"
+#include "comm/staged_segment.h"
 
 /* Copies of one slot, the inner collectives of two, and copies of another one
  * run at a time. */
@@ -29,7 +29,7 @@
 #define STAGED_SLOT_BYTES ((size_t)1 << 20)
 
 typedef struct staged_slot {
-    staged_piece_t piece;
+    staged_segment_t segment;
     comm_work_t *work;     /* of the inner group */
     dev_event_t *in, *out; /* the copies to the host, to the device are done */
     bool used;             /* [out] was recorded */
@@ -39,17 +39,17 @@ typedef struct staged_work {
     comm_work_t base;
     comm_request_t request;
     void *views[COMM_VIEWS_MAX]; /* the request's */
-    size_t pieces;
+    size_t segments;
     dev_event_t *done; /* recorded behind the last copy to the device */
     bool busy;         /* not yet waited for; for the owner only */
     atomic_int state;  /* comm_state_t; DONE: [done] was recorded */
 } staged_work_t;
 
-/* The next piece of a station. */
+/* The next segment of a station. */
 typedef struct staged_cursor {
     uint64_t work; /* number of its work */
-    size_t piece;
-    uint64_t count; /* pieces of all works before this one */
+    size_t segment;
+    uint64_t count; /* segments of all works before this one */
 } staged_cursor_t;
 
 typedef struct staged_group {

@@ -57,24 +57,25 @@ err_code_t staged_group_fault(staged_group_t *group, err_t *err)
     return rc;
 }
 
-/* ---- stations ------------------------------------------------ */
+/* ---- stations ------------------------------------------------------------ */
 
 static void cursor_advance(staged_group_t *group, staged_cursor_t *at)
 {
     at->count++;
-    if (++at->piece < staged_work_at(group, at->work)->pieces)
+    if (++at->segment < staged_work_at(group, at->work)->segments)
         return;
     at->work++;
-    at->piece = 0;
+    at->segment = 0;
 }
 
-static err_code_t spans_copy(staged_group_t *group, const staged_piece_t *piece,
-                             bool in, err_t *err)
+static err_code_t spans_copy(staged_group_t *group,
+                             const staged_segment_t *segment, bool in,
+                             err_t *err)
 {
     err_code_t rc = ERR_OK;
 
-    for (int i = 0; rc == ERR_OK && i < piece->span_count; i++) {
-        const staged_span_t *span = &piece->spans[i];
+    for (int i = 0; rc == ERR_OK && i < segment->span_count; i++) {
+        const staged_span_t *span = &segment->spans[i];
 
         if (in && span->in)
             rc = dev_copy(group->in, span->host, span->device, span->bytes,
@@ -86,7 +87,7 @@ static err_code_t spans_copy(staged_group_t *group, const staged_piece_t *piece,
     return rc;
 }
 
-static err_code_t piece_fill(staged_group_t *group, err_t *err)
+static err_code_t segment_fill(staged_group_t *group, err_t *err)
 {
     const staged_work_t *work = staged_work_at(group, group->fill.work);
     staged_slot_t *slot = slot_at(group, &group->fill);
@@ -96,13 +97,13 @@ static err_code_t piece_fill(staged_group_t *group, err_t *err)
 
     if (slot->used)
         rc = dev_event_wait(slot->out, err);
-    if (rc == ERR_OK && group->fill.piece == 0 && work->request.after != NULL)
+    if (rc == ERR_OK && group->fill.segment == 0 && work->request.after != NULL)
         rc = dev_event_wait_on(work->request.after, group->in, err);
     if (rc != ERR_OK)
         return rc;
-    staged_piece_make(&group->shape, &work->request, group->fill.piece, host,
-                      &slot->piece);
-    rc = spans_copy(group, &slot->piece, true, err);
+    staged_segment_make(&group->shape, &work->request, group->fill.segment,
+                        host, &slot->segment);
+    rc = spans_copy(group, &slot->segment, true, err);
     if (rc == ERR_OK)
         rc = dev_event_record(slot->in, group->in, err);
     cursor_advance(group, &group->fill);
@@ -111,7 +112,7 @@ static err_code_t piece_fill(staged_group_t *group, err_t *err)
 
 /* The event comes behind that of the request, so from here on the device's
  * memory may be written, too. *lost: it is the inner group that failed. */
-static err_code_t piece_send(staged_group_t *group, bool *lost, err_t *err)
+static err_code_t segment_send(staged_group_t *group, bool *lost, err_t *err)
 {
     staged_slot_t *slot = slot_at(group, &group->send);
     err_code_t rc = dev_event_wait(slot->in, err);
@@ -119,7 +120,7 @@ static err_code_t piece_send(staged_group_t *group, bool *lost, err_t *err)
     if (rc != ERR_OK)
         return rc;
     slot->work = NULL;
-    *lost = group->inner->ops->start(group->inner, &slot->piece.request,
+    *lost = group->inner->ops->start(group->inner, &slot->segment.request,
                                      &slot->work, err) == COMM_FAILED;
     if (*lost)
         return err->code;
@@ -127,7 +128,7 @@ static err_code_t piece_send(staged_group_t *group, bool *lost, err_t *err)
     return ERR_OK;
 }
 
-static err_code_t piece_drain(staged_group_t *group, bool *lost, err_t *err)
+static err_code_t segment_drain(staged_group_t *group, bool *lost, err_t *err)
 {
     const uint64_t number = group->drain.work;
     staged_work_t *work = staged_work_at(group, number);
@@ -137,7 +138,7 @@ static err_code_t piece_drain(staged_group_t *group, bool *lost, err_t *err)
     slot->work = NULL;
     *lost = rc != ERR_OK;
     if (rc == ERR_OK)
-        rc = spans_copy(group, &slot->piece, false, err);
+        rc = spans_copy(group, &slot->segment, false, err);
     if (rc == ERR_OK)
         rc = dev_event_record(slot->out, group->out, err);
     slot->used = true;
@@ -154,11 +155,11 @@ static err_code_t piece_drain(staged_group_t *group, bool *lost, err_t *err)
     return ERR_OK;
 }
 
-/* ---- the loop ------------------------------------------------ */
+/* ---- the loop ------------------------------------------------------------ */
 
-/* Wait until there is a piece. False: this rank leaves, or the group has
- * failed. Sets *fills: a work has a piece to fill. */
-static bool piece_await(staged_group_t *group, bool *fills)
+/* Wait until there is a segment. False: this rank leaves, or the group has
+ * failed. Sets *fills: a work has a segment to fill. */
+static bool segment_await(staged_group_t *group, bool *fills)
 {
     bool ends;
 
@@ -182,22 +183,22 @@ static bool sends(const staged_group_t *group)
 
     return send->count < group->fill.count &&
            send->count - drain->count < SENDS &&
-           (send->piece > 0 || send->work == drain->work);
+           (send->segment > 0 || send->work == drain->work);
 }
 
-/* Take one piece through one station. */
-static void piece_move(staged_group_t *group, bool fills)
+/* Take one segment through one station. */
+static void segment_move(staged_group_t *group, bool fills)
 {
     err_t err = ERR_INIT;
     bool lost = false;
     err_code_t rc;
 
     if (fills && group->fill.count - group->drain.count < STAGED_SLOTS)
-        rc = piece_fill(group, &err);
+        rc = segment_fill(group, &err);
     else if (sends(group))
-        rc = piece_send(group, &lost, &err);
+        rc = segment_send(group, &lost, &err);
     else
-        rc = piece_drain(group, &lost, &err);
+        rc = segment_drain(group, &lost, &err);
     if (rc != ERR_OK && lost)
         (void)fault_store(group, &err);
     else if (rc != ERR_OK)
@@ -228,15 +229,14 @@ static void *thread_main(void *argument)
 
     log_rank_set(group->base.rank);
     thread_prompt();
-    while (piece_await(group, &fills))
-        piece_move(group, fills);
+    while (segment_await(group, &fills))
+        segment_move(group, fills);
     if (atomic_load(&group->failed))
         works_end(group);
     return NULL;
 }
 
-/* ---- start and stop --------------------------------------------------------
- */
+/* ---- start and stop ------------------------------------------------------ */
 
 err_code_t staged_thread_start(staged_group_t *group, err_t *err)
 {

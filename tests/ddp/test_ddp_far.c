@@ -15,7 +15,7 @@
 #include "dev/dev_far.h"
 #include "lib/ranks.h"
 
-/* Three buckets, of which one has several pieces. */
+/* Three buckets, of which one has several segments. */
 #define VIEWS 6
 #define STRIDE ((size_t)120000)
 #define SIZE (STRIDE - 3)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-#include "comm/staged_piece.h"
+#include "comm/staged_segment.h"
 
 #include "base/check.h"
 #include "base/mem.h"
@@ -53,7 +53,7 @@ static size_t parts_of(const staged_shape_t *shape,
     }
 }
 
-/* Elements of each part that a piece has at most. */
+/* Elements of each part that a segment has at most. */
 static size_t step_of(const staged_shape_t *shape,
                       const comm_request_t *request)
 {
@@ -78,7 +78,8 @@ static size_t extent_of(const staged_shape_t *shape,
     return longest;
 }
 
-size_t staged_pieces(const staged_shape_t *shape, const comm_request_t *request)
+size_t staged_segments(const staged_shape_t *shape,
+                       const comm_request_t *request)
 {
     const size_t step = step_of(shape, request);
     const size_t extent = extent_of(shape, request);
@@ -86,15 +87,16 @@ size_t staged_pieces(const staged_shape_t *shape, const comm_request_t *request)
     return extent <= step ? 1 : (extent + step - 1) / step;
 }
 
-/* ---- one piece ----------------------------------------------------------- */
+/* ---- one segment -----------------------------------------------------------
+ */
 
-static void span_add(staged_piece_t *piece, const staged_span_t *span)
+static void span_add(staged_segment_t *segment, const staged_span_t *span)
 {
     if (span->bytes > 0)
-        piece->spans[piece->span_count++] = *span;
+        segment->spans[segment->span_count++] = *span;
 }
 
-/* The elements of a piece: [count] from [first] on. */
+/* The elements of a segment: [count] from [first] on. */
 typedef struct elements {
     size_t first, count, step, width;
 } elements_t;
@@ -105,66 +107,68 @@ static char *elements_at(const elements_t *of, const void *data)
     return (char *)(uintptr_t)data + of->first * of->width;
 }
 
-static void sum_make(const elements_t *of, char *host, staged_piece_t *piece)
+static void sum_make(const elements_t *of, char *host,
+                     staged_segment_t *segment)
 {
-    comm_request_t *request = &piece->request;
+    comm_request_t *request = &segment->request;
 
-    span_add(piece, &(staged_span_t){.device = elements_at(of, request->data),
-                                     .host = host,
-                                     .bytes = of->count * of->width,
-                                     .in = true,
-                                     .out = true});
+    span_add(segment, &(staged_span_t){.device = elements_at(of, request->data),
+                                       .host = host,
+                                       .bytes = of->count * of->width,
+                                       .in = true,
+                                       .out = true});
     request->data = host;
     request->count = of->count;
 }
 
 /* View i is in part i, and the result in part 0. */
-static void tree_make(const elements_t *of, char *host, staged_piece_t *piece)
+static void tree_make(const elements_t *of, char *host,
+                      staged_segment_t *segment)
 {
-    comm_request_t *request = &piece->request;
+    comm_request_t *request = &segment->request;
     const size_t bytes = of->count * of->width;
     const int views =
         comm_tree_views(request->first, request->held, request->leaves);
 
     for (int i = 0; i < views; i++) {
-        piece->views[i] = host + (size_t)i * of->step * of->width;
-        span_add(piece,
+        segment->views[i] = host + (size_t)i * of->step * of->width;
+        span_add(segment,
                  &(staged_span_t){.device = elements_at(of, request->views[i]),
-                                  .host = piece->views[i],
+                                  .host = segment->views[i],
                                   .bytes = bytes,
                                   .in = true});
     }
-    span_add(piece, &(staged_span_t){.device = elements_at(of, request->data),
-                                     .host = host,
-                                     .bytes = bytes,
-                                     .out = true});
-    request->views = piece->views;
+    span_add(segment, &(staged_span_t){.device = elements_at(of, request->data),
+                                       .host = host,
+                                       .bytes = bytes,
+                                       .out = true});
+    request->views = segment->views;
     request->data = host;
     request->count = of->count;
 }
 
 static void broadcast_make(const elements_t *of, bool root, char *host,
-                           staged_piece_t *piece)
+                           staged_segment_t *segment)
 {
-    sum_make(of, host, piece);
-    piece->spans[0].in = root;
-    piece->spans[0].out = !root;
+    sum_make(of, host, segment);
+    segment->spans[0].in = root;
+    segment->spans[0].out = !root;
 }
 
 /* This rank's bytes are in the last part, and those of rank r after the
  * collective are at r times their number. */
 static void gather_make(const elements_t *of, int size, char *host,
-                        staged_piece_t *piece)
+                        staged_segment_t *segment)
 {
-    comm_request_t *request = &piece->request;
+    comm_request_t *request = &segment->request;
     char *mine = host + (size_t)size * of->step;
 
-    span_add(piece, &(staged_span_t){.device = elements_at(of, request->mine),
-                                     .host = mine,
-                                     .bytes = of->count,
-                                     .in = true});
+    span_add(segment, &(staged_span_t){.device = elements_at(of, request->mine),
+                                       .host = mine,
+                                       .bytes = of->count,
+                                       .in = true});
     for (size_t rank = 0; rank < (size_t)size; rank++)
-        span_add(piece,
+        span_add(segment,
                  &(staged_span_t){.device = elements_at(of, request->data) +
                                             rank * request->count,
                                   .host = host + rank * of->count,
@@ -177,12 +181,12 @@ static void gather_make(const elements_t *of, int size, char *host,
 
 /* The parts lie one behind the other. Their lengths differ, as ranges do. */
 static void ranges_make(const staged_shape_t *shape, const elements_t *of,
-                        char *host, staged_piece_t *piece)
+                        char *host, staged_segment_t *segment)
 {
-    comm_request_t *request = &piece->request;
+    comm_request_t *request = &segment->request;
     const bool scatters = request->kind == COMM_REDUCE_SCATTER;
 
-    piece->cuts[0] = 0;
+    segment->cuts[0] = 0;
     for (int rank = 0; rank < shape->size; rank++) {
         const size_t end = request->cuts[rank + 1];
         const size_t begin = request->cuts[rank] + of->first;
@@ -190,22 +194,23 @@ static void ranges_make(const staged_shape_t *shape, const elements_t *of,
         const size_t count = left < of->step ? left : of->step;
         const bool own = rank == shape->rank;
 
-        span_add(piece, &(staged_span_t){
-                            .device = (char *)request->data + begin * of->width,
-                            .host = host + piece->cuts[rank] * of->width,
-                            .bytes = count * of->width,
-                            .in = scatters || own,
-                            .out = scatters == own});
-        piece->cuts[rank + 1] = piece->cuts[rank] + count;
+        span_add(segment,
+                 &(staged_span_t){
+                     .device = (char *)request->data + begin * of->width,
+                     .host = host + segment->cuts[rank] * of->width,
+                     .bytes = count * of->width,
+                     .in = scatters || own,
+                     .out = scatters == own});
+        segment->cuts[rank + 1] = segment->cuts[rank] + count;
     }
     request->data = host;
-    request->cuts = piece->cuts;
-    request->count = piece->cuts[shape->size];
+    request->cuts = segment->cuts;
+    request->count = segment->cuts[shape->size];
 }
 
-void staged_piece_make(const staged_shape_t *shape,
-                       const comm_request_t *request, size_t index, char *host,
-                       staged_piece_t *piece)
+void staged_segment_make(const staged_shape_t *shape,
+                         const comm_request_t *request, size_t index,
+                         char *host, staged_segment_t *segment)
 {
     const size_t step = step_of(shape, request);
     elements_t of = {
@@ -214,29 +219,29 @@ void staged_piece_make(const staged_shape_t *shape,
         request->count > of.first ? request->count - of.first : 0;
 
     of.count = left < step ? left : step;
-    piece->request = *request;
-    piece->request.after = NULL;
-    piece->span_count = 0;
+    segment->request = *request;
+    segment->request.after = NULL;
+    segment->span_count = 0;
     switch (request->kind) {
     case COMM_ALLREDUCE:
-        sum_make(&of, host, piece);
+        sum_make(&of, host, segment);
         break;
     case COMM_TREE:
-        tree_make(&of, host, piece);
+        tree_make(&of, host, segment);
         break;
     case COMM_BROADCAST:
-        broadcast_make(&of, request->root == shape->rank, host, piece);
+        broadcast_make(&of, request->root == shape->rank, host, segment);
         break;
     case COMM_ALLGATHER:
-        gather_make(&of, shape->size, host, piece);
+        gather_make(&of, shape->size, host, segment);
         break;
     case COMM_REDUCE_SCATTER:
     case COMM_GATHER_RANGES:
-        ranges_make(shape, &of, host, piece);
+        ranges_make(shape, &of, host, segment);
         break;
     case COMM_BARRIER:
         break;
     }
-    check((size_t)piece->span_count <= staged_spans_most(shape->size),
-          "%d spans", piece->span_count);
+    check((size_t)segment->span_count <= staged_spans_most(shape->size),
+          "%d spans", segment->span_count);
 }
