@@ -61,26 +61,4 @@ static void each_start(const Work &work, int64_t count, bool wide,
                EACH_THREADS, 0, stream, work, count);
 }
 
-/* A copy. */
-struct each_copy {
-    const float *from;
-    float *to;
-
-    template <int N> __device__ void at(int64_t i) const
-    {
-        float v[N];
-
-        pack_load(from + i, v);
-        pack_store(to + i, v);
-    }
-};
-
-static inline void each_start_copy(const void *from, void *to, int64_t count,
-                                   cudaStream_t stream)
-{
-    if (from != to)
-        each_start<4>(each_copy{(const float *)from, (float *)to}, count,
-                      pack_aligned(from, to), stream);
-}
-
 #endif

@@ -6,7 +6,7 @@
  * one block of Philox decides about. Evaluation: y = x.
  */
 #include "base/rng_philox.h"
-#include "op/cuda/device/each.cuh"
+#include "op/cuda/device/copy.cuh"
 
 extern "C" {
 #include "base/rng.h"
@@ -125,8 +125,8 @@ static err_code_t dropout_forward(op_t *op, const op_args_t *args, err_t *err)
 {
     if (op->config.training)
         return apply(op, args, args->x, args->y, err);
-    each_start_copy(args->x, args->y, op_desc_elems(&op->config.in),
-                    cuda_stream(args));
+    copy_start(args->x, args->y, op_desc_elems(&op->config.in),
+               cuda_stream(args));
     return cuda_started(op, err);
 }
 

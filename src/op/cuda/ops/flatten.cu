@@ -3,7 +3,7 @@
 /* flatten and reshape: the same elements in the same order under another shape.
  * An input with channels last is copied to the plain layout. */
 #include "op/cuda/channels.h"
-#include "op/cuda/device/each.cuh"
+#include "op/cuda/device/copy.cuh"
 
 static bool is_plain(const op_t *op)
 {
@@ -22,8 +22,8 @@ static err_code_t flatten_forward(op_t *op, const op_args_t *args, err_t *err)
 {
     if (!is_plain(op))
         return cuda_channels_load(op, args, args->x, args->y, err);
-    each_start_copy(args->x, args->y, op_desc_elems(&op->config.in),
-                    cuda_stream(args));
+    copy_start(args->x, args->y, op_desc_elems(&op->config.in),
+               cuda_stream(args));
     return cuda_started(op, err);
 }
 
@@ -32,8 +32,8 @@ static err_code_t flatten_backward(op_t *op, const op_args_t *args, err_t *err)
     if (op->config.need_dx && !is_plain(op))
         return cuda_channels_store(op, args, args->dy, args->dx, err);
     if (op->config.need_dx)
-        each_start_copy(args->dy, args->dx, op_desc_elems(&op->config.in),
-                        cuda_stream(args));
+        copy_start(args->dy, args->dx, op_desc_elems(&op->config.in),
+                   cuda_stream(args));
     return cuda_started(op, err);
 }
 

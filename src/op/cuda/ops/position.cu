@@ -3,6 +3,7 @@
 /* position: y = x + w, where w has the shape of a sample; dw is the sum of dy
  * over the samples. */
 #include "op/cuda/device/channels.cuh"
+#include "op/cuda/device/copy.cuh"
 
 namespace
 {
@@ -80,8 +81,8 @@ static err_code_t position_backward(op_t *op, const op_args_t *args, err_t *err)
 
     channels_start(sums, shape_of(op), args->scratch, cuda_stream(args));
     if (op->config.need_dx)
-        each_start_copy(args->dy, args->dx, op_desc_elems(&op->config.in),
-                        cuda_stream(args));
+        copy_start(args->dy, args->dx, op_desc_elems(&op->config.in),
+                   cuda_stream(args));
     return cuda_started(op, err);
 }
 

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * Positions in the 1 to 3 spatial dimensions of tensors [N, C, ...]. Missing
+ * dimensions come first and have size 1. A plane is one channel of a sample.
+ */
+#ifndef CDDP_OP_CUDA_DEVICE_SPACE_CUH
+#define CDDP_OP_CUDA_DEVICE_SPACE_CUH
+
+#include "op/cuda/device/each.cuh"
+#include "op/cuda/device/index.cuh"
+
+typedef struct space {
+    int size[OP_SPACE_MAX];
+    int64_t count; /* their product */
+} space_t;
+
+/* Position of an element: its plane, and its index in each dimension. */
+typedef struct place {
+    int64_t plane;
+    int at[OP_SPACE_MAX];
+} place_t;
+
+/* [count] numbers, one for each spatial dimension, as three. */
+static inline void space_three(const int64_t *from, int count, int fill,
+                               int to[OP_SPACE_MAX])
+{
+    for (int d = 0; d < OP_SPACE_MAX; d++) {
+        const int from_d = d - (OP_SPACE_MAX - count);
+
+        to[d] = from_d < 0 ? fill : (int)from[from_d];
+    }
+}
+
+static inline space_t space_of(const op_desc_t *desc)
+{
+    space_t space;
+
+    space_three(desc->dims + 2, desc->ndim - 2, 1, space.size);
+    space.count = op_desc_space(desc);
+    return space;
+}
+
+static inline int64_t space_planes(const op_desc_t *desc)
+{
+    return desc->dims[0] * desc->dims[1];
+}
+
+/* The position of element [i]. */
+static __device__ __forceinline__ place_t space_place(const space_t &space,
+                                                      int64_t i)
+{
+    place_t place;
+
+    for (int d = OP_SPACE_MAX - 1; d >= 0; d--)
+        place.at[d] = (int)index_split(&i, space.size[d]);
+    place.plane = i;
+    return place;
+}
+
+/* The index in its plane of the element at [at]. */
+static __device__ __forceinline__ int64_t space_index(const space_t &space,
+                                                      const int *at)
+{
+    return ((int64_t)at[0] * space.size[1] + at[1]) * space.size[2] + at[2];
+}
+
+/* A box: from <= at < to in each dimension. BOX_EACH(box, at) is a loop over
+ * its positions in row-major order. */
+typedef struct box {
+    int from[OP_SPACE_MAX], to[OP_SPACE_MAX];
+} box_t;
+
+#define BOX_EACH(box, at)                                         \
+    for (at[0] = (box).from[0]; at[0] < (box).to[0]; at[0]++)     \
+        for (at[1] = (box).from[1]; at[1] < (box).to[1]; at[1]++) \
+            for (at[2] = (box).from[2]; at[2] < (box).to[2]; at[2]++)
+
+#endif
