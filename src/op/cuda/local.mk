@@ -30,17 +30,28 @@ CUDA_KERNELS += \
 	src/op/cuda/channels.cu \
 	src/op/cuda/columns.cu \
 	src/op/cuda/ops/activation.cu \
+	src/op/cuda/ops/adaptive.cu \
 	src/op/cuda/ops/attention.cu \
 	src/op/cuda/ops/batchnorm.cu \
+	src/op/cuda/ops/broadcast.cu \
 	src/op/cuda/ops/combine.cu \
+	src/op/cuda/ops/concat.cu \
 	src/op/cuda/ops/cross_entropy.cu \
 	src/op/cuda/ops/dropout.cu \
+	src/op/cuda/ops/embedding.cu \
 	src/op/cuda/ops/flatten.cu \
 	src/op/cuda/ops/hash.cu \
 	src/op/cuda/ops/norm.cu \
+	src/op/cuda/ops/pad.cu \
+	src/op/cuda/ops/permute.cu \
 	src/op/cuda/ops/pointwise.cu \
+	src/op/cuda/ops/pool.cu \
 	src/op/cuda/ops/position.cu \
+	src/op/cuda/ops/prelu.cu \
+	src/op/cuda/ops/reduce.cu \
 	src/op/cuda/ops/relu.cu \
+	src/op/cuda/ops/resize.cu \
+	src/op/cuda/ops/rotary.cu \
 	src/op/cuda/ops/softmax.cu \
 	src/op/cuda/ops/sum.cu \
 	src/op/cuda/planes.cu \
@@ -49,6 +60,7 @@ CUDA_KERNELS += \
 CUDA_PARTS += \
 	src/op/cuda/device/activation.cuh \
 	src/op/cuda/device/channels.cuh \
+	src/op/cuda/device/copy.cuh \
 	src/op/cuda/device/curves.cuh \
 	src/op/cuda/device/each.cuh \
 	src/op/cuda/device/index.cuh \
@@ -56,5 +68,7 @@ CUDA_PARTS += \
 	src/op/cuda/device/reduce.cuh \
 	src/op/cuda/device/round.cuh \
 	src/op/cuda/device/rows.cuh \
+	src/op/cuda/device/sort.cuh \
+	src/op/cuda/device/space.cuh \
 	src/op/cuda/device/total.cuh
 # End of src/op/cuda

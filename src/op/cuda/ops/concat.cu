@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * concat and slice. With respect to the axis, a tensor is [outer, length,
+ * inner]; a part of it is a run of elements in each of [outer] rows. The inputs
+ * of a concat are parts of y, and the output of a slice is a part of x.
+ */
+#include "op/cuda/device/each.cuh"
+#include "op/cuda/device/index.cuh"
+
+namespace
+{
+
+/* A run of [size] elements, [start] elements after the beginning of each row of
+ * [pitch] elements. */
+struct part {
+    int64_t outer, pitch, start, size;
+};
+
+/* Copy the part of a tensor from or to a tensor of its own. */
+struct part_copy {
+    part p;
+    bool gather; /* from the whole; otherwise to the whole */
+    const float *from;
+    float *to;
+
+    template <int N> __device__ void at(int64_t i) const
+    {
+        int64_t outer = i;
+        const int64_t in_row = index_split(&outer, p.size);
+        const int64_t whole = outer * p.pitch + p.start + in_row;
+        float v[N];
+
+        pack_load(from + (gather ? whole : i), v);
+        pack_store(to + (gather ? i : whole), v);
+    }
+};
+
+/* The whole tensor: the part, and zeros around it. */
+struct part_pad {
+    part p;
+    const float *from;
+    float *to;
+
+    template <int N> __device__ void at(int64_t i) const
+    {
+        int64_t outer = i;
+        const int64_t in_part = index_split(&outer, p.pitch) - p.start;
+        float v[N] = {};
+
+        if (in_part >= 0 && in_part < p.size)
+            pack_load(from + outer * p.size + in_part, v);
+        pack_store(to + i, v);
+    }
+};
+
+} // namespace
+
+static part part_of(const op_desc_t *whole, int axis, int64_t start,
+                    int64_t size)
+{
+    int64_t inner = 1;
+    part p = {1, 0, 0, 0};
+
+    for (int i = 0; i < axis; i++)
+        p.outer *= whole->dims[i];
+    for (int i = axis + 1; i < whole->ndim; i++)
+        inner *= whole->dims[i];
+    p.pitch = whole->dims[axis] * inner;
+    p.start = start * inner;
+    p.size = size * inner;
+    return p;
+}
+
+/* Do packs of 4 neither cross the borders of the part nor an address of 16
+ * bytes? */
+static bool is_wide(const part &p, const void *from, const void *to)
+{
+    return p.pitch % 4 == 0 && p.start % 4 == 0 && p.size % 4 == 0 &&
+           pack_aligned(from, to);
+}
+
+static void copy_start(const part &p, bool gather, const void *from, void *to,
+                       cudaStream_t stream)
+{
+    each_start<4>(part_copy{p, gather, (const float *)from, (float *)to},
+                  p.outer * p.size, is_wide(p, from, to), stream);
+}
+
+static err_code_t part_open(op_t *op, err_t *err)
+{
+    (void)err;
+    op->reads_x = false;
+    return ERR_OK;
+}
+
+/* ---- concat -------------------------------------------------------------- */
+
+/* Input [k] as a part of y. Input 0 is x. */
+static part concat_part(const op_t *op, int k)
+{
+    const op_config_t *config = &op->config;
+    const int axis = config->view.axis;
+    int64_t start = 0, size = config->in.dims[axis];
+
+    for (int i = 0; i < k; i++) {
+        start += size;
+        size = config->other[i].dims[axis];
+    }
+    return part_of(&op->out, axis, start, size);
+}
+
+static err_code_t concat_forward(op_t *op, const op_args_t *args, err_t *err)
+{
+    for (int k = 0; k <= op->config.others; k++)
+        copy_start(concat_part(op, k), false,
+                   k == 0 ? args->x : args->other[k - 1], args->y,
+                   cuda_stream(args));
+    return cuda_started(op, err);
+}
+
+static err_code_t concat_backward(op_t *op, const op_args_t *args, err_t *err)
+{
+    for (int k = 0; k <= op->config.others; k++) {
+        void *to = k > 0                ? args->dother[k - 1]
+                   : op->config.need_dx ? args->dx
+                                        : NULL;
+
+        if (to != NULL)
+            copy_start(concat_part(op, k), true, args->dy, to,
+                       cuda_stream(args));
+    }
+    return cuda_started(op, err);
+}
+
+extern "C" const op_kernel_t cuda_concat_kernel = {
+    part_open, NULL, concat_forward, concat_backward};
+
+/* ---- slice --------------------------------------------------------------- */
+
+static part slice_part(const op_t *op)
+{
+    const op_view_t *view = &op->config.view;
+
+    return part_of(&op->config.in, view->axis, view->start, view->size);
+}
+
+static err_code_t slice_forward(op_t *op, const op_args_t *args, err_t *err)
+{
+    copy_start(slice_part(op), true, args->x, args->y, cuda_stream(args));
+    return cuda_started(op, err);
+}
+
+static err_code_t slice_backward(op_t *op, const op_args_t *args, err_t *err)
+{
+    const part p = slice_part(op);
+
+    if (op->config.need_dx)
+        each_start<4>(part_pad{p, (const float *)args->dy, (float *)args->dx},
+                      op_desc_elems(&op->config.in),
+                      is_wide(p, args->dy, args->dx), cuda_stream(args));
+    return cuda_started(op, err);
+}
+
+extern "C" const op_kernel_t cuda_slice_kernel = {
+    part_open, NULL, slice_forward, slice_backward};
