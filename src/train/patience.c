@@ -88,7 +88,7 @@ void train_patience_also(train_patience_t *patience, comm_group_t *group)
     if (patience == NULL || group == NULL)
         return;
     pthread_mutex_lock(&patience->lock);
-    while (patience->also[free] != NULL && free < MORE - 1)
+    while (free < MORE - 1 && patience->also[free] != NULL)
         free++;
     check(patience->also[free] == NULL, "more than %d groups", 1 + MORE);
     patience->also[free] = group;
