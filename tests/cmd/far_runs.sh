@@ -34,7 +34,7 @@ numbers() {
 
 # same A B: two runs have ended with the same bits.
 same() {
-    "$build/cddp-ckpt" diff "$1" "$2" >diff 2>&1 || fail "$1, $2: $(cat diff)"
+    "$build/cddp-ckpt" diff "$1" "$2" >diff.txt 2>&1 || fail "$1, $2: $(cat diff.txt)"
     cmp -s <(numbers "$1") <(numbers "$2") ||
         fail "$1, $2: $(diff <(numbers "$1") <(numbers "$2") | head -4)"
 }
@@ -88,14 +88,19 @@ train: {epochs: 30, batch: 2, eval_every: 50 steps}
 checkpoint: {every: 20 steps}
 YAML
 
+# newest DIRECTORY: the name of its newest checkpoint, if it has one.
+newest() {
+    (cd "$1/checkpoints" 2>/dev/null && compgen -G 'step-*') | sort | tail -1
+}
+
 # killed DEVICE DIRECTORY: a life that is killed when it has written another
 # checkpoint than the one it has resumed from.
 killed() {
     local before at=0
-    before=$(ls "$2/checkpoints" 2>/dev/null | sort | tail -1)
+    before=$(newest "$2")
     "$far" --set train.device="$1" --set run.dir="$2" --set train.threads=1 \
         long.yaml >>"$2.log" 2>&1 &
-    while [ "$(ls "$2/checkpoints" 2>/dev/null | grep '^step' | sort | tail -1)" = "$before" ] &&
+    while [ "$(newest "$2")" = "$before" ] &&
         kill -0 $! 2>/dev/null && [ $((at += 1)) -lt 6000 ]; do
         sleep 0.01
     done
@@ -108,7 +113,7 @@ kills=0
 train cpu whole long.yaml
 # lives NAME DEVICE...: lives of one run, the last of which ends by itself.
 lives() {
-    local name=$1 device
+    local name=$1
     shift
     while [ $# -gt 1 ]; do
         killed "$1" "$name"
@@ -116,8 +121,8 @@ lives() {
     done
     train "$1" "$name" long.yaml
     grep -q 'resumed from' "$name.log" || fail "$name: $(cat "$name.log")"
-    "$build/cddp-ckpt" diff whole "$name" >diff 2>&1 ||
-        fail "$name: $(cat diff)"
+    "$build/cddp-ckpt" diff whole "$name" >diff.txt 2>&1 ||
+        fail "$name: $(cat diff.txt)"
     cmp -s <(numbers whole | tail -12) <(numbers "$name" | tail -12) ||
         fail "$name ends with other numbers: $(tail -2 "$name/metrics.jsonl")"
 }
@@ -129,9 +134,9 @@ echo "$kills of 7 lives were killed"
 [ $kills -gt 0 ] || fail "every life ended before it could be killed"
 # The files of a checkpoint are those of the CPU, byte for byte.
 train far whole-far long.yaml
-newest=$(ls whole/checkpoints | grep '^step' | sort | tail -1)
-for file in whole/checkpoints/"$newest"/*.h5; do
-    cmp "$file" "whole-far/checkpoints/$newest/$(basename "$file")" ||
+last=$(newest whole)
+for file in whole/checkpoints/"$last"/*.h5; do
+    cmp "$file" "whole-far/checkpoints/$last/$(basename "$file")" ||
         failed=1
 done
 
