@@ -77,4 +77,5 @@ include tests/api/local.mk
 include tests/cmd/local.mk
 include tests/hdf5io/local.mk
 include tests/fuzz/local.mk
+include tests/gpu/local.mk
 include tests/slurm/local.mk
