@@ -16,12 +16,16 @@ static err_code_t fault_own(const train_world_t *world, err_t *err)
 
 err_code_t train_world_lost(train_world_t *world, err_t *err)
 {
-    if (!world->working || comm_group_check(world->group, NULL) != ERR_OK ||
-        comm_group_check(world->data, NULL) != ERR_OK)
+    if (!world->working || comm_group_check(world->group, NULL) != ERR_OK)
         return err->code;
+    /* The reducer tells the data group of what it meets itself. */
+    if (comm_group_check(world->data, NULL) != ERR_OK) {
+        if (err->culprit == world->rank)
+            comm_group_fail(world->group, err);
+        return err->code;
+    }
     comm_group_fail(world->group, err);
-    if (world->data != world->group)
-        comm_group_fail(world->data, err);
+    comm_group_fail(world->data, err);
     return fault_own(world, err);
 }
 
