@@ -231,6 +231,17 @@ void ddp_step_local(ddp_t *ddp)
     ddp->local = true;
 }
 
+void ddp_step_replay(ddp_t *ddp)
+{
+    check(ddp->hooked == NULL && ddp->shards == NULL,
+          "a step with a hook or shards is no graph");
+    for (int b = 0; b < ddp->bucket_count; b++)
+        ddp->stats.bytes +=
+            (int64_t)(ddp->buckets[b].count * sizeof *ddp->grads);
+    ddp->stats.bytes += (int64_t)(ddp->tail_doubles * sizeof *ddp->tail);
+    ddp->step++;
+}
+
 /* Note that [flight] was complete at the clock instant [now]. */
 static void flight_end(ddp_t *ddp, ddp_flight_t *flight, double now)
 {

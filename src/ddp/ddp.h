@@ -166,6 +166,10 @@ err_code_t ddp_step_skip(ddp_t *ddp, err_t *err);
 err_code_t ddp_step_wait(ddp_t *ddp, err_t *err);
 err_code_t ddp_step_wait_on(ddp_t *ddp, dev_stream_t *stream, err_t *err);
 
+/* Instead of the calls of a step, which a device repeats by itself: the graph
+ * that it launches has the operations that they enqueued once. */
+void ddp_step_replay(ddp_t *ddp);
+
 /* Call after ddp_step_begin for a local step: the tail is reduced, gradients
  * are not. All ranks call ddp_step_skip, which starts the reduction of the
  * tail. Buckets that lack a gradient are zeroed. */

@@ -177,3 +177,8 @@ err_code_t train_feed_take(train_feed_t *feed, dev_stream_t *stream,
     return feed->stream == NULL ? ERR_OK
                                 : dev_event_wait_on(slot->copied, stream, err);
 }
+
+int train_feed_slot(const train_feed_t *feed)
+{
+    return (int)(feed->puts % SLOTS);
+}

@@ -35,4 +35,7 @@ err_code_t train_feed_put(train_feed_t *feed, const hdf5io_batch_t *batch,
 err_code_t train_feed_take(train_feed_t *feed, dev_stream_t *stream,
                            hdf5io_batch_t *out, err_t *err);
 
+/* The number of the slot in which the batch put last is: 0 or 1. */
+int train_feed_slot(const train_feed_t *feed);
+
 #endif

@@ -161,11 +161,9 @@ static err_code_t leaves_compute(train_state_t *run,
     leaves_job_t job = job_of(run, &run->data.train, batch, err);
     err_code_t rc = train_in_send(run, err);
 
-    if (rc == ERR_OK)
-        rc = train_feed_take(run->data.train.feed,
-                             train_replica_stream(replica), &job.there, err);
     if (rc != ERR_OK)
         return rc;
+    job.there = run->there;
     ddp_tree_begin(replica->tree, job.mine.first, job.mine.held,
                    job.mine.leaves);
     crew_run(replica->crew, leaves_train, &job);

@@ -34,6 +34,7 @@ libtrain_la_SOURCES = \
 	src/train/own.h \
 	src/train/patience.c src/train/patience.h \
 	src/train/plateau.c src/train/plateau.h \
+	src/train/replay.c src/train/replay.h \
 	src/train/replica.c src/train/replica.h \
 	src/train/resume.c \
 	src/train/resumed.c src/train/resumed.h \

@@ -387,6 +387,7 @@ err_code_t train_open_bench(train_state_t *run, int64_t steps, err_t *err)
 void train_close(train_state_t *run)
 {
     train_replica_idle(&run->replica);
+    train_replay_close(&run->replay);
     obs_metrics_close(run->dir.metrics);
     train_eval_close(&run->evaluator);
     hdf5io_marks_free(run->data.marks, run->data.mark_count);

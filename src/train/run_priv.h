@@ -14,6 +14,7 @@
 #include "train/eval.h"
 #include "train/own.h"
 #include "train/plateau.h"
+#include "train/replay.h"
 #include "train/replica.h"
 #include "train/run.h"
 #include "train/turn.h"
@@ -100,8 +101,10 @@ typedef struct train_state {
     nn_graph_t *graph;
     train_replica_t replica;
     train_plateau_t plateau;
-    train_weigh_t weigh; /* denominators of the current step */
-    train_turn_t turn;   /* the batch of the next step */
+    train_weigh_t weigh;  /* denominators of the current step */
+    train_turn_t turn;    /* the batch of the next step */
+    hdf5io_batch_t there; /* this step's, in the device's memory */
+    train_replay_t replay;
     /* A benchmark's samples for every step; NULL: the loader's. */
     const hdf5io_batch_t *given;
     double lr; /* learning rate of the current step */

@@ -62,16 +62,15 @@ static err_code_t micro_step(train_state_t *run, const micro_t *micro,
 static err_code_t share_run(train_state_t *run, train_times_t *times,
                             err_t *err)
 {
-    hdf5io_batch_t batch = {0}; /* in the device's memory */
-    int64_t size;
-    err_code_t rc = train_feed_take(
-        run->data.train.feed, train_replica_stream(&run->replica), &batch, err);
+    const hdf5io_batch_t *batch = &run->there;
+    const int64_t size =
+        train_micro_size(batch->count, run->config->train.accumulate);
+    err_code_t rc = ERR_OK;
 
-    size = train_micro_size(batch.count, run->config->train.accumulate);
-    for (int64_t from = 0; rc == ERR_OK && from < batch.count; from += size) {
-        const int64_t left = batch.count - from;
+    for (int64_t from = 0; rc == ERR_OK && from < batch->count; from += size) {
+        const int64_t left = batch->count - from;
         const micro_t micro = {.batch =
-                                   train_batch_part(run->graph, &batch, from),
+                                   train_batch_part(run->graph, batch, from),
                                .count = left < size ? left : size,
                                .accumulate = from > 0};
 
@@ -184,6 +183,83 @@ static err_code_t step_compute(train_state_t *run, const hdf5io_batch_t *batch,
 
 /* ---- the whole step ------------------------------------------------------ */
 
+/* Enqueue all that the device does in the step. */
+static err_code_t step_enqueue(train_state_t *run, const hdf5io_batch_t *batch,
+                               train_times_t *times, train_own_t *own)
+{
+    err_code_t rc = step_compute(run, batch, times, own);
+
+    if (rc != ERR_OK)
+        return rc;
+    train_phase_set(&run->world, "update");
+    return train_end_start(run, train_own_err(own));
+}
+
+/* Why the steps of this run cannot be captured; NULL: they can. */
+static const char *capture_lacks(const train_state_t *run)
+{
+    if (!dev_can_capture(run->compute.dev))
+        return "the device captures no graphs";
+    if (run->world.size > 1)
+        return "ranks sum gradients through the host";
+    if (run->replica.tree != NULL)
+        return "the host adds the micro-batches of train.reproducible";
+    return run->replica.shard != NULL ? "ddp.zero is 1" : NULL;
+}
+
+/* The graph of this step; NULL: it is made plainly. */
+static train_replay_graph_t *graph_find(train_state_t *run)
+{
+    const char *lack = capture_lacks(run);
+
+    if (dev_host_visible(run->compute.dev))
+        return NULL;
+    if (lack != NULL)
+        train_replay_stop(&run->replay, lack, run->world.rank == 0);
+    return train_replay_find(&run->replay, run->there.count,
+                             train_feed_slot(run->data.train.feed));
+}
+
+/* Capture the step in [graph]; if that fails, the step is still to be made. */
+static void step_capture(train_state_t *run, const hdf5io_batch_t *batch,
+                         train_times_t *times, train_replay_graph_t *graph)
+{
+    dev_stream_t *stream = train_replica_stream(&run->replica);
+    err_t why = ERR_INIT;
+    train_own_t own = {.err = &why};
+    err_code_t rc = dev_capture_begin(stream, &why);
+
+    if (rc == ERR_OK) {
+        train_own_add(&own, step_enqueue(run, batch, times, &own));
+        rc = dev_capture_end(stream, &graph->graph, train_own_err(&own));
+        rc = train_own_first(&own, rc);
+    }
+    if (rc != ERR_OK)
+        train_replay_stop(&run->replay, why.text, run->world.rank == 0);
+}
+
+/* Let the device begin the step: by its graph, if it has one. */
+static err_code_t step_start(train_state_t *run, const hdf5io_batch_t *batch,
+                             train_times_t *times, train_own_t *own)
+{
+    train_replay_graph_t *graph = own->rc == ERR_OK ? graph_find(run) : NULL;
+
+    if (graph == NULL)
+        return step_enqueue(run, batch, times, own);
+    if (graph->graph != NULL) {
+        train_phase_set(&run->world, "forward and backward");
+        ddp_step_replay(run->replica.ddp);
+        train_in_begin(run, batch);
+        train_in_weigh(run);
+    } else if (train_replay_due(graph)) {
+        step_capture(run, batch, times, graph);
+    }
+    if (graph->graph == NULL)
+        return step_enqueue(run, batch, times, own);
+    return dev_graph_launch(graph->graph, train_replica_stream(&run->replica),
+                            own->err);
+}
+
 /* Wait until the device has done the step. */
 static err_code_t step_wait(train_state_t *run, train_times_t *times,
                             err_t *err)
@@ -219,11 +295,11 @@ static err_code_t step_run(train_state_t *run, train_times_t *times, err_t *err)
         run->weigh = turn->weigh;
     turn->loaded = false;
     run->lr = lr_next(run);
-    rc = step_compute(run, batch, times, &own);
-    if (rc == ERR_OK) {
-        train_phase_set(&run->world, "update");
-        rc = train_end_start(run, train_own_err(&own));
-    }
+    if (own.rc == ERR_OK)
+        own.rc = train_feed_take(run->data.train.feed,
+                                 train_replica_stream(&run->replica),
+                                 &run->there, err);
+    rc = step_start(run, batch, times, &own);
     if (rc == ERR_OK)
         rc = train_turn_next(run, train_own_err(&own));
     if (rc == ERR_OK)

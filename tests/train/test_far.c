@@ -224,6 +224,12 @@ static void check_step(const model_t *model, const char *more)
         cr_expect_eq(looks[i].allocs, looks[2].allocs);
         cr_expect_eq(looks[i].unpinned, looks[2].unpinned);
     }
+    /* Each of the two slots has two plain steps. Then a step is a launch. */
+    for (int i = 1; i < look_count; i++)
+        cr_expect_eq(looks[i].launches - looks[i - 1].launches, i > 4,
+                     "%s: %lld launches at look %d", model->name,
+                     (long long)looks[i].launches, i);
+    cr_expect_lt(looks[20].calls - looks[19].calls, 20);
     harness_close(&harness);
 }
 
@@ -281,6 +287,35 @@ Test(far, every_call_fails_in_turn)
 Test(far, calls_of_two_ranks_fail)
 {
     check_failures(&image, 2, 13);
+}
+
+/* A capture that fails is not the end: then the steps are made plainly. */
+Test(far, calls_fail_around_a_capture)
+{
+    harness_t harness;
+    train_outcome_t out;
+    int ends[2] = {0};
+
+    harness_open(&harness, 24 * 9);
+    settings_of(&harness, &dense, "train.epochs=1", "train.device=far");
+    harness.settings[2] = "data.valid=[]";
+    harness.resume = TRAIN_RESUME_FRESH;
+    for (int64_t call = 100; call < 330; call += 3) {
+        err_t err = ERR_INIT;
+        err_code_t rc;
+
+        dev_far_fail_new(0, call);
+        rc = harness_run(&harness, 1, &out, &err);
+        cr_assert(rc == ERR_OK || (rc == ERR_PEER &&
+                                   strstr(err.text, "failed (call") != NULL),
+                  "call %lld: %d, %s", (long long)call, (int)rc, err.text);
+        cr_assert_null(dev_far_newest(), "call %lld", (long long)call);
+        ends[rc == ERR_OK]++;
+    }
+    dev_far_fail_new(0, 0);
+    cr_expect_gt(ends[0], 20);
+    cr_expect_gt(ends[1], 10);
+    harness_close(&harness);
 }
 
 /* ---- bad numbers ----------------------------------------------------------
