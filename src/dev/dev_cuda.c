@@ -179,8 +179,9 @@ static err_code_t dev_cuda_pinned_alloc(dev_device_t *base, size_t bytes,
     status = cudaHostAlloc(&block, need, cudaHostAllocPortable);
     if (status == cudaErrorMemoryAllocation) {
         cudaGetLastError();
-        return err_set(err, ERR_MEMORY, "%zu bytes of pinned memory for %s",
-                       bytes, what);
+        return err_set(err, ERR_MEMORY,
+                       "%zu bytes of the host's memory, pinned for %s, for %s",
+                       bytes, dev->name, what);
     }
     rc = dev_cuda_check(status, "cudaHostAlloc", dev->name, err);
     if (rc != ERR_OK)

@@ -108,7 +108,8 @@ err_code_t dev_cuda_describe(int index, dev_info_t *out, err_t *err)
     info.bytes = prop.totalGlobalMem;
     uuid_text(&prop.uuid, info.uuid, sizeof info.uuid);
     driver_text(info.driver, sizeof info.driver);
-    if (!dev_cuda_arch_fits(CUDA_ARCHS, arch))
+    /* An emulated GPU needs no code. */
+    if (CUDA_ARCHS[0] != '\0' && !dev_cuda_arch_fits(CUDA_ARCHS, arch))
         snprintf(info.lacks, sizeof info.lacks,
                  "this build has no code for %s, but for compute "
                  "capabilities%.60s",

@@ -9,6 +9,14 @@ DEV_TEST_LIBS = libfar.la libdev.la libbase.la
 $(DEV_TESTS): $(DEV_TEST_LIBS)
 $(DEV_TESTS): LDADD = $(DEV_TEST_LIBS) $(TEST_LIBS)
 
+# The device "cuda" with stand-ins for CUDA's libraries (tests/cuda).
+check_PROGRAMS += tests/dev/test_dev_cuda
+tests_dev_test_dev_cuda_SOURCES = tests/dev/test_dev_cuda.c \
+	src/dev/dev_cuda_arch.c src/dev/dev_cuda_arch.h
+tests_dev_test_dev_cuda_LDADD = libfixtures.la libdev.la libbase.la \
+	$(TEST_LIBS) -ldl
+EXTRA_tests_dev_test_dev_cuda_DEPENDENCIES = $(EMU_MODULE)
+
 # What test_dev_plugin loads; a module is what libtool calls it.
 check_LTLIBRARIES += tests/dev/stand_in.la tests/dev/stand_in_old.la
 tests_dev_stand_in_la_SOURCES = tests/dev/stand_in.c
