@@ -154,6 +154,8 @@ refused() {
 }
 refused 78 'tf32' --set train.precision=tf32 --set train.device=cpu
 refused 78 'train.device.*cud' --set train.device=cudda
+refused 78 'ddp.hook' --set ddp.hook=fp16
+refused 78 'ddp.hook' --set ddp.hook=fp16 --check
 refused 71 'parameters .*optimizer state .*activations.* far has .* free' \
     --set 'model.layers=[flatten, {linear: {out: 60000000}}, {linear: {out: 2}}]'
 "$build/cddp-train" --set train.device=far long.yaml >refused.log 2>&1
