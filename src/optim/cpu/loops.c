@@ -11,6 +11,9 @@
 #define LINE 16
 #define AHEAD 256
 
+/* A state that an element of arith.h may lack is a local variable here: the
+ * compiler knows that its address is not NULL, and vectorises the loop. */
+
 /* ---- sgd ----------------------------------------------------------------- */
 
 SIMD_CLONES static void sgd_plain(float *restrict p,
@@ -28,8 +31,12 @@ SIMD_CLONES static void sgd_momentum(float *restrict p,
                                      optim_sgd_t s)
 {
 #pragma omp simd
-    for (size_t i = 0; i < elems; i++)
-        p[i] = optim_sgd(p[i], grads[i], buffer + i, &s);
+    for (size_t i = 0; i < elems; i++) {
+        float b = buffer[i];
+
+        p[i] = optim_sgd(p[i], grads[i], &b, &s);
+        buffer[i] = b;
+    }
 }
 
 static void sgd_loop(const optim_cpu_piece_t *u)
@@ -72,8 +79,12 @@ SIMD_CLONES static void adam_most(float *restrict p,
                                   optim_adam_t s)
 {
 #pragma omp simd
-    for (size_t i = 0; i < elems; i++)
-        p[i] = optim_adam(p[i], grads[i], mean + i, square + i, most + i, &s);
+    for (size_t i = 0; i < elems; i++) {
+        float top = most[i];
+
+        p[i] = optim_adam(p[i], grads[i], mean + i, square + i, &top, &s);
+        most[i] = top;
+    }
 }
 
 static void adam_loop(const optim_cpu_piece_t *u)
@@ -107,8 +118,12 @@ SIMD_CLONES static void rmsprop_centered(float *restrict p,
                                          optim_rmsprop_t s)
 {
 #pragma omp simd
-    for (size_t i = 0; i < elems; i++)
-        p[i] = optim_rmsprop(p[i], grads[i], square + i, mean + i, NULL, &s);
+    for (size_t i = 0; i < elems; i++) {
+        float m = mean[i];
+
+        p[i] = optim_rmsprop(p[i], grads[i], square + i, &m, NULL, &s);
+        mean[i] = m;
+    }
 }
 
 SIMD_CLONES static void rmsprop_momentum(float *restrict p,
@@ -118,8 +133,12 @@ SIMD_CLONES static void rmsprop_momentum(float *restrict p,
                                          optim_rmsprop_t s)
 {
 #pragma omp simd
-    for (size_t i = 0; i < elems; i++)
-        p[i] = optim_rmsprop(p[i], grads[i], square + i, NULL, buffer + i, &s);
+    for (size_t i = 0; i < elems; i++) {
+        float b = buffer[i];
+
+        p[i] = optim_rmsprop(p[i], grads[i], square + i, NULL, &b, &s);
+        buffer[i] = b;
+    }
 }
 
 SIMD_CLONES static void
@@ -128,9 +147,13 @@ rmsprop_both(float *restrict p, const float *restrict grads,
              float *restrict buffer, size_t elems, optim_rmsprop_t s)
 {
 #pragma omp simd
-    for (size_t i = 0; i < elems; i++)
-        p[i] =
-            optim_rmsprop(p[i], grads[i], square + i, mean + i, buffer + i, &s);
+    for (size_t i = 0; i < elems; i++) {
+        float m = mean[i], b = buffer[i];
+
+        p[i] = optim_rmsprop(p[i], grads[i], square + i, &m, &b, &s);
+        mean[i] = m;
+        buffer[i] = b;
+    }
 }
 
 static void rmsprop_loop(const optim_cpu_piece_t *u)
