@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/half.h"
 #include "cuda/emu.h"
 #include "cuda/simt_run.h"
 #include "dev/dev_far.h"
@@ -306,4 +307,63 @@ Test(op_cuda, each_call_may_fail, .timeout = 600)
         seen[test->config.kind] = true;
         check_failures(fake, test);
     }
+}
+
+/* ---- outputs stored as bfloat16 ------------------------------------------ */
+
+/* In training, norms and a linear with an activation may store y for a linear:
+ * the bits are those of y, rounded. What backward writes does not change. */
+static void check_rounded_y(const op_case_t *test)
+{
+    op_rig_t rig;
+    int64_t count, dx;
+    double *y, *before, *after;
+    err_t err = ERR_INIT;
+
+    op_rig_open(&rig, test, "cuda", OP_FLOAT32, 1);
+    op_compare_run(&rig);
+    count = op_rig_count(&rig, RIG_Y);
+    dx = op_rig_count(&rig, RIG_DX);
+    y = op_rig_doubles(count);
+    before = op_rig_doubles(dx);
+    after = op_rig_doubles(dx);
+    op_rig_get(&rig, RIG_Y, y);
+    op_rig_get(&rig, RIG_DX, before);
+    rig.config.y_stored_as = OP_BFLOAT16;
+    cr_assert_eq(open_and_run(&rig, &err), ERR_OK, "%s: %s", test->name,
+                 err.text);
+    for (int64_t i = 0; i < count; i++) {
+        const float exact = (float)y[i];
+        uint16_t rounded;
+
+        half_round_bf16(&rounded, &exact, 1);
+        cr_assert_eq(((uint16_t *)rig.y)[i], rounded, "%s: y[%lld] of %g",
+                     test->name, (long long)i, y[i]);
+    }
+    op_rig_get(&rig, RIG_DX, after);
+    cr_assert_arr_eq(after, before, (size_t)dx * sizeof *before, "%s",
+                     test->name);
+    free(y);
+    free(before);
+    free(after);
+    op_rig_close(&rig);
+}
+
+Test(op_cuda, outputs_for_a_linear_lie_as_bf16, .timeout = 600)
+{
+    int checked = 0;
+
+    emu_open();
+    for (int i = 0; i < op_case_count; i++) {
+        op_case_t test = op_cases[i];
+
+        test.blocked = false;
+        test.config.compute_type = OP_BFLOAT16;
+        if (test.evaluation || (!op_is_sample_norm(test.config.kind) &&
+                                test.config.activation == OP_NONE))
+            continue;
+        check_rounded_y(&test);
+        checked++;
+    }
+    cr_assert_gt(checked, 20);
 }

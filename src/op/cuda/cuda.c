@@ -55,7 +55,7 @@ const op_backend_ops_t op_cuda_backend = {
     .tf32 = true,
     .lacks = cuda_lacks,
     .private_in = true,
-    .fuses = OP_FUSES_RELU | OP_FUSES_ACTIVATION,
+    .fuses = OP_FUSES_RELU | OP_FUSES_ACTIVATION | OP_FUSES_NARROW,
     .kernels =
         {
 #define OP(kind, name, shape, params, flops, ref, cpu, bf16, cuda, ...) \

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * Packs: N neighbouring elements of a tensor, which a thread holds in registers
- * as float32. With N of 4 (float32) or 8 (bfloat16), and an address that is a
- * multiple of 16, a pack is one access, or two of float32 with N of 8. With N
- * of 1 any address will do.
+ * as float32. With N of 4 or 8, and an address that is a multiple of 16, a pack
+ * is one access, or two of float32 with N of 8. With N of 1 any address will
+ * do.
  */
 #ifndef CDDP_OP_CUDA_DEVICE_PACK_CUH
 #define CDDP_OP_CUDA_DEVICE_PACK_CUH
@@ -49,6 +49,21 @@ static __device__ __forceinline__ void pack_store(float *to,
     }
 }
 
+/* Two numbers of bfloat16 in 32 bits. */
+static __device__ __forceinline__ void pack_split(unsigned pair, float *to)
+{
+    to[0] = __uint_as_float(pair << 16);
+    to[1] = __uint_as_float(pair & 0xffff0000u);
+}
+
+static __device__ __forceinline__ unsigned pack_pair(const float *from)
+{
+    const unsigned a = __bfloat16_as_ushort(__float2bfloat16_rn(from[0]));
+    const unsigned b = __bfloat16_as_ushort(__float2bfloat16_rn(from[1]));
+
+    return a | b << 16;
+}
+
 template <int N>
 static __device__ __forceinline__ void pack_load(const bf16_t *from,
                                                  float (&to)[N])
@@ -56,25 +71,21 @@ static __device__ __forceinline__ void pack_load(const bf16_t *from,
     if constexpr (N % 8 == 0) {
         for (int k = 0; k < N / 8; k++) {
             const uint4 bits = reinterpret_cast<const uint4 *>(from)[k];
-            const unsigned pairs[4] = {bits.x, bits.y, bits.z, bits.w};
 
-            for (int i = 0; i < 4; i++) {
-                to[8 * k + 2 * i] = __uint_as_float(pairs[i] << 16);
-                to[8 * k + 2 * i + 1] = __uint_as_float(pairs[i] & 0xffff0000u);
-            }
+            pack_split(bits.x, to + 8 * k);
+            pack_split(bits.y, to + 8 * k + 2);
+            pack_split(bits.z, to + 8 * k + 4);
+            pack_split(bits.w, to + 8 * k + 6);
         }
+    } else if constexpr (N == 4) {
+        const uint2 bits = *reinterpret_cast<const uint2 *>(from);
+
+        pack_split(bits.x, to);
+        pack_split(bits.y, to + 2);
     } else {
         for (int k = 0; k < N; k++)
             to[k] = __bfloat162float(from[k]);
     }
-}
-
-static __device__ __forceinline__ unsigned pack_pair(float low, float high)
-{
-    const unsigned a = __bfloat16_as_ushort(__float2bfloat16_rn(low));
-    const unsigned b = __bfloat16_as_ushort(__float2bfloat16_rn(high));
-
-    return a | b << 16;
 }
 
 template <int N>
@@ -82,13 +93,13 @@ static __device__ __forceinline__ void pack_store(bf16_t *to,
                                                   const float (&from)[N])
 {
     if constexpr (N % 8 == 0) {
-        for (int k = 0; k < N / 8; k++) {
-            const float *f = from + 8 * k;
-
-            reinterpret_cast<uint4 *>(to)[k] =
-                make_uint4(pack_pair(f[0], f[1]), pack_pair(f[2], f[3]),
-                           pack_pair(f[4], f[5]), pack_pair(f[6], f[7]));
-        }
+        for (int k = 0; k < N / 8; k++)
+            reinterpret_cast<uint4 *>(to)[k] = make_uint4(
+                pack_pair(from + 8 * k), pack_pair(from + 8 * k + 2),
+                pack_pair(from + 8 * k + 4), pack_pair(from + 8 * k + 6));
+    } else if constexpr (N == 4) {
+        *reinterpret_cast<uint2 *>(to) =
+            make_uint2(pack_pair(from), pack_pair(from + 2));
     } else {
         for (int k = 0; k < N; k++)
             to[k] = __float2bfloat16_rn(from[k]);

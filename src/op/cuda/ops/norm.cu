@@ -3,9 +3,9 @@
 /*
  * layernorm, rmsnorm, groupnorm, instancenorm; op/ref/norm.c has the formulas.
  * A row is normalised by a warp or a block, which reads it from memory once and
- * from a cache after that. The workspace keeps mean and 1/sqrt(var + epsilon),
- * float [rows,2]. The gradients of gamma and beta are sums for each channel of
- * a tensor [N, parameters, space].
+ * from a cache after that. y may be stored as bfloat16. The workspace keeps
+ * mean and 1/sqrt(var + epsilon), float [rows,2]. The gradients of gamma and
+ * beta are sums for each channel of a tensor [N, parameters, space].
  */
 #include "op/cuda/device/channels.cuh"
 #include "op/cuda/device/rows.cuh"
@@ -20,7 +20,7 @@ struct norm_work {
     bool centred; /* the mean is subtracted: all but rmsnorm */
     bool add;     /* backward adds to dx */
     const float *x, *dy, *gamma, *beta;
-    float *to; /* y or dx */
+    float *dx;
     float *kept;
     float *dgamma, *dbeta;
 };
@@ -100,9 +100,9 @@ static __device__ __forceinline__ float2 norm_moments(
     return make_float2(mean, (float)(1 / sqrt(square + work.epsilon)));
 }
 
-template <rows_who_t who, int N>
+template <rows_who_t who, int N, typename T>
 static __global__ void __launch_bounds__(EACH_THREADS)
-    norm_value(norm_work work)
+    norm_value(norm_work work, T *y)
 {
     const rows_place<who> place;
     const int64_t length = work.rows.length;
@@ -119,7 +119,7 @@ static __global__ void __launch_bounds__(EACH_THREADS)
             params_at(work, work.beta, row, i, 0, beta);
             for (int k = 0; k < N; k++)
                 v[k] = (v[k] - kept.x) * kept.y * gamma[k] + beta[k];
-            pack_store(work.to + row * length + i, v);
+            pack_store(y + row * length + i, v);
         }
         if (place.lane == 0 && work.kept != NULL) {
             work.kept[2 * row] = kept.x;
@@ -156,7 +156,7 @@ static __global__ void __launch_bounds__(EACH_THREADS)
 
     for (int64_t row = place.row; row < work.rows.rows; row += place.step) {
         const float inverse = work.kept[2 * row + 1];
-        float *dx = work.to + row * length;
+        float *dx = work.dx + row * length;
         double sum = 0, product = 0;
         float g[N], hat[N], old[N];
 
@@ -205,7 +205,7 @@ static err_code_t norm_open(op_t *op, err_t *err)
     return ERR_OK;
 }
 
-static norm_work work_of(const op_t *op, const op_args_t *args, void *to)
+static norm_work work_of(const op_t *op, const op_args_t *args)
 {
     norm_work work = {};
 
@@ -218,41 +218,50 @@ static norm_work work_of(const op_t *op, const op_args_t *args, void *to)
     work.dy = (const float *)args->dy;
     work.gamma = (const float *)args->params[0];
     work.beta = (const float *)args->params[1];
-    work.to = (float *)to;
+    work.dx = (float *)args->dx;
     work.kept = op->config.training ? (float *)args->workspace : NULL;
     work.dgamma = (float *)args->dparams[0];
     work.dbeta = (float *)args->dparams[1];
     return work;
 }
 
-/* Can all rows be accessed 16 bytes at a time? */
-static bool is_wide(const norm_work &work)
+/* Can all rows be accessed 16 bytes at a time? [to] is y or dx. */
+static bool is_wide(const norm_work &work, const void *to)
 {
-    return work.rows.length % 4 == 0 &&
-           pack_aligned(work.x, work.dy, work.to) &&
+    return work.rows.length % 4 == 0 && pack_aligned(work.x, work.dy, to) &&
            (work.rows.space > 1 || pack_aligned(work.gamma, work.beta));
+}
+
+template <typename T>
+static void value_start(const norm_work &work, T *y, cudaStream_t stream)
+{
+    const bool warp = work.rows.length <= ROWS_WARP_LENGTH;
+    const bool wide = is_wide(work, y);
+    const unsigned blocks =
+        rows_blocks(warp ? ROWS_WARP : ROWS_BLOCK, work.rows.rows);
+
+    if (warp && wide)
+        LAUNCH((norm_value<ROWS_WARP, 4, T>), blocks, EACH_THREADS, 0, stream,
+               work, y);
+    else if (warp)
+        LAUNCH((norm_value<ROWS_WARP, 1, T>), blocks, EACH_THREADS, 0, stream,
+               work, y);
+    else if (wide)
+        LAUNCH((norm_value<ROWS_BLOCK, 4, T>), blocks, EACH_THREADS, 0, stream,
+               work, y);
+    else
+        LAUNCH((norm_value<ROWS_BLOCK, 1, T>), blocks, EACH_THREADS, 0, stream,
+               work, y);
 }
 
 static err_code_t norm_forward(op_t *op, const op_args_t *args, err_t *err)
 {
-    const norm_work work = work_of(op, args, args->y);
-    const bool warp = work.rows.length <= ROWS_WARP_LENGTH;
-    const unsigned blocks =
-        rows_blocks(warp ? ROWS_WARP : ROWS_BLOCK, work.rows.rows);
-    const cudaStream_t stream = cuda_stream(args);
+    const norm_work work = work_of(op, args);
 
-    if (warp && is_wide(work))
-        LAUNCH((norm_value<ROWS_WARP, 4>), blocks, EACH_THREADS, 0, stream,
-               work);
-    else if (warp)
-        LAUNCH((norm_value<ROWS_WARP, 1>), blocks, EACH_THREADS, 0, stream,
-               work);
-    else if (is_wide(work))
-        LAUNCH((norm_value<ROWS_BLOCK, 4>), blocks, EACH_THREADS, 0, stream,
-               work);
+    if (op_stored_bf16(&op->out))
+        value_start(work, (bf16_t *)args->y, cuda_stream(args));
     else
-        LAUNCH((norm_value<ROWS_BLOCK, 1>), blocks, EACH_THREADS, 0, stream,
-               work);
+        value_start(work, (float *)args->y, cuda_stream(args));
     return cuda_started(op, err);
 }
 
@@ -262,13 +271,13 @@ static void gradient_start(const norm_work &work, cudaStream_t stream)
     const unsigned blocks =
         rows_blocks(warp ? ROWS_WARP : ROWS_BLOCK, work.rows.rows);
 
-    if (warp && is_wide(work))
+    if (warp && is_wide(work, work.dx))
         LAUNCH((norm_gradient<ROWS_WARP, 4>), blocks, EACH_THREADS, 0, stream,
                work);
     else if (warp)
         LAUNCH((norm_gradient<ROWS_WARP, 1>), blocks, EACH_THREADS, 0, stream,
                work);
-    else if (is_wide(work))
+    else if (is_wide(work, work.dx))
         LAUNCH((norm_gradient<ROWS_BLOCK, 4>), blocks, EACH_THREADS, 0, stream,
                work);
     else
@@ -278,7 +287,7 @@ static void gradient_start(const norm_work &work, cudaStream_t stream)
 
 static err_code_t norm_backward(op_t *op, const op_args_t *args, err_t *err)
 {
-    const norm_work work = work_of(op, args, args->dx);
+    const norm_work work = work_of(op, args);
 
     if (op->config.norm.affine)
         channels_start(param_sums{work}, shape_of(op), args->scratch,
