@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # CDDP_CUDA: what libcddp_cuda.so is built with: nvcc and cudart (12.0 or later),
 # cublasLt, cuDNN (9.10 or later) and NCCL (2.20 or later). All or none:
-# summary_cuda says which, and of none why. Without --with-cuda nothing of this is
-# needed; with it, whatever is missing is an error.
+# summary_cuda says which, and of none why. What is missing is an error only with
+# --with-cuda, --with-cudnn or --with-nccl; a wrong --with-cuda-arch always is.
 #
 # Sets NVCC, NVCC_CCBIN, NVCC_ARCHS (words such as 80 and 90a), NVCC_GENCODE,
 # CUDA_CFLAGS, CUDA_LIBS, CUDNN_LIBS, NCCL_LIBS, CUDA_RPATH; the conditionals CUDA
@@ -27,9 +27,11 @@ AC_DEFUN([CDDP_CUDA], [
   AS_IF([test "x$with_cuda" = xno], [cuda_why="--without-cuda"],
     [CDDP_CUDA_FIND])
   AS_IF([test -n "$cuda_why"],
-    [AS_CASE([$with_cuda], [auto|no], [],
-       [AC_MSG_ERROR([--with-cuda=$with_cuda: $cuda_why])])
-     summary_cuda="no ($cuda_why)"],
+    [AS_CASE([$with_cuda:$with_cudnn:$with_nccl], [auto:auto:auto|no:*], [],
+       [AC_MSG_ERROR([$cuda_why])])
+     summary_cuda="no ($cuda_why)"
+     NVCC_ARCHS= NVCC_GENCODE= CUDA_CFLAGS= CUDA_LIBS= CUDNN_LIBS= NCCL_LIBS=
+     CUDA_RPATH=],
     [summary_cuda="yes ($cuda_version, cuDNN $cudnn_version, dnl
 NCCL $nccl_version, for${NVCC_ARCHS:- no GPU, only to be emulated})"])
   AM_CONDITIONAL([CUDA], [test -z "$cuda_why" && test -n "$NVCC_ARCHS"])
@@ -196,8 +198,8 @@ AC_DEFUN([CDDP_CUDA_ARCHS], [
 arch=compute_$cddp_arch,code=sm_$cddp_arch"
          AS_IF([test "$cddp_arch" = "$cddp_plain"], [cuda_last=$cddp_arch])],
         [AS_CASE([$with_cuda_arch], [auto|yes], [],
-          [cuda_why="nvcc $cuda_version does not know --with-cuda-arch=dnl
-$cddp_arch"])])
+          [AC_MSG_ERROR([--with-cuda-arch=$with_cuda_arch: nvcc dnl
+$cuda_version does not know $cddp_arch])])])
     done
     AS_IF([test -n "$cuda_last"],
       [NVCC_GENCODE="$NVCC_GENCODE -gencode dnl
@@ -213,7 +215,7 @@ AC_DEFUN([CDDP_CUDA_COMPILES], [
   AS_IF([test -z "$cuda_why"], [
     AC_MSG_CHECKING([whether nvcc works with $NVCC_CCBIN])
     AS_ECHO(["__global__ void f(int *x) { *x = 1; }"]) >conftest.cu
-    AS_IF([$NVCC -ccbin $NVCC_CCBIN -std=c++17 $NVCC_GENCODE -c dnl
+    AS_IF([$NVCC -ccbin $NVCC_CCBIN -std=c++17 $NVCC_GENCODE $CUDA_CFLAGS -c dnl
 -o conftest.o conftest.cu >&AS_MESSAGE_LOG_FD 2>&1],
       [AC_MSG_RESULT([yes])],
       [AC_MSG_RESULT([no])

@@ -22,7 +22,7 @@ endif
 # Host code in .cu files is C++ that needs no C++ library.
 NVCC_FLAGS = -std=c++17 -O3 -ccbin $(NVCC_CCBIN) $(NVCC_GENCODE) -Xptxas -v \
 	-Xcompiler -fPIC,-fvisibility=hidden,-fno-exceptions,-fno-rtti,-fno-threadsafe-statics \
-	$(NVCC_WERROR) -I$(srcdir)/src -I$(srcdir)/include -Iinclude -I. \
+	$(NVCC_WERROR) $(CUDA_CFLAGS) -I$(srcdir)/src -I$(srcdir)/include -Iinclude -I. \
 	$(CDDP_CHECK_CPPFLAGS)
 SUFFIXES = .cu .cu.o
 AM_V_NVCC = $(am__v_NVCC_@AM_V@)
@@ -39,7 +39,8 @@ $(CUDA_OBJECTS): config.h
 -include $(CUDA_OBJECTS:=.d)
 CLEANFILES += $(CUDA_OBJECTS) $(CUDA_OBJECTS:=.d) $(CUDA_OBJECTS:=.log)
 # For tests.
-.PHONY: print-NVCC print-NVCC_FLAGS print-NVCC_ARCHS
-print-NVCC print-NVCC_FLAGS print-NVCC_ARCHS:
+PRINTED = NVCC NVCC_FLAGS NVCC_ARCHS pkglibdir
+.PHONY: $(PRINTED:%=print-%)
+$(PRINTED:%=print-%):
 	@echo $($(@:print-%=%))
 # End of src/cuda

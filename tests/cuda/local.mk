@@ -78,6 +78,7 @@ $(CUDA_TESTS): LDADD = $(CUDA_TEST_LIBS) $(TEST_LIBS)
 else
 dist_check_SCRIPTS += tests/cuda/no_toolkit.sh
 endif
-dist_check_SCRIPTS += tests/cuda/host_compilers.sh tests/cuda/registers.sh
+dist_check_SCRIPTS += tests/cuda/host_compilers.sh tests/cuda/install.sh \
+	tests/cuda/registers.sh
 EXTRA_DIST += tests/cuda/registers
 # End of tests/cuda
