@@ -56,7 +56,9 @@ err_code_t dev_cuda_count(int *out, err_t *err)
         return driver_refuse(err);
     if (status == cudaErrorNoDevice || (status == cudaSuccess && count == 0))
         return none_visible(err);
-    CUDA_CHECK(status, "the GPUs of this machine", err);
+    if (status != cudaSuccess)
+        return dev_cuda_check(status, "cudaGetDeviceCount",
+                              "the GPUs of this machine", err);
     *out = count;
     return ERR_OK;
 }
@@ -78,7 +80,8 @@ static void driver_text(char *out, size_t room)
     if (at != NULL)
         snprintf(version, sizeof version, "%.*s, ", (int)strcspn(at, " \t\n"),
                  at);
-    cudaDriverGetVersion(&cuda);
+    if (cudaDriverGetVersion(&cuda) != cudaSuccess)
+        cudaGetLastError(); /* only for a report */
     snprintf(out, room, "%sCUDA %d.%d", version, MAJOR(cuda), MINOR(cuda));
 }
 

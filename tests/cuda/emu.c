@@ -9,14 +9,17 @@
 
 const fake_cuda_t *emu_open(void)
 {
+    const char *path = getenv("CDDP_EMU_PLUGIN");
     const fake_cuda_t *fake;
     void *module;
 
-    if (access(EMU_PLUGIN, R_OK) != 0)
+    if (path == NULL)
+        path = EMU_PLUGIN;
+    if (access(path, R_OK) != 0)
         cr_skip_test("CUDA's headers are missing (see configure's summary): "
                      "there is no emulated plugin");
-    setenv("CDDP_CUDA_PLUGIN", EMU_PLUGIN, 1);
-    module = dlopen(EMU_PLUGIN, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    setenv("CDDP_CUDA_PLUGIN", path, 1);
+    module = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     cr_assert_not_null(module, "%s", dlerror());
     fake = dlsym(module, "fake_cuda");
     cr_assert_not_null(fake, "%s", dlerror());

@@ -8,7 +8,7 @@
 
 /* Choose the emulated plugin, libcddp_cuda_emu.so, for this process and those
  * that it starts, and return its controls. A test is skipped if there is none,
- * because configure found no CUDA. */
+ * because configure found no CUDA. $CDDP_EMU_PLUGIN is another one to take. */
 const fake_cuda_t *emu_open(void);
 
 /* Change one setting: the field at [offset] of fake_cuda_settings_t. */

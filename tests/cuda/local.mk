@@ -16,6 +16,7 @@ FAKE_FILES = tests/cuda/fake_cuda.h \
 	tests/cuda/fake_cudnn_plan.c \
 	tests/cuda/fake_number.h tests/cuda/fake_state.c
 CUDA_TEST_FILES = $(SIMT_FILES) $(FAKE_FILES) tests/cuda/simt_now.cc \
+	tests/cuda/archs/config.h \
 	tests/cuda/simt_kernels.cu tests/cuda/simt_kernels.h
 EXTRA_DIST += $(CUDA_TEST_FILES) tests/cuda/test_simt.c \
 	tests/cuda/test_fake_cudart.c tests/cuda/test_fake_cublaslt.c \
@@ -27,11 +28,22 @@ EMU_CXXFLAGS = -std=c++17 -Wall -Wextra -Wno-unknown-pragmas \
 	-fno-threadsafe-statics -fvisibility=hidden -ffp-contract=off \
 	$(CUDA_CFLAGS)
 tests/cuda/emu.lo: AM_CPPFLAGS += -DEMU_PLUGIN='"$(abs_builddir)/.libs/libcddp_cuda_emu.so"'
+EMU_CXX = $(filter %ccache,$(firstword $(CC))) $(CXX)
+EMU_COMPILE = $(DEFS) -I. $(EMU_CPPFLAGS) $(AM_CPPFLAGS) $(CPPFLAGS) \
+	$(EMU_CXXFLAGS) $(CXXFLAGS)
+EMU_CC_FLAGS = $(DEFS) -I. $(AM_CPPFLAGS) $(CPPFLAGS) $(AM_CFLAGS) \
+	$(CUDA_CFLAGS) $(CFLAGS) -fPIC
 %.emu.o: %.cu
 	$(AM_V_CXX)$(MKDIR_P) $(@D) && \
-	  $(filter %ccache,$(firstword $(CC))) $(CXX) $(EMU_CPPFLAGS) $(DEFS) \
-	  -I. $(AM_CPPFLAGS) $(CPPFLAGS) $(EMU_CXXFLAGS) $(CXXFLAGS) \
-	  -MD -MP -MF $@.d -x c++ -c -o $@ $<
+	  $(EMU_CXX) $(EMU_COMPILE) -MD -MP -MF $@.d -x c++ -c -o $@ $<
+# How tests/cuda/faults.sh compiles a changed source.
+.PHONY: print-emu-cc print-emu-cxx print-emu-libs
+print-emu-libs:
+	@echo '$(XXHASH_LIBS) -lm -ldl -lpthread'
+print-emu-cc:
+	@echo '$(CC) @FIRST@ $(EMU_CC_FLAGS)'
+print-emu-cxx:
+	@echo '$(EMU_CXX) @FIRST@ $(EMU_COMPILE) -x c++'
 
 if CUDA_HEADERS
 check_LTLIBRARIES += libsimt.la libcuda_fake.la libcddp_cuda_emu.la
@@ -48,6 +60,7 @@ EMU_MODULE = libcddp_cuda_emu.la
 EMU_OBJECTS = $(CUDA_KERNELS:.cu=.emu.o)
 libcddp_cuda_emu_la_SOURCES = $(libcddp_cuda_la_SOURCES)
 libcddp_cuda_emu_la_CFLAGS = $(AM_CFLAGS) $(CUDA_CFLAGS)
+libcddp_cuda_emu_la_CPPFLAGS = $(AM_CPPFLAGS) -iquote $(srcdir)/tests/cuda/archs
 libcddp_cuda_emu_la_LIBADD = libcuda_fake.la liboppure.la libbase.la
 libcddp_cuda_emu_la_LDFLAGS = -module -avoid-version -shared -rpath /nowhere \
 	-export-symbols-regex '^(cddp_cuda|fake_cuda)$$' \
@@ -81,4 +94,6 @@ endif
 dist_check_SCRIPTS += tests/cuda/host_compilers.sh tests/cuda/install.sh \
 	tests/cuda/registers.sh
 EXTRA_DIST += tests/cuda/registers
+dist_check_SCRIPTS += tests/cuda/faults.sh
+tests/cuda/faults.log: tests/op/test_op_cuda tests/dev/test_dev_cuda
 # End of tests/cuda

@@ -226,11 +226,9 @@ Test(simt, part_of_a_mask)
 Test(simt, write_behind_a_tensor)
 {
 #ifdef __SANITIZE_ADDRESS__
-    char text[16384];
-    const int status =
-        last_words(SIMT_BEHIND, SIMT_FORWARDS, text, sizeof text);
+    char text[65536];
 
-    cr_assert(WIFEXITED(status) && WEXITSTATUS(status) != 0, "%s", text);
+    last_words(SIMT_BEHIND, SIMT_FORWARDS, text, sizeof text);
     cr_assert(strstr(text, "heap-buffer-overflow") != NULL, "%s", text);
     cr_assert(strstr(text, "WRITE of size 4") != NULL, "%s", text);
     cr_assert(strstr(text, "simt_kernels.cu") != NULL, "%s", text);
