@@ -306,6 +306,34 @@ static norms_t norms_on(const place_t *place, const float *numbers)
     return found;
 }
 
+/* More sums of blocks than two levels of chunks hold on a GPU. */
+static double norm_of_many(const place_t *place)
+{
+    const size_t count = (size_t)2048 * 2048 + 3;
+    const place_config_t config = {.optimizer = "sgd: "};
+    double *sums = malloc(count * sizeof *sums), norm;
+    void *at = NULL, *out = NULL;
+    optim_place_t *own = NULL;
+    place_rig_t rig;
+    err_t err = ERR_INIT;
+
+    for (size_t i = 0; i < count; i++)
+        sums[i] = (double)((i * 2654435761U) % 1000003) * 1e-3;
+    opened(&rig, place, &config);
+    expect_ok(optim_place_open(rig.dev, count * OPTIM_UNIT, &own, &err), &err);
+    expect_ok(dev_alloc(rig.dev, count * sizeof *sums, "a", &at, &err), &err);
+    expect_ok(dev_alloc(rig.dev, sizeof norm, "b", &out, &err), &err);
+    place_rig_put(&rig, at, sums, count * sizeof *sums);
+    expect_ok(optim_norm_whole(own, at, count, out, rig.stream, &err), &err);
+    place_rig_get(&rig, &norm, out, sizeof norm);
+    optim_place_close(own);
+    dev_free(rig.dev, at);
+    dev_free(rig.dev, out);
+    closed(&rig);
+    free(sums);
+    return norm;
+}
+
 void place_check_norms(const place_t *place)
 {
     const size_t most = norm_length(LENGTHS - 1);
@@ -323,6 +351,7 @@ void place_check_norms(const place_t *place)
     cr_expect_eq(cpu.scaled[2], numbers[2] * (1.0f / 3));
     found = norms_on(place, numbers);
     cr_expect_arr_eq(&found, &cpu, sizeof cpu, "%s", place->backend);
+    cr_expect_eq(norm_of_many(place), norm_of_many(&host));
     free(numbers);
 }
 
