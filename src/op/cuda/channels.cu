@@ -4,7 +4,6 @@
 #include "op/cuda/channels.h"
 
 #include "op/cuda/device/each.cuh"
-#include "op/cuda/room.h"
 
 #define TILE 32
 #define LANES 8 /* rows of a tile that a block moves at once */
@@ -167,31 +166,13 @@ extern "C" err_code_t cuda_channels_bias(const op_t *op, const op_args_t *args,
     return cuda_started(op, err);
 }
 
-/* ---- plain x and dx ------------------------------------------------------ */
-
-static bool is_plain(const op_t *op)
-{
-    return op->config.in.layout == NULL;
-}
-
-extern "C" void cuda_plain_place(const op_t *op, cuda_plain_t *plain,
-                                 size_t *end)
-{
-    const int64_t elems = op_desc_elems(&op->config.in);
-
-    if (is_plain(op))
-        return;
-    plain->x_at = cuda_room_floats(end, elems);
-    if (op->config.training && op->config.need_dx)
-        plain->dx_at = cuda_room_floats(end, elems);
-}
-
 extern "C" err_code_t cuda_channels_load(const op_t *op, const op_args_t *args,
-                                         const void *x, void *to, err_t *err)
+                                         const op_desc_t *desc, const void *x,
+                                         void *to, err_t *err)
 {
     cuda_from_last_t copy = {};
 
-    copy.shape = cuda_channels_of(&op->config.in);
+    copy.shape = cuda_channels_of(desc);
     copy.pitch = cuda_channels_pitch(copy.shape.C);
     copy.from = x;
     copy.to = to;
@@ -199,44 +180,15 @@ extern "C" err_code_t cuda_channels_load(const op_t *op, const op_args_t *args,
 }
 
 extern "C" err_code_t cuda_channels_store(const op_t *op, const op_args_t *args,
-                                          const void *from, void *dx,
-                                          err_t *err)
+                                          const op_desc_t *desc,
+                                          const void *from, void *y, err_t *err)
 {
     cuda_to_last_t copy = {};
 
-    copy.shape = cuda_channels_of(&op->config.in);
+    copy.shape = cuda_channels_of(desc);
     copy.rows = copy.shape.N;
     copy.pitch = cuda_channels_pitch(copy.shape.C);
     copy.from = (const float *)from;
-    copy.to = dx;
+    copy.to = y;
     return cuda_channels_to_last(op, args, &copy, err);
-}
-
-extern "C" err_code_t cuda_plain_read(const op_t *op, const op_args_t *args,
-                                      const cuda_plain_t *plain, const void **x,
-                                      err_t *err)
-{
-    void *copy;
-
-    *x = args->x;
-    if (is_plain(op))
-        return ERR_OK;
-    copy = cuda_room_at(args->scratch, plain->x_at);
-    *x = copy;
-    return cuda_channels_load(op, args, args->x, copy, err);
-}
-
-extern "C" void *cuda_plain_dx(const op_t *op, const op_args_t *args,
-                               const cuda_plain_t *plain)
-{
-    return is_plain(op) ? args->dx : cuda_room_at(args->scratch, plain->dx_at);
-}
-
-extern "C" err_code_t cuda_plain_write(const op_t *op, const op_args_t *args,
-                                       const cuda_plain_t *plain, err_t *err)
-{
-    if (is_plain(op))
-        return ERR_OK;
-    return cuda_channels_store(op, args, cuda_plain_dx(op, args, plain),
-                               args->dx, err);
 }

@@ -56,37 +56,20 @@ typedef struct cuda_from_last {
 err_code_t cuda_channels_from_last(const op_t *op, const op_args_t *args,
                                    const cuda_from_last_t *copy, err_t *err);
 
-/* For an input that has the layout: copy it to the plain float32 tensor [to],
- * or the plain gradient [from] to dx. */
+/* The same for whole tensors: from [x], which [desc] describes and which has
+ * the layout, to the plain float32 tensor [to]; and back to [y], which [desc]
+ * describes. */
 err_code_t cuda_channels_load(const op_t *op, const op_args_t *args,
-                              const void *x, void *to, err_t *err);
+                              const op_desc_t *desc, const void *x, void *to,
+                              err_t *err);
 err_code_t cuda_channels_store(const op_t *op, const op_args_t *args,
-                               const void *from, void *dx, err_t *err);
+                               const op_desc_t *desc, const void *from, void *y,
+                               err_t *err);
 
 /* Add bias[c] to each element of channel c of [y], in the layout. */
 err_code_t cuda_channels_bias(const op_t *op, const op_args_t *args,
                               const cuda_channels_t *shape, void *y,
                               const float *bias, err_t *err);
-
-/*
- * For ops that compute on plain tensors: x and dx, if the input may have the
- * layout. Both are copied through float32 buffers in scratch; they are the
- * caller's own pointers if the input is plain.
- */
-typedef struct cuda_plain {
-    size_t x_at, dx_at; /* offsets in scratch */
-} cuda_plain_t;
-
-/* Take the buffers at *end of scratch (room.h). */
-void cuda_plain_place(const op_t *op, cuda_plain_t *plain, size_t *end);
-err_code_t cuda_plain_read(const op_t *op, const op_args_t *args,
-                           const cuda_plain_t *plain, const void **x,
-                           err_t *err);
-/* Where to write dx; then cuda_plain_write stores it. */
-void *cuda_plain_dx(const op_t *op, const op_args_t *args,
-                    const cuda_plain_t *plain);
-err_code_t cuda_plain_write(const op_t *op, const op_args_t *args,
-                            const cuda_plain_t *plain, err_t *err);
 
 #ifdef __cplusplus
 }

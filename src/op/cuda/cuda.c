@@ -2,8 +2,16 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 #include "op/cuda/cuda.h"
 
+#include "op/cuda/plain.h"
+
 /* "none" in the table of ops becomes NULL below. */
 #define cuda_none_kernel (*(const op_kernel_t *)NULL)
+
+/* The kernel of a kind that makes this use of bfloat16. */
+#define CUDA_REFUSED(name) &cuda_##name##_kernel
+#define CUDA_TAKEN(name) &cuda_plain_kernel
+#define CUDA_KEPT(name) &cuda_plain_kernel
+#define CUDA_GIVEN(name) &cuda_plain_kernel
 
 err_code_t cuda_started(const op_t *op, err_t *err)
 {
@@ -58,8 +66,8 @@ const op_backend_ops_t op_cuda_backend = {
     .fuses = OP_FUSES_RELU | OP_FUSES_ACTIVATION | OP_FUSES_NARROW,
     .kernels =
         {
-#define OP(kind, name, shape, params, flops, ref, cpu, bf16, cuda, ...) \
-    [OP_##kind] = &cuda_##cuda##_kernel,
+#define OP(kind, name, shape, params, flops, ref, cpu, bf16, cuda, cuda_bf16) \
+    [OP_##kind] = CUDA_##cuda_bf16(cuda),
 #include "op/op_table.inc"
 #undef OP
         },

@@ -23,6 +23,8 @@ libcddp_cuda_la_SOURCES += \
 	src/op/cuda/ops/linear.c \
 	src/op/cuda/ops/matmul.c \
 	src/op/cuda/ops/recurrent.c \
+	src/op/cuda/plain.c \
+	src/op/cuda/plain.h \
 	src/op/cuda/planes.h \
 	src/op/cuda/recurrent.h \
 	src/op/cuda/room.h

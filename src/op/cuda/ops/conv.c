@@ -7,15 +7,13 @@
  * conv that computes in bfloat16 is in conv_bf16.c.
  */
 #include "op/cuda/conv.h"
-#include "op/cuda/channels.h"
 #include "op/cuda/cuda.h"
 #include "op/cuda/planes.h"
 #include "op/cuda/room.h"
 
 typedef struct cuda_conv {
     cuda_conv_run_t run;
-    cuda_planes_t planes; /* of y */
-    cuda_plain_t plain;
+    cuda_planes_t planes;          /* of y */
     int64_t weights;               /* elements of w */
     size_t pad_at, dw_at, sums_at; /* offsets in scratch */
 } cuda_conv_t;
@@ -27,7 +25,6 @@ static void conv_place(op_t *op)
     cuda_conv_t *conv = op->state;
     size_t end = 0;
 
-    cuda_plain_place(op, &conv->plain, &end);
     conv->pad_at =
         cuda_room_take(&end, cuda_conv_plans_workspace(&conv->run.plans));
     if (op->config.training)
@@ -90,11 +87,9 @@ static err_code_t conv_run(const op_t *op, const op_args_t *args,
 static err_code_t conv_forward(op_t *op, const op_args_t *args, err_t *err)
 {
     const cuda_conv_t *conv = op->state;
-    const void *xwy[] = {NULL, args->params[0], args->y};
-    err_code_t rc = cuda_plain_read(op, args, &conv->plain, &xwy[0], err);
+    const void *const xwy[] = {args->x, args->params[0], args->y};
+    err_code_t rc = conv_run(op, args, conv->run.plans.forward, xwy, err);
 
-    if (rc == ERR_OK)
-        rc = conv_run(op, args, conv->run.plans.forward, xwy, err);
     if (rc == ERR_OK && op->config.bias)
         rc = cuda_planes_bias(op, args, &conv->planes, args->y, args->params[1],
                               err);
@@ -107,11 +102,9 @@ static err_code_t conv_backward_params(op_t *op, const op_args_t *args,
     const cuda_conv_t *conv = op->state;
     void *dw =
         args->add ? cuda_room_at(args->scratch, conv->dw_at) : args->dparams[0];
-    const void *xwy[] = {NULL, dw, args->dy};
-    err_code_t rc = cuda_plain_read(op, args, &conv->plain, &xwy[0], err);
+    const void *const xwy[] = {args->x, dw, args->dy};
+    err_code_t rc = conv_run(op, args, conv->run.plans.filter, xwy, err);
 
-    if (rc == ERR_OK)
-        rc = conv_run(op, args, conv->run.plans.filter, xwy, err);
     if (rc == ERR_OK && args->add)
         rc = cuda_sum(args->dparams[0], dw, (size_t)conv->weights, OP_FLOAT32,
                       args->stream, err);
@@ -125,16 +118,11 @@ static err_code_t conv_backward_params(op_t *op, const op_args_t *args,
 static err_code_t conv_backward(op_t *op, const op_args_t *args, err_t *err)
 {
     const cuda_conv_t *conv = op->state;
+    const void *const xwy[] = {args->dx, args->params[0], args->dy};
     err_code_t rc = conv_backward_params(op, args, err);
 
-    if (rc == ERR_OK && op->config.need_dx) {
-        const void *const xwy[] = {cuda_plain_dx(op, args, &conv->plain),
-                                   args->params[0], args->dy};
-
+    if (rc == ERR_OK && op->config.need_dx)
         rc = conv_run(op, args, conv->run.plans.data, xwy, err);
-        if (rc == ERR_OK)
-            rc = cuda_plain_write(op, args, &conv->plain, err);
-    }
     return rc;
 }
 

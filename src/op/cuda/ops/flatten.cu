@@ -21,7 +21,8 @@ static err_code_t flatten_open(op_t *op, err_t *err)
 static err_code_t flatten_forward(op_t *op, const op_args_t *args, err_t *err)
 {
     if (!is_plain(op))
-        return cuda_channels_load(op, args, args->x, args->y, err);
+        return cuda_channels_load(op, args, &op->config.in, args->x, args->y,
+                                  err);
     copy_start(args->x, args->y, op_desc_elems(&op->config.in),
                cuda_stream(args));
     return cuda_started(op, err);
@@ -30,7 +31,8 @@ static err_code_t flatten_forward(op_t *op, const op_args_t *args, err_t *err)
 static err_code_t flatten_backward(op_t *op, const op_args_t *args, err_t *err)
 {
     if (op->config.need_dx && !is_plain(op))
-        return cuda_channels_store(op, args, args->dy, args->dx, err);
+        return cuda_channels_store(op, args, &op->config.in, args->dy, args->dx,
+                                   err);
     if (op->config.need_dx)
         copy_start(args->dy, args->dx, op_desc_elems(&op->config.in),
                    cuda_stream(args));

@@ -7,12 +7,10 @@
  * pass computes dh = dy curve'(h) and db, the sums of its columns.
  *
  * With bf16, x, w and dh are rounded copies: those of x and w are kept in the
- * workspace for backward, so x itself need not be. A plain x that is stored as
- * bfloat16 is used as it is; one that lies with channels last is copied. h, b
- * and db are float32.
+ * workspace for backward, so x itself need not be. An x that is stored as
+ * bfloat16 is used as it is. h, b and db are float32.
  */
 #include "op/cuda/blas.h"
-#include "op/cuda/channels.h"
 #include "op/cuda/columns.h"
 #include "op/cuda/cuda.h"
 #include "op/cuda/room.h"
@@ -22,7 +20,6 @@ typedef struct cuda_linear {
     cuda_product_t *forward, *data, *weights;
     int64_t N, O, F;
     bool bf16, copies_x;     /* the products read a copy of x */
-    cuda_plain_t plain;      /* of dx */
     size_t x_at, w_at, h_at; /* offsets in the workspace; evaluation: in
                                 scratch */
     size_t dh_at, sums_at;   /* offsets in scratch */
@@ -81,10 +78,8 @@ static void linear_place_kept(op_t *op, size_t *end)
 {
     cuda_linear_t *linear = op->state;
 
-    if (linear->copies_x && linear->bf16)
+    if (linear->copies_x)
         linear->x_at = cuda_room_halves(end, linear->N * linear->F);
-    else if (linear->copies_x)
-        linear->x_at = cuda_room_floats(end, linear->N * linear->F);
     if (linear->bf16)
         linear->w_at = cuda_room_halves(end, linear->O * linear->F);
     if (keeps_h(op))
@@ -113,9 +108,6 @@ static void linear_place(op_t *op)
     if (op->config.training && op->config.bias)
         linear->sums_at = cuda_room_take(
             &backward, cuda_columns_scratch(linear->N, linear->O));
-    if (op->config.in.layout != NULL && linear->data != NULL)
-        linear->plain.dx_at =
-            cuda_room_floats(&backward, linear->N * linear->F);
     linear->back_pad_at = cuda_room_take(&backward, pad);
     op->scratch_bytes = forward > backward ? forward : backward;
 }
@@ -132,8 +124,7 @@ static err_code_t linear_open(op_t *op, err_t *err)
     linear->F = op_linear_features(&op->config);
     linear->O = op->config.out;
     linear->bf16 = op_computes_bf16(&op->config);
-    linear->copies_x = op->config.in.layout != NULL ||
-                       (linear->bf16 && !op_stored_bf16(&op->config.in));
+    linear->copies_x = linear->bf16 && !op_stored_bf16(&op->config.in);
     rc = linear_open_products(op, err);
     if (rc != ERR_OK)
         return rc;
@@ -178,21 +169,6 @@ static linear_kept_t linear_find(const op_t *op, const op_args_t *args)
     return kept;
 }
 
-/* Copy x to [to], as the products read it. */
-static err_code_t linear_copy_x(const op_t *op, const op_args_t *args, void *to,
-                                err_t *err)
-{
-    const cuda_linear_t *linear = op->state;
-    cuda_from_last_t copy = {.from = args->x, .to = to, .bf16 = linear->bf16};
-
-    if (op->config.in.layout == NULL)
-        return cuda_columns_round(op, args, to, args->x, linear->N * linear->F,
-                                  err);
-    copy.shape = cuda_channels_of(&op->config.in);
-    copy.pitch = cuda_channels_pitch(copy.shape.C);
-    return cuda_channels_from_last(op, args, &copy, err);
-}
-
 static err_code_t linear_copy(const op_t *op, const op_args_t *args,
                               const linear_kept_t *kept, err_t *err)
 {
@@ -200,7 +176,8 @@ static err_code_t linear_copy(const op_t *op, const op_args_t *args,
     err_code_t rc = ERR_OK;
 
     if (linear->copies_x)
-        rc = linear_copy_x(op, args, (void *)(uintptr_t)kept->x, err);
+        rc = cuda_columns_round(op, args, (void *)(uintptr_t)kept->x, args->x,
+                                linear->N * linear->F, err);
     if (rc == ERR_OK && linear->bf16)
         rc = cuda_columns_round(op, args, (void *)(uintptr_t)kept->w,
                                 args->params[0], linear->O * linear->F, err);
@@ -273,12 +250,9 @@ static err_code_t linear_backward(op_t *op, const op_args_t *args, err_t *err)
     if (rc != ERR_OK || !op->config.need_dx)
         return rc;
     with.b = kept.w;
-    with.c = cuda_plain_dx(op, args, &linear->plain);
+    with.c = args->dx;
     with.add = false;
-    rc = cuda_product_run(linear->data, args->stream, &with, err);
-    if (rc == ERR_OK)
-        rc = cuda_plain_write(op, args, &linear->plain, err);
-    return rc;
+    return cuda_product_run(linear->data, args->stream, &with, err);
 }
 
 const op_kernel_t cuda_linear_kernel = {
