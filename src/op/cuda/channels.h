@@ -11,11 +11,11 @@
 #ifndef CDDP_OP_CUDA_CHANNELS_H
 #define CDDP_OP_CUDA_CHANNELS_H
 
-#include "op/op.h"
-
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+#include "op/op.h"
 
 static inline int64_t cuda_channels_pitch(int64_t C)
 {
@@ -24,6 +24,12 @@ static inline int64_t cuda_channels_pitch(int64_t C)
 
 /* Give [desc], which is plain and has 3 to 5 dimensions, this layout. */
 void cuda_channels_set(op_desc_t *desc);
+
+/* Stored elements of a tensor, with those that pad its channels. */
+static inline int64_t cuda_channels_elems(const op_desc_t *desc)
+{
+    return (int64_t)op_desc_stored_elems(desc);
+}
 
 typedef struct cuda_channels {
     int64_t N, C, space;

@@ -9,11 +9,11 @@
 #ifndef CDDP_OP_CUDA_COLUMNS_H
 #define CDDP_OP_CUDA_COLUMNS_H
 
-#include "op/op.h"
-
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+#include "op/op.h"
 
 /* to[i] = from[i], rounded to bfloat16. */
 err_code_t cuda_columns_round(const op_t *op, const op_args_t *args, void *to,

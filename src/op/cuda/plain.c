@@ -38,26 +38,39 @@ static bool has_layout(const op_config_t *config)
     return found;
 }
 
-/* Does the kind's own kernel read the layout? */
-static bool knows_layout(const op_config_t *config)
-{
-    switch (config->kind) {
-    case OP_CONV2D:
-        return cuda_conv_is_bf16(config);
-    case OP_FLATTEN:
-    case OP_RESHAPE:
-        return true;
-    default:
-        return false;
-    }
-}
-
 /* Does y have the layout of x? */
 static bool keeps_layout(const op_t *op)
 {
     return op->config.in.layout != NULL &&
            op->config.y_stored_as == OP_BFLOAT16 &&
            op_backend_bf16_use(op->backend, op->config.kind) == OP_BF16_KEPT;
+}
+
+/* Do all inputs and y have the layout? */
+static bool is_all_layout(const op_t *op)
+{
+    bool all = keeps_layout(op);
+
+    for (int k = 1; k <= op->config.others; k++)
+        all = all && input(&op->config, k)->layout != NULL;
+    return all;
+}
+
+/* Does the kind's own kernel work on these tensors? */
+static bool knows_layout(const op_t *op)
+{
+    switch (op->config.kind) {
+    case OP_CONV2D:
+        return cuda_conv_is_bf16(&op->config);
+    case OP_FLATTEN:
+    case OP_RESHAPE:
+        return true;
+    case OP_MAXPOOL2D:
+    case OP_AVGPOOL:
+        return false;
+    default: /* batchnorm, relu, add, activations */
+        return is_all_layout(op);
+    }
 }
 
 /* ---- opening ------------------------------------------------------------- */
@@ -96,7 +109,9 @@ static err_code_t plain_open(op_t *op, err_t *err)
     cuda_plain_t *plain;
     err_code_t rc;
 
-    if (!has_layout(&op->config) || knows_layout(&op->config)) {
+    if (!has_layout(&op->config) || knows_layout(op)) {
+        if (keeps_layout(op))
+            cuda_channels_set(&op->out);
         op->kernel = own[op->config.kind];
         return op->kernel->open != NULL ? op->kernel->open(op, err) : ERR_OK;
     }

@@ -5,11 +5,11 @@
 #ifndef CDDP_OP_CUDA_PLANES_H
 #define CDDP_OP_CUDA_PLANES_H
 
-#include "op/op.h"
-
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+#include "op/op.h"
 
 typedef struct cuda_planes {
     int64_t N, C, space;

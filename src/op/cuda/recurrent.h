@@ -8,11 +8,11 @@
 #ifndef CDDP_OP_CUDA_RECURRENT_H
 #define CDDP_OP_CUDA_RECURRENT_H
 
-#include "op/op.h"
-
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+#include "op/op.h"
 
 typedef struct cuda_step {
     bool lstm, bf16;

@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /* Activations: y = f(x), dx = dy f', with f' computed from y where that is
- * possible. */
+ * possible. With channels last, f(0) is 0, so the zeros that pad the channels
+ * stay zeros; kinds of which this is not so (OP_BF16_TAKEN) come here with
+ * plain tensors. */
+#include "op/cuda/channels.h"
 #include "op/cuda/device/activation.cuh"
 #include "op/cuda/device/each.cuh"
 
 namespace
 {
 
-struct activation_work {
+template <typename T> struct activation_work {
     op_kind_t kind;
     float a;
-    const float *x;
-    float *y;
+    const T *x;
+    T *y;
 
     template <int N> __device__ void at(int64_t i) const
     {
@@ -25,11 +28,11 @@ struct activation_work {
     }
 };
 
-struct activation_gradient {
+template <typename T> struct activation_gradient {
     op_kind_t kind;
     float a;
-    const float *of, *dy;
-    float *dx;
+    const T *of, *dy;
+    T *dx;
 
     template <int N> __device__ void at(int64_t i) const
     {
@@ -53,29 +56,48 @@ static err_code_t activation_open(op_t *op, err_t *err)
     return ERR_OK;
 }
 
+template <typename T>
+static void value_start(const op_t *op, const op_args_t *args)
+{
+    const activation_work<T> work = {op->config.kind, (float)op->config.alpha,
+                                     (const T *)args->x, (T *)args->y};
+
+    each_start<16 / sizeof(T)>(work, cuda_channels_elems(&op->config.in),
+                               pack_aligned(work.x, work.y), cuda_stream(args));
+}
+
+template <typename T>
+static void gradient_start(const op_t *op, const op_args_t *args)
+{
+    const activation_gradient<T> work = {
+        op->config.kind, (float)op->config.alpha,
+        (const T *)(op->reads_y ? args->y : args->x), (const T *)args->dy,
+        (T *)args->dx};
+
+    each_start<16 / sizeof(T)>(work, cuda_channels_elems(&op->config.in),
+                               pack_aligned(work.of, work.dy, work.dx),
+                               cuda_stream(args));
+}
+
 static err_code_t activation_forward(op_t *op, const op_args_t *args,
                                      err_t *err)
 {
-    const activation_work work = {op->config.kind, (float)op->config.alpha,
-                                  (const float *)args->x, (float *)args->y};
-
-    each_start<4>(work, op_desc_elems(&op->config.in),
-                  pack_aligned(work.x, work.y), cuda_stream(args));
+    if (op->out.layout != NULL)
+        value_start<bf16_t>(op, args);
+    else
+        value_start<float>(op, args);
     return cuda_started(op, err);
 }
 
 static err_code_t activation_backward(op_t *op, const op_args_t *args,
                                       err_t *err)
 {
-    const activation_gradient work = {
-        op->config.kind, (float)op->config.alpha,
-        (const float *)(op->reads_y ? args->y : args->x),
-        (const float *)args->dy, (float *)args->dx};
-
     if (!op->config.need_dx)
         return ERR_OK;
-    each_start<4>(work, op_desc_elems(&op->config.in),
-                  pack_aligned(work.of, work.dy, work.dx), cuda_stream(args));
+    if (op->out.layout != NULL)
+        gradient_start<bf16_t>(op, args);
+    else
+        gradient_start<float>(op, args);
     return cuda_started(op, err);
 }
 

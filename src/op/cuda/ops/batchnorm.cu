@@ -9,26 +9,34 @@
  * The workspace keeps float [2C], mean and 1/sqrt(var + epsilon), after double
  * [2C + 1], the sums of the call and the number of elements of a channel.
  * syncbatchnorm adds these sums over the ranks on the host.
+ *
+ * batchnorm also works on bfloat16 with channels last: there a row is a
+ * position, C is the pitch of rows, and the channels that only pad it get and
+ * give zeros.
  */
+#include "op/cuda/channels.h"
 #include "op/cuda/device/channels.cuh"
 
 namespace
 {
 
 /* Tensors and numbers of a call. */
-struct norm_call {
+template <typename T> struct norm_call {
     int64_t C, S;
+    int64_t real;          /* channels, without those that pad C */
     double count, epsilon; /* count: elements of a channel in this rank */
     bool relu, bare, frozen;
-    const float *x, *y, *dy, *other, *gamma, *beta;
-    const float *running_mean, *running_var;
-    float *to, *dother, *dgamma, *dbeta; /* to: y or dx */
+    const T *x, *y, *dy, *other;
+    const float *gamma, *beta, *running_mean, *running_var;
+    T *to, *dother; /* to: y or dx */
+    float *dgamma, *dbeta;
     double *moments;
     double *sums; /* [2C + 1]; the last is the count over all ranks */
     float *kept;  /* [2C] */
 };
 
-static __device__ __forceinline__ void keep(const norm_call &call, int64_t c,
+template <typename T>
+static __device__ __forceinline__ void keep(const norm_call<T> &call, int64_t c,
                                             double mean, double var)
 {
     call.kept[c] = (float)mean;
@@ -37,7 +45,8 @@ static __device__ __forceinline__ void keep(const norm_call &call, int64_t c,
 }
 
 /* Mean and variance from sums over [count] elements. */
-static __device__ __forceinline__ void keep_sums(const norm_call &call,
+template <typename T>
+static __device__ __forceinline__ void keep_sums(const norm_call<T> &call,
                                                  int64_t c, double count)
 {
     const double mean = call.sums[c] / count;
@@ -46,12 +55,12 @@ static __device__ __forceinline__ void keep_sums(const norm_call &call,
 }
 
 /* Sums of x and x * x. */
-struct moment_sums {
-    norm_call call;
+template <typename T> struct moment_sums {
+    norm_call<T> call;
 
     __device__ void term(int64_t c, int64_t n, int64_t at, double *sums) const
     {
-        const double x = call.x[at];
+        const double x = pack_get(call.x, at);
 
         (void)c;
         (void)n;
@@ -61,8 +70,11 @@ struct moment_sums {
 
     __device__ void finish(int64_t c, const double *sums) const
     {
-        for (int k = 0; k < 2; k++)
-            call.sums[k * call.C + c] = call.moments[k * call.C + c] = sums[k];
+        for (int k = 0; k < 2; k++) {
+            call.sums[k * call.C + c] = sums[k];
+            if (c < call.real)
+                call.moments[k * call.real + c] = sums[k];
+        }
         if (c == 0)
             call.sums[2 * call.C] = call.count;
         keep_sums(call, c, call.count);
@@ -70,24 +82,25 @@ struct moment_sums {
 };
 
 /* dy at [at]; with relu, 0 where y is not above 0. */
-static __device__ __forceinline__ float masked(const norm_call &call,
+template <typename T>
+static __device__ __forceinline__ float masked(const norm_call<T> &call,
                                                int64_t at)
 {
-    return call.relu && !(call.y[at] > 0) ? 0 : call.dy[at];
+    return call.relu && !(pack_get(call.y, at) > 0) ? 0 : pack_get(call.dy, at);
 }
 
 /* Sums of dy and dy * xhat; the gradient of other. */
-struct gradient_sums {
-    norm_call call;
+template <typename T> struct gradient_sums {
+    norm_call<T> call;
 
     __device__ void term(int64_t c, int64_t n, int64_t at, double *sums) const
     {
         const float dy = masked(call, at);
-        const float centred = call.x[at] - call.kept[c];
+        const float centred = pack_get(call.x, at) - call.kept[c];
 
         (void)n;
         if (call.dother != NULL)
-            call.dother[at] = dy;
+            pack_put(call.dother, at, dy);
         sums[0] += dy;
         sums[1] += (double)dy * (centred * call.kept[call.C + c]);
     }
@@ -96,7 +109,7 @@ struct gradient_sums {
     {
         for (int k = 0; k < 2; k++)
             call.sums[k * call.C + c] = call.frozen ? 0 : sums[k];
-        if (call.bare)
+        if (call.bare || c >= call.real)
             return;
         call.dgamma[c] = (float)sums[1];
         call.dbeta[c] = (float)sums[0];
@@ -104,7 +117,8 @@ struct gradient_sums {
 };
 
 /* The channel of element [i]. */
-static __device__ __forceinline__ int64_t channel_at(const norm_call &call,
+template <typename T>
+static __device__ __forceinline__ int64_t channel_at(const norm_call<T> &call,
                                                      int64_t i)
 {
     int64_t plane = index_div(i, call.S);
@@ -112,41 +126,51 @@ static __device__ __forceinline__ int64_t channel_at(const norm_call &call,
     return index_split(&plane, call.C);
 }
 
-/* Do N elements from a multiple of N on have one channel? */
-template <int N>
-static __device__ __forceinline__ bool one_channel(const norm_call &call)
+/* The channel of element [i] + [k], where [c] is that of the element before,
+ * and [i] a multiple of N. */
+template <int N, typename T>
+static __device__ __forceinline__ int64_t next_channel(const norm_call<T> &call,
+                                                       int64_t c, int64_t i,
+                                                       int k)
 {
-    return call.S % N == 0;
+    if (call.S % N == 0)
+        return c;
+    return call.S == 1 && call.C % N == 0 ? c + 1 : channel_at(call, i + k);
 }
 
 /* y = (x - mean) factor + shift */
 struct apply_numbers {
     float mean, factor, shift;
 
-    __device__ apply_numbers(const norm_call &call, int64_t i)
+    template <typename T>
+    __device__ apply_numbers(const norm_call<T> &call, int64_t c)
     {
-        const int64_t c = channel_at(call, i);
-
         mean = call.kept[c];
-        factor = call.kept[call.C + c] * (call.bare ? 1 : call.gamma[c]);
-        shift = call.bare ? 0 : call.beta[c];
+        factor = shift = 0;
+        if (c < call.real) {
+            factor = call.kept[call.C + c] * (call.bare ? 1 : call.gamma[c]);
+            shift = call.bare ? 0 : call.beta[c];
+        }
     }
 };
 
-struct apply {
-    norm_call call;
+template <typename T> struct apply {
+    norm_call<T> call;
 
     template <int N> __device__ void at(int64_t i) const
     {
-        apply_numbers now(call, i);
+        int64_t c = channel_at(call, i);
+        apply_numbers now(call, c);
         float v[N], other[N] = {};
 
         pack_load(call.x + i, v);
         if (call.other != NULL)
             pack_load(call.other + i, other);
         for (int k = 0; k < N; k++) {
-            if (k > 0 && !one_channel<N>(call))
-                now = apply_numbers(call, i + k);
+            const int64_t next = k == 0 ? c : next_channel<N>(call, c, i, k);
+
+            if (next != c)
+                now = apply_numbers(call, c = next);
             v[k] = (v[k] - now.mean) * now.factor + now.shift + other[k];
             v[k] = call.relu && v[k] < 0 ? 0 : v[k];
         }
@@ -158,25 +182,26 @@ struct apply {
 struct gradient_numbers {
     float mean, factor, plain, product;
 
-    __device__ gradient_numbers(const norm_call &call, int64_t i)
+    template <typename T>
+    __device__ gradient_numbers(const norm_call<T> &call, int64_t c)
     {
-        const int64_t c = channel_at(call, i);
         const float inverse = call.kept[call.C + c];
         const double part = 1 / call.sums[2 * call.C];
 
         mean = call.kept[c];
-        factor = inverse * (call.bare ? 1 : call.gamma[c]);
+        factor = c >= call.real ? 0 : inverse * (call.bare ? 1 : call.gamma[c]);
         plain = (float)(call.sums[c] * part);
         product = (float)(call.sums[call.C + c] * part) * inverse;
     }
 };
 
-struct gradient {
-    norm_call call;
+template <typename T> struct gradient {
+    norm_call<T> call;
 
     template <int N> __device__ void at(int64_t i) const
     {
-        gradient_numbers now(call, i);
+        int64_t c = channel_at(call, i);
+        gradient_numbers now(call, c);
         float x[N], d[N], y[N];
 
         pack_load(call.x + i, x);
@@ -184,8 +209,10 @@ struct gradient {
         if (call.relu)
             pack_load(call.y + i, y);
         for (int k = 0; k < N; k++) {
-            if (k > 0 && !one_channel<N>(call))
-                now = gradient_numbers(call, i + k);
+            const int64_t next = k == 0 ? c : next_channel<N>(call, c, i, k);
+
+            if (next != c)
+                now = gradient_numbers(call, c = next);
             if (call.relu && !(y[k] > 0))
                 d[k] = 0;
             d[k] = now.factor *
@@ -198,17 +225,20 @@ struct gradient {
 } // namespace
 
 /* Keep the running statistics. */
-static __global__ void keep_running(norm_call call)
+template <typename T> static __global__ void keep_running(norm_call<T> call)
 {
     for (int64_t c = each_first(); c < call.C; c += each_step()) {
-        keep(call, c, call.running_mean[c], call.running_var[c]);
+        const bool real = c < call.real;
+
+        keep(call, c, real ? call.running_mean[c] : 0,
+             real ? call.running_var[c] : 1);
         if (c == 0)
             call.sums[2 * call.C] = call.count;
     }
 }
 
 /* Keep the statistics of the sums over all ranks. */
-static __global__ void keep_totals(norm_call call)
+static __global__ void keep_totals(norm_call<float> call)
 {
     for (int64_t c = each_first(); c < call.C; c += each_step())
         keep_sums(call, c, call.sums[2 * call.C]);
@@ -216,10 +246,25 @@ static __global__ void keep_totals(norm_call call)
 
 /* ---- the op -------------------------------------------------------------- */
 
+static bool is_last(const op_t *op)
+{
+    return op->config.in.layout != NULL;
+}
+
+/* Channels as the kernels count them: with those that pad a row. */
+static int64_t channels_in(const op_t *op)
+{
+    const int64_t C = op->config.in.dims[1];
+
+    return is_last(op) ? cuda_channels_pitch(C) : C;
+}
+
 static channels shape_of(const op_t *op)
 {
     const op_desc_t *in = &op->config.in;
 
+    if (is_last(op))
+        return channels_of(in->dims[0] * op_desc_space(in), channels_in(op), 1);
     return channels_of(in->dims[0], in->dims[1], op_desc_space(in));
 }
 
@@ -236,7 +281,7 @@ static size_t kept_bytes(int64_t C)
 
 static err_code_t norm_open(op_t *op, err_t *err)
 {
-    const int64_t C = op->config.in.dims[1];
+    const int64_t C = channels_in(op);
 
     (void)err;
     op->reads_y = op->config.relu;
@@ -249,30 +294,32 @@ static err_code_t norm_open(op_t *op, err_t *err)
     return ERR_OK;
 }
 
-static norm_call call_of(const op_t *op, const op_args_t *args, void *to)
+template <typename T>
+static norm_call<T> call_of(const op_t *op, const op_args_t *args, void *to)
 {
     const op_config_t *config = &op->config;
     const op_desc_t *in = &config->in;
     void *kept = config->training ? args->workspace : args->scratch;
-    norm_call call = {};
+    norm_call<T> call = {};
 
-    call.C = in->dims[1];
-    call.S = op_desc_space(in);
-    call.count = (double)(in->dims[0] * call.S);
+    call.C = channels_in(op);
+    call.real = in->dims[1];
+    call.S = is_last(op) ? 1 : op_desc_space(in);
+    call.count = (double)(in->dims[0] * op_desc_space(in));
     call.epsilon = config->epsilon;
     call.relu = config->relu;
     call.bare = config->norm.bare;
     call.frozen = config->norm.frozen;
-    call.x = (const float *)args->x;
-    call.y = (const float *)args->y;
-    call.dy = (const float *)args->dy;
-    call.other = config->others > 0 ? (const float *)args->other[0] : NULL;
+    call.x = (const T *)args->x;
+    call.y = (const T *)args->y;
+    call.dy = (const T *)args->dy;
+    call.other = config->others > 0 ? (const T *)args->other[0] : NULL;
     call.gamma = (const float *)args->params[0];
     call.beta = (const float *)args->params[1];
     call.running_mean = args->running_mean;
     call.running_var = args->running_var;
-    call.to = (float *)to;
-    call.dother = config->others > 0 ? (float *)args->dother[0] : NULL;
+    call.to = (T *)to;
+    call.dother = config->others > 0 ? (T *)args->dother[0] : NULL;
     call.dgamma = (float *)args->dparams[0];
     call.dbeta = (float *)args->dparams[1];
     call.moments = args->moments;
@@ -281,44 +328,63 @@ static norm_call call_of(const op_t *op, const op_args_t *args, void *to)
     return call;
 }
 
-static void apply_start(const op_t *op, const norm_call &call,
+template <typename T>
+static void apply_start(const op_t *op, const norm_call<T> &call,
                         const op_args_t *args)
 {
-    each_start<4>(apply{call}, op_desc_elems(&op->config.in),
-                  pack_aligned(call.x, call.other, call.to), cuda_stream(args));
+    each_start<16 / sizeof(T)>(
+        apply<T>{call}, cuda_channels_elems(&op->config.in),
+        pack_aligned(call.x, call.other, call.to), cuda_stream(args));
 }
 
-static void gradient_start(const op_t *op, const norm_call &call,
+template <typename T>
+static void gradient_start(const op_t *op, const norm_call<T> &call,
                            const op_args_t *args)
 {
-    each_start<4>(gradient{call}, op_desc_elems(&op->config.in),
-                  pack_aligned(call.x, call.y, call.dy, call.to),
-                  cuda_stream(args));
+    each_start<16 / sizeof(T)>(
+        gradient<T>{call}, cuda_channels_elems(&op->config.in),
+        pack_aligned(call.x, call.y, call.dy, call.to), cuda_stream(args));
 }
 
-static err_code_t norm_forward(op_t *op, const op_args_t *args, err_t *err)
+template <typename T>
+static err_code_t forward_start(const op_t *op, const op_args_t *args,
+                                err_t *err)
 {
-    const norm_call call = call_of(op, args, args->y);
+    const norm_call<T> call = call_of<T>(op, args, args->y);
 
     if (op->config.training && !op->config.norm.frozen)
-        channels_start(moment_sums{call}, shape_of(op), args->scratch,
+        channels_start(moment_sums<T>{call}, shape_of(op), args->scratch,
                        cuda_stream(args));
     else
-        LAUNCH(keep_running, each_blocks(call.C, EACH_THREADS), EACH_THREADS, 0,
-               cuda_stream(args), call);
+        LAUNCH(keep_running<T>, each_blocks(call.C, EACH_THREADS), EACH_THREADS,
+               0, cuda_stream(args), call);
     apply_start(op, call, args);
     return cuda_started(op, err);
 }
 
-static err_code_t norm_backward(op_t *op, const op_args_t *args, err_t *err)
+template <typename T>
+static err_code_t backward_start(const op_t *op, const op_args_t *args,
+                                 err_t *err)
 {
-    const norm_call call = call_of(op, args, args->dx);
+    const norm_call<T> call = call_of<T>(op, args, args->dx);
 
-    channels_start(gradient_sums{call}, shape_of(op), args->scratch,
+    channels_start(gradient_sums<T>{call}, shape_of(op), args->scratch,
                    cuda_stream(args));
     if (op->config.need_dx)
         gradient_start(op, call, args);
     return cuda_started(op, err);
+}
+
+static err_code_t norm_forward(op_t *op, const op_args_t *args, err_t *err)
+{
+    return is_last(op) ? forward_start<bf16_t>(op, args, err)
+                       : forward_start<float>(op, args, err);
+}
+
+static err_code_t norm_backward(op_t *op, const op_args_t *args, err_t *err)
+{
+    return is_last(op) ? backward_start<bf16_t>(op, args, err)
+                       : backward_start<float>(op, args, err);
 }
 
 extern "C" const op_kernel_t cuda_batchnorm_kernel = {
@@ -345,8 +411,8 @@ static void sync_close(op_t *op)
 
 /* Replace the first [count] sums by those over all ranks. Waits for the
  * stream. */
-static err_code_t sync_sums(const op_t *op, const norm_call &call, size_t count,
-                            const op_args_t *args, err_t *err)
+static err_code_t sync_sums(const op_t *op, const norm_call<float> &call,
+                            size_t count, const op_args_t *args, err_t *err)
 {
     const size_t bytes = count * sizeof(double);
     double *host = (double *)op->state;
@@ -367,12 +433,12 @@ static err_code_t sync_sums(const op_t *op, const norm_call &call, size_t count,
 
 static err_code_t sync_forward(op_t *op, const op_args_t *args, err_t *err)
 {
-    const norm_call call = call_of(op, args, args->y);
+    const norm_call<float> call = call_of<float>(op, args, args->y);
     err_code_t rc;
 
     if (!op->config.training)
         return norm_forward(op, args, err);
-    channels_start(moment_sums{call}, shape_of(op), args->scratch,
+    channels_start(moment_sums<float>{call}, shape_of(op), args->scratch,
                    cuda_stream(args));
     rc = cuda_started(op, err);
     if (rc == ERR_OK)
@@ -387,10 +453,10 @@ static err_code_t sync_forward(op_t *op, const op_args_t *args, err_t *err)
 
 static err_code_t sync_backward(op_t *op, const op_args_t *args, err_t *err)
 {
-    const norm_call call = call_of(op, args, args->dx);
+    const norm_call<float> call = call_of<float>(op, args, args->dx);
     err_code_t rc;
 
-    channels_start(gradient_sums{call}, shape_of(op), args->scratch,
+    channels_start(gradient_sums<float>{call}, shape_of(op), args->scratch,
                    cuda_stream(args));
     rc = cuda_started(op, err);
     if (rc == ERR_OK)

@@ -4,24 +4,26 @@
  * add: y = x + other[0] + ..., from left to right, then relu if config.relu;
  * each gradient is dy, or with relu 0 where y is not above 0. mul: y = x *
  * other[0] * ...; the gradient of an input is dy times the other inputs. All
- * gradients are written in one pass.
+ * gradients are written in one pass. add also works on bfloat16 with channels
+ * last.
  */
+#include "op/cuda/channels.h"
 #include "op/cuda/device/each.cuh"
 
 namespace
 {
 
-struct combine_tensors {
+template <typename T> struct combine_tensors {
     int inputs;
     bool relu;
-    const float *in[OP_INPUTS_MAX];
-    float *gradient[OP_INPUTS_MAX]; /* NULL: not wanted */
-    const float *y, *dy;
-    float *to; /* y of forward */
+    const T *in[OP_INPUTS_MAX];
+    T *gradient[OP_INPUTS_MAX]; /* NULL: not wanted */
+    const T *y, *dy;
+    T *to; /* y of forward */
 };
 
-struct add_value {
-    combine_tensors t;
+template <typename T> struct add_value {
+    combine_tensors<T> t;
 
     template <int N> __device__ void at(int64_t i) const
     {
@@ -39,8 +41,8 @@ struct add_value {
     }
 };
 
-struct add_gradient {
-    combine_tensors t;
+template <typename T> struct add_gradient {
+    combine_tensors<T> t;
 
     template <int N> __device__ void at(int64_t i) const
     {
@@ -58,8 +60,8 @@ struct add_gradient {
     }
 };
 
-struct mul_value {
-    combine_tensors t;
+template <typename T> struct mul_value {
+    combine_tensors<T> t;
 
     template <int N> __device__ void at(int64_t i) const
     {
@@ -75,8 +77,8 @@ struct mul_value {
     }
 };
 
-struct mul_gradient {
-    combine_tensors t;
+template <typename T> struct mul_gradient {
+    combine_tensors<T> t;
 
     template <int N> __device__ void one(int input, int64_t i) const
     {
@@ -103,26 +105,27 @@ struct mul_gradient {
 
 } // namespace
 
-static combine_tensors tensors_of(const op_t *op, const op_args_t *args)
+template <typename T>
+static combine_tensors<T> tensors_of(const op_t *op, const op_args_t *args)
 {
-    combine_tensors t = {};
+    combine_tensors<T> t = {};
 
     t.inputs = 1 + op->config.others;
     t.relu = op->config.relu;
-    t.in[0] = (const float *)args->x;
-    t.gradient[0] = op->config.need_dx ? (float *)args->dx : NULL;
+    t.in[0] = (const T *)args->x;
+    t.gradient[0] = op->config.need_dx ? (T *)args->dx : NULL;
     for (int k = 1; k < t.inputs; k++) {
-        t.in[k] = (const float *)args->other[k - 1];
-        t.gradient[k] = (float *)args->dother[k - 1];
+        t.in[k] = (const T *)args->other[k - 1];
+        t.gradient[k] = (T *)args->dother[k - 1];
     }
-    t.y = (const float *)args->y;
-    t.to = (float *)args->y;
-    t.dy = (const float *)args->dy;
+    t.y = (const T *)args->y;
+    t.to = (T *)args->y;
+    t.dy = (const T *)args->dy;
     return t;
 }
 
 /* Can the tensors of the call be accessed 16 bytes at a time? */
-static bool tensors_aligned(const combine_tensors &t)
+template <typename T> static bool tensors_aligned(const combine_tensors<T> &t)
 {
     bool aligned = pack_aligned(t.y, t.dy);
 
@@ -131,13 +134,12 @@ static bool tensors_aligned(const combine_tensors &t)
     return aligned;
 }
 
-template <typename Work>
-static err_code_t combine_start(const op_t *op, const combine_tensors &t,
-                                const op_args_t *args, err_t *err)
+template <typename T, template <typename> class Work>
+static void combine_start(const op_t *op, const combine_tensors<T> &t,
+                          const op_args_t *args)
 {
-    each_start<4>(Work{t}, op_desc_elems(&op->out), tensors_aligned(t),
-                  cuda_stream(args));
-    return cuda_started(op, err);
+    each_start<16 / sizeof(T)>(Work<T>{t}, cuda_channels_elems(&op->out),
+                               tensors_aligned(t), cuda_stream(args));
 }
 
 /* ---- add ----------------------------------------------------------------- */
@@ -154,12 +156,18 @@ static err_code_t add_open(op_t *op, err_t *err)
 
 static err_code_t add_forward(op_t *op, const op_args_t *args, err_t *err)
 {
-    return combine_start<add_value>(op, tensors_of(op, args), args, err);
+    if (op->out.layout != NULL)
+        combine_start<bf16_t, add_value>(op, tensors_of<bf16_t>(op, args),
+                                         args);
+    else
+        combine_start<float, add_value>(op, tensors_of<float>(op, args), args);
+    return cuda_started(op, err);
 }
 
-static err_code_t add_backward(op_t *op, const op_args_t *args, err_t *err)
+template <typename T>
+static void add_backward_start(const op_t *op, const op_args_t *args)
 {
-    combine_tensors t = tensors_of(op, args);
+    combine_tensors<T> t = tensors_of<T>(op, args);
     bool wanted = false;
 
     for (int k = 0; k < t.inputs; k++) {
@@ -168,7 +176,17 @@ static err_code_t add_backward(op_t *op, const op_args_t *args, err_t *err)
         t.in[k] = NULL;
         wanted = wanted || t.gradient[k] != NULL;
     }
-    return wanted ? combine_start<add_gradient>(op, t, args, err) : ERR_OK;
+    if (wanted)
+        combine_start<T, add_gradient>(op, t, args);
+}
+
+static err_code_t add_backward(op_t *op, const op_args_t *args, err_t *err)
+{
+    if (op->out.layout != NULL)
+        add_backward_start<bf16_t>(op, args);
+    else
+        add_backward_start<float>(op, args);
+    return cuda_started(op, err);
 }
 
 extern "C" const op_kernel_t cuda_add_kernel = {add_open, NULL, add_forward,
@@ -178,12 +196,14 @@ extern "C" const op_kernel_t cuda_add_kernel = {add_open, NULL, add_forward,
 
 static err_code_t mul_forward(op_t *op, const op_args_t *args, err_t *err)
 {
-    return combine_start<mul_value>(op, tensors_of(op, args), args, err);
+    combine_start<float, mul_value>(op, tensors_of<float>(op, args), args);
+    return cuda_started(op, err);
 }
 
 static err_code_t mul_backward(op_t *op, const op_args_t *args, err_t *err)
 {
-    return combine_start<mul_gradient>(op, tensors_of(op, args), args, err);
+    combine_start<float, mul_gradient>(op, tensors_of<float>(op, args), args);
+    return cuda_started(op, err);
 }
 
 extern "C" const op_kernel_t cuda_mul_kernel = {NULL, NULL, mul_forward,

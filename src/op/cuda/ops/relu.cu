@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* relu: y = max(x, 0), dx = dy where y > 0. NaN stays NaN. */
+/* relu: y = max(x, 0), dx = dy where y > 0. NaN stays NaN. With channels last,
+ * the zeros that pad the channels stay zeros. */
+#include "op/cuda/channels.h"
 #include "op/cuda/device/each.cuh"
 
 namespace
 {
 
-struct relu_value {
-    const float *x;
-    float *y;
+template <typename T> struct relu_value {
+    const T *x;
+    T *y;
 
     template <int N> __device__ void at(int64_t i) const
     {
@@ -21,9 +23,9 @@ struct relu_value {
     }
 };
 
-struct relu_gradient {
-    const float *y, *dy;
-    float *dx;
+template <typename T> struct relu_gradient {
+    const T *y, *dy;
+    T *dx;
 
     template <int N> __device__ void at(int64_t i) const
     {
@@ -48,24 +50,43 @@ static err_code_t relu_open(op_t *op, err_t *err)
     return ERR_OK;
 }
 
+template <typename T>
+static void value_start(const op_t *op, const op_args_t *args)
+{
+    const relu_value<T> work = {(const T *)args->x, (T *)args->y};
+
+    each_start<16 / sizeof(T)>(work, cuda_channels_elems(&op->config.in),
+                               pack_aligned(work.x, work.y), cuda_stream(args));
+}
+
+template <typename T>
+static void gradient_start(const op_t *op, const op_args_t *args)
+{
+    const relu_gradient<T> work = {(const T *)args->y, (const T *)args->dy,
+                                   (T *)args->dx};
+
+    each_start<16 / sizeof(T)>(work, cuda_channels_elems(&op->config.in),
+                               pack_aligned(work.y, work.dy, work.dx),
+                               cuda_stream(args));
+}
+
 static err_code_t relu_forward(op_t *op, const op_args_t *args, err_t *err)
 {
-    const relu_value work = {(const float *)args->x, (float *)args->y};
-
-    each_start<4>(work, op_desc_elems(&op->config.in),
-                  pack_aligned(work.x, work.y), cuda_stream(args));
+    if (op->out.layout != NULL)
+        value_start<bf16_t>(op, args);
+    else
+        value_start<float>(op, args);
     return cuda_started(op, err);
 }
 
 static err_code_t relu_backward(op_t *op, const op_args_t *args, err_t *err)
 {
-    const relu_gradient work = {(const float *)args->y, (const float *)args->dy,
-                                (float *)args->dx};
-
     if (!op->config.need_dx)
         return ERR_OK;
-    each_start<4>(work, op_desc_elems(&op->config.in),
-                  pack_aligned(work.y, work.dy, work.dx), cuda_stream(args));
+    if (op->out.layout != NULL)
+        gradient_start<bf16_t>(op, args);
+    else
+        gradient_start<float>(op, args);
     return cuda_started(op, err);
 }
 
