@@ -24,6 +24,7 @@ libfixtures_la_SOURCES = \
 	tests/lib/facts.h tests/lib/german.h tests/lib/halted.h \
 	tests/lib/ranks.c tests/lib/ranks.h \
 	tests/nn/fixture.c tests/nn/fixture.h \
+	tests/nn/fixture_dev.c tests/nn/fixture_dev.h \
 	tests/nn/preset_formula.c tests/nn/preset_formula.h \
 	tests/cuda/emu.c tests/cuda/emu.h tests/cuda/fake_cuda.h \
 	tests/op/op_cases.c tests/op/op_cases.h \

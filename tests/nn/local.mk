@@ -31,5 +31,11 @@ $(NN_FAR_TESTS): libfar.la $(NN_TEST_LIBS)
 $(NN_FAR_TESTS): LDADD = libfar.la $(NN_TEST_LIBS) $(JANSSON_LIBS) $(TEST_LIBS)
 $(NN_FAR_TESTS): AM_LDFLAGS += $(FAR_FLAGS)
 
+# Graphs on the emulated device "cuda" (tests/cuda).
+NN_CUDA_TESTS = tests/nn/test_exec_cuda
+check_PROGRAMS += $(NN_CUDA_TESTS)
+$(NN_CUDA_TESTS): $(EMU_MODULE) $(NN_TEST_LIBS)
+$(NN_CUDA_TESTS): LDADD = $(NN_TEST_LIBS) $(JANSSON_LIBS) $(TEST_LIBS) -ldl
+
 tests_nn_test_parity_LDADD = $(LDADD) $(HDF5_LIBS) $(MPI_LIBS)
 # End of tests/nn

@@ -10,110 +10,15 @@
 #include <string.h>
 
 #include "dev/dev_far.h"
-#include "fixture.h"
-#include "nn/nn_exec.h"
+#include "fixture_dev.h"
 
-enum { BATCH = 6, BLOCKS = 32 };
+enum { BATCH = 6 };
 
-/* The exec and the memory of a fixture, on the device. */
-typedef struct far_fixture {
-    const fixture_t *like; /* the same on the CPU, for comparison */
-    dev_device_t *dev;
-    nn_exec_t *exec;
-    nn_bind_t bind;
-    nn_batch_t batch;
-    void *blocks[BLOCKS];
-    int count;
-} far_fixture_t;
-
-/* A block on the device with a copy of [from]; if [from] is NULL, zeros. */
-static void *block(far_fixture_t *far, const void *from, size_t bytes)
-{
-    void *at = NULL;
-    err_t err = ERR_INIT;
-
-    cr_assert_lt(far->count, BLOCKS);
-    cr_assert_eq(dev_alloc(far->dev, bytes, "a test", &at, &err), ERR_OK);
-    far->blocks[far->count++] = at;
-    if (from != NULL && bytes > 0)
-        cr_assert_eq(
-            dev_copy(far->bind.stream, at, from, bytes, DEV_HOST_TO_DEV, &err),
-            ERR_OK);
-    return at;
-}
-
-static void far_batch(far_fixture_t *far)
-{
-    const fixture_t *like = far->like;
-    const nn_graph_t *graph = like->graph;
-
-    far->batch.sample_ids = block(far, like->ids, BATCH * sizeof(uint64_t));
-    for (int k = 0; k < nn_graph_inputs(graph); k++)
-        far->batch.inputs[k] =
-            block(far, like->inputs[k],
-                  BATCH * sizeof(float) *
-                      (size_t)nn_graph_input_info(graph, k).elems);
-    for (int k = 0; k < nn_graph_targets(graph); k++)
-        far->batch.targets[k] =
-            block(far, like->targets[k],
-                  BATCH * (size_t)nn_graph_target_info(graph, k).bytes);
-}
-
-static void far_open(far_fixture_t *far, const fixture_t *like,
-                     const nn_exec_config_t *config, int order)
-{
-    const nn_graph_t *graph = like->graph;
-    nn_exec_config_t own = *config;
-    err_t err = ERR_INIT;
-
-    *far = (far_fixture_t){.like = like};
-    cr_assert_eq(dev_open("far", order, &far->dev, &err), ERR_OK);
-    cr_assert_eq(
-        dev_stream_open(far->dev, DEV_STREAM_COMPUTE, &far->bind.stream, &err),
-        ERR_OK);
-    own.dev = far->dev;
-    own.op_backend = "far";
-    cr_assert_eq(nn_exec_open(graph, &own, &far->exec, &err), ERR_OK, "%s",
-                 err.text);
-    far->bind.params =
-        block(far, like->params, nn_graph_param_elems(graph) * sizeof(float));
-    far->bind.buffers =
-        block(far, like->buffers, nn_graph_buffer_elems(graph) * sizeof(float));
-    far->bind.grads =
-        block(far, NULL, nn_graph_param_elems(graph) * sizeof(float));
-    far->bind.moments =
-        block(far, NULL, nn_graph_moment_elems(graph) * sizeof(double));
-    far->bind.results =
-        block(far, NULL, (size_t)nn_graph_losses(graph) * sizeof(nn_result_t));
-    far->bind.step = block(far, &like->step, sizeof like->step);
-    far->bind.activations =
-        block(far, NULL, nn_exec_activation_bytes(far->exec));
-    far_batch(far);
-    nn_exec_bind(far->exec, &far->bind);
-    cr_assert_eq(dev_stream_wait(far->bind.stream, &err), ERR_OK);
-}
-
-static void far_close(far_fixture_t *far)
-{
-    nn_exec_close(far->exec);
-    for (int i = 0; i < far->count; i++)
-        dev_free(far->dev, far->blocks[i]);
-    dev_stream_close(far->bind.stream);
-    dev_close(far->dev);
-}
-
-static void check_same(far_fixture_t *far, const char *what, const void *at,
+static void check_same(fixture_dev_t *far, const char *what, const void *at,
                        const void *want, size_t bytes)
 {
-    char *got = malloc(bytes + 1);
-    err_t err = ERR_INIT;
+    void *got = fixture_dev_read(far, at, bytes);
 
-    cr_assert_not_null(got);
-    cr_assert_eq(
-        dev_copy(far->bind.stream, got, at, bytes, DEV_DEV_TO_HOST, &err),
-        ERR_OK);
-    cr_assert_eq(dev_stream_wait(far->bind.stream, &err), ERR_OK, "%s",
-                 err.text);
     cr_assert(memcmp(got, want, bytes) == 0, "%s: other bits on far", what);
     free(got);
 }
@@ -124,7 +29,7 @@ static void check_model(const char *model, const nn_exec_config_t *config,
     nn_graph_t *graph = fixture_graph(model);
     const size_t losses = (size_t)nn_graph_losses(graph);
     nn_result_t results[NN_FIELDS_MAX] = {{0}};
-    far_fixture_t far;
+    fixture_dev_t far;
     fixture_t cpu;
     err_t err = ERR_INIT;
     int64_t waits;
@@ -132,7 +37,7 @@ static void check_model(const char *model, const nn_exec_config_t *config,
     fixture_open_as(&cpu, graph, config, 0);
     for (int k = 0; k < nn_graph_losses(graph); k++)
         cpu.step.scales[k] = 0.25;
-    far_open(&far, &cpu, config, order);
+    fixture_dev_open(&far, &cpu, config, "far", order);
     waits = dev_far_counts(far.dev).waits;
     for (int i = 0; i < 2; i++) {
         cpu.bind.results = results;
@@ -152,7 +57,7 @@ static void check_model(const char *model, const nn_exec_config_t *config,
                nn_graph_moment_elems(graph) * sizeof(double));
     check_same(&far, "results", far.bind.results, results,
                losses * sizeof *results);
-    far_close(&far);
+    fixture_dev_close(&far);
     fixture_close(&cpu);
     nn_graph_close(graph);
 }
@@ -195,13 +100,13 @@ Test(exec_far, results_and_output)
     nn_result_t want[NN_FIELDS_MAX], got[NN_FIELDS_MAX];
     float outputs[2][BATCH * 64];
     const size_t elems = BATCH * (size_t)nn_graph_loss_info(graph, 0).classes;
-    far_fixture_t far;
+    fixture_dev_t far;
     fixture_t cpu;
     err_t err = ERR_INIT;
 
     cr_assert_leq(elems, BATCH * 64);
     fixture_open_as(&cpu, graph, &config, 0);
-    far_open(&far, &cpu, &config, DEV_FAR_LAST_FIRST);
+    fixture_dev_open(&far, &cpu, &config, "far", DEV_FAR_LAST_FIRST);
     cr_assert_eq(fixture_forward_losses(&cpu, want, &err), ERR_OK);
     cr_assert_eq(nn_exec_output(cpu.exec, 0, outputs[0], &err), ERR_OK);
     cr_assert_eq(nn_exec_forward(far.exec, &far.batch, &err), ERR_OK);
@@ -210,7 +115,7 @@ Test(exec_far, results_and_output)
     cr_expect_eq(got[0].loss_sum, want[0].loss_sum);
     cr_expect_eq(got[0].correct, want[0].correct);
     cr_expect_arr_eq(outputs[1], outputs[0], elems * sizeof(float));
-    far_close(&far);
+    fixture_dev_close(&far);
     fixture_close(&cpu);
     nn_graph_close(graph);
 }
@@ -222,17 +127,17 @@ Test(exec_far, bad_label)
         .op_backend = "cpu", .batch = BATCH, .training = true, .threads = 1};
     nn_graph_t *graph = fixture_graph(fixture_cnn);
     nn_result_t results[NN_FIELDS_MAX];
-    far_fixture_t far;
+    fixture_dev_t far;
     fixture_t cpu;
     err_t err = ERR_INIT;
 
     fixture_open_as(&cpu, graph, &config, 0);
     ((int64_t *)cpu.target)[1] = 1000;
-    far_open(&far, &cpu, &config, DEV_FAR_NEEDED_ONLY);
+    fixture_dev_open(&far, &cpu, &config, "far", DEV_FAR_NEEDED_ONLY);
     cr_assert_eq(nn_exec_forward(far.exec, &far.batch, &err), ERR_OK);
     cr_expect_eq(nn_exec_results(far.exec, results, &err), ERR_DATA);
     cr_expect(strstr(err.text, "1000"), "%s", err.text);
-    far_close(&far);
+    fixture_dev_close(&far);
     fixture_close(&cpu);
     nn_graph_close(graph);
 }

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * Whole graphs on the emulated device "cuda": results and gradients are those
+ * of cpu in float32. In bfloat16, tensors between convolutions are stored so,
+ * with channels last, and results are near.
+ */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "cuda/emu.h"
+#include "fixture_dev.h"
+
+enum { BATCH = 6 };
+
+/* A block of a residual network: convolutions, batch norms, a sum, pools. */
+static const char residual[] =
+    "model: {input: [3, 12, 12], layers: [\n"
+    "  {name: stem, conv: {out: 12, kernel: 3, pad: 1, bias: false}},\n"
+    "  batchnorm, {name: start, relu: {}},\n"
+    "  {conv: {out: 12, kernel: 3, pad: 1, bias: false}}, batchnorm, relu,\n"
+    "  {conv: {out: 12, kernel: 3, pad: 1}}, {name: end, batchnorm: {}},\n"
+    "  {add: {}, from: [end, start]}, relu, {maxpool: {kernel: 2}},\n"
+    "  {conv: {out: 20, kernel: 3, stride: 2, pad: 1}}, gelu, flatten,\n"
+    "  {linear: {out: 5}}]}\n"
+    "loss: cross_entropy\n";
+
+static double distance(const float *got, const float *want, size_t count)
+{
+    double difference = 0, norm = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        difference += pow((double)got[i] - (double)want[i], 2);
+        norm += pow((double)want[i], 2);
+    }
+    cr_assert(norm > 0);
+    return sqrt(difference / norm);
+}
+
+static void check_results(fixture_dev_t *cuda, const nn_result_t *want,
+                          double limit)
+{
+    const size_t losses = (size_t)nn_graph_losses(cuda->like->graph);
+    nn_result_t *got =
+        fixture_dev_read(cuda, cuda->bind.results, losses * sizeof *got);
+
+    for (size_t k = 0; k < losses; k++)
+        cr_expect(fabs(got[k].loss_sum - want[k].loss_sum) <=
+                      limit * fabs(want[k].loss_sum),
+                  "loss %zu is %g, not %g", k, got[k].loss_sum,
+                  want[k].loss_sum);
+    free(got);
+}
+
+/* Compare with cpu in float32. Returns the bytes of activations. */
+static size_t check_model(const char *model, nn_exec_config_t config,
+                          op_type_t type, double limit)
+{
+    nn_graph_t *graph = fixture_graph(model);
+    nn_result_t results[NN_FIELDS_MAX] = {{0}};
+    const size_t count = nn_graph_param_elems(graph);
+    fixture_dev_t cuda;
+    fixture_t cpu;
+    err_t err = ERR_INIT;
+    size_t bytes;
+    float *grads;
+    double far;
+
+    fixture_open_as(&cpu, graph, &config, 0);
+    for (int k = 0; k < nn_graph_losses(graph); k++)
+        cpu.step.scales[k] = 0.25;
+    config.compute_type = type;
+    fixture_dev_open(&cuda, &cpu, &config, "cuda", 0);
+    cpu.bind.results = results;
+    nn_exec_bind(cpu.exec, &cpu.bind);
+    cr_assert_eq(nn_exec_forward(cpu.exec, &cpu.batch, &err), ERR_OK);
+    cr_assert_eq(nn_exec_backward(cpu.exec, &cpu.batch, false, &err), ERR_OK);
+    cr_assert_eq(nn_exec_forward(cuda.exec, &cuda.batch, &err), ERR_OK, "%s",
+                 err.text);
+    cr_assert_eq(nn_exec_backward(cuda.exec, &cuda.batch, false, &err), ERR_OK,
+                 "%s", err.text);
+    grads = fixture_dev_read(&cuda, cuda.bind.grads, count * sizeof *grads);
+    far = distance(grads, cpu.bind.grads, count);
+    cr_expect_leq(far, limit, "gradients differ by %g in %s", far, model);
+    check_results(&cuda, results, limit);
+    bytes = nn_exec_activation_bytes(cuda.exec);
+    free(grads);
+    fixture_dev_close(&cuda);
+    fixture_close(&cpu);
+    nn_graph_close(graph);
+    return bytes;
+}
+
+static const nn_exec_config_t training = {
+    .op_backend = "cpu", .batch = BATCH, .training = true, .threads = 1};
+
+Test(exec_cuda, float32, .timeout = 300)
+{
+    const char *const models[] = {fixture_mlp,         fixture_cnn,
+                                  fixture_graph_model, fixture_smooth,
+                                  fixture_tokens,      residual};
+
+    emu_open();
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++)
+        check_model(models[i], training, OP_FLOAT32, 1e-5);
+}
+
+Test(exec_cuda, recompute, .timeout = 300)
+{
+    nn_exec_config_t config = training;
+
+    emu_open();
+    config.recompute = true;
+    check_model(residual, config, OP_FLOAT32, 1e-5);
+}
+
+Test(exec_cuda, bfloat16, .timeout = 300)
+{
+    const char *const models[] = {fixture_cnn, fixture_tokens};
+
+    emu_open();
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++)
+        check_model(models[i], training, OP_BFLOAT16, 5e-2);
+}
+
+/* The tensors between the layers of a residual network take half the memory,
+ * although 12 channels are stored as 16. */
+Test(exec_cuda, bfloat16_is_stored, .timeout = 300)
+{
+    size_t bytes[2];
+
+    emu_open();
+    bytes[0] = check_model(residual, training, OP_FLOAT32, 1e-5);
+    bytes[1] = check_model(residual, training, OP_BFLOAT16, 5e-2);
+    cr_expect_lt(bytes[1], bytes[0], "%zu bytes, not less than %zu", bytes[1],
+                 bytes[0]);
+}
