@@ -53,7 +53,8 @@ static void check_results(fixture_dev_t *cuda, const nn_result_t *want,
     free(got);
 }
 
-/* Compare with cpu in float32. Returns the bytes of activations. */
+/* Compare with cpu in float32: gradients may differ by [limit] of their norm,
+ * losses by a fifth of it. Returns the bytes of activations. */
 static size_t check_model(const char *model, nn_exec_config_t config,
                           op_type_t type, double limit)
 {
@@ -83,7 +84,7 @@ static size_t check_model(const char *model, nn_exec_config_t config,
     grads = fixture_dev_read(&cuda, cuda.bind.grads, count * sizeof *grads);
     far = distance(grads, cpu.bind.grads, count);
     cr_expect_leq(far, limit, "gradients differ by %g in %s", far, model);
-    check_results(&cuda, results, limit);
+    check_results(&cuda, results, limit / 5);
     bytes = nn_exec_activation_bytes(cuda.exec);
     free(grads);
     fixture_dev_close(&cuda);
@@ -103,7 +104,7 @@ Test(exec_cuda, float32, .timeout = 300)
 
     emu_open();
     for (size_t i = 0; i < sizeof models / sizeof *models; i++)
-        check_model(models[i], training, OP_FLOAT32, 1e-5);
+        check_model(models[i], training, OP_FLOAT32, 2e-5);
 }
 
 Test(exec_cuda, recompute, .timeout = 300)
@@ -112,7 +113,7 @@ Test(exec_cuda, recompute, .timeout = 300)
 
     emu_open();
     config.recompute = true;
-    check_model(residual, config, OP_FLOAT32, 1e-5);
+    check_model(residual, config, OP_FLOAT32, 2e-5);
 }
 
 Test(exec_cuda, bfloat16, .timeout = 300)
@@ -121,7 +122,7 @@ Test(exec_cuda, bfloat16, .timeout = 300)
 
     emu_open();
     for (size_t i = 0; i < sizeof models / sizeof *models; i++)
-        check_model(models[i], training, OP_BFLOAT16, 5e-2);
+        check_model(models[i], training, OP_BFLOAT16, 1e-1);
 }
 
 /* The tensors between the layers of a residual network take half the memory,
@@ -131,8 +132,8 @@ Test(exec_cuda, bfloat16_is_stored, .timeout = 300)
     size_t bytes[2];
 
     emu_open();
-    bytes[0] = check_model(residual, training, OP_FLOAT32, 1e-5);
-    bytes[1] = check_model(residual, training, OP_BFLOAT16, 5e-2);
+    bytes[0] = check_model(residual, training, OP_FLOAT32, 2e-5);
+    bytes[1] = check_model(residual, training, OP_BFLOAT16, 1e-1);
     cr_expect_lt(bytes[1], bytes[0], "%zu bytes, not less than %zu", bytes[1],
                  bytes[0]);
 }

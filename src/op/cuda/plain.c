@@ -43,7 +43,7 @@ static bool keeps_layout(const op_t *op)
 {
     return op->config.in.layout != NULL &&
            op->config.y_stored_as == OP_BFLOAT16 &&
-           op_backend_bf16_use(op->backend, op->config.kind) == OP_BF16_KEPT;
+           op->backend->bf16_use[op->config.kind] == OP_BF16_KEPT;
 }
 
 /* Do all inputs and y have the layout? */
@@ -99,13 +99,47 @@ static void plain_place(op_t *op)
         plain->y_at = cuda_room_floats(&end, op_desc_elems(&op->out));
         plain->dy_at = cuda_room_floats(&end, op_desc_elems(&op->out));
     }
-    plain->inner_at = cuda_room_take(&end, op_scratch_bytes(plain->inner));
+    plain->inner_at = cuda_room_take(&end, plain->inner->scratch_bytes);
     op->scratch_bytes = end;
+}
+
+/* Open the op inside as op_open does, which the plugin has not. *out is set
+ * even if this fails. */
+static err_code_t inner_open(const op_t *op, op_t **out, err_t *err)
+{
+    op_t *inner;
+    err_code_t rc = mem_new(op_t, 1, "an op on copies", &inner, err);
+
+    if (rc != ERR_OK)
+        return rc;
+    *out = inner;
+    *inner = (op_t){.backend = op->backend,
+                    .kernel = own[op->config.kind],
+                    .dev = op->dev,
+                    .config = op->config,
+                    .flops = op->flops,
+                    .reads_x = true};
+    inner->config.y_stored_as = OP_FLOAT32;
+    make_plain(&inner->config.in);
+    for (int k = 0; k < inner->config.others; k++)
+        make_plain(&inner->config.other[k]);
+    inner->grad_in = inner->config.in;
+    rc = op_shape(&inner->config, &inner->out, err);
+    inner->grad_out = inner->out;
+    if (rc == ERR_OK && inner->kernel->open != NULL)
+        rc = inner->kernel->open(inner, err);
+    return rc;
+}
+
+static void inner_close(op_t *inner)
+{
+    if (inner != NULL && inner->kernel->close != NULL)
+        inner->kernel->close(inner);
+    mem_free(inner);
 }
 
 static err_code_t plain_open(op_t *op, err_t *err)
 {
-    op_config_t config = op->config;
     cuda_plain_t *plain;
     err_code_t rc;
 
@@ -119,20 +153,16 @@ static err_code_t plain_open(op_t *op, err_t *err)
     if (rc != ERR_OK)
         return rc;
     op->state = plain;
-    make_plain(&config.in);
-    for (int k = 0; k < config.others; k++)
-        make_plain(&config.other[k]);
-    config.y_stored_as = OP_FLOAT32;
-    rc = op_open(op->backend, op->dev, &config, &plain->inner, err);
+    rc = inner_open(op, &plain->inner, err);
     if (rc != ERR_OK)
         return rc;
     if (keeps_layout(op))
         cuda_channels_set(&op->out);
     plain_place(op);
-    op->workspace_bytes = op_workspace_bytes(plain->inner);
-    op->adds = op_adds(plain->inner);
-    op->reads_x = op_reads_x(plain->inner);
-    op->reads_y = op_reads_y(plain->inner);
+    op->workspace_bytes = plain->inner->workspace_bytes;
+    op->adds = plain->inner->adds;
+    op->reads_x = plain->inner->reads_x;
+    op->reads_y = plain->inner->reads_y;
     return ERR_OK;
 }
 
@@ -142,7 +172,7 @@ static void plain_close(op_t *op)
 
     if (plain == NULL)
         return;
-    op_close(plain->inner);
+    inner_close(plain->inner);
     mem_free(plain);
 }
 
@@ -181,7 +211,7 @@ static err_code_t plain_forward(op_t *op, const op_args_t *args, err_t *err)
         copies.y = cuda_room_at(args->scratch, plain->y_at);
     copies.scratch = cuda_room_at(args->scratch, plain->inner_at);
     if (rc == ERR_OK)
-        rc = op_forward(plain->inner, &copies, err);
+        rc = plain->inner->kernel->forward(plain->inner, &copies, err);
     if (rc == ERR_OK && keeps_layout(op))
         rc = cuda_channels_store(op, args, &op->out, copies.y, args->y, err);
     return rc;
@@ -244,7 +274,7 @@ static err_code_t plain_backward(op_t *op, const op_args_t *args, err_t *err)
     plain_point(op, &copies);
     copies.scratch = cuda_room_at(args->scratch, plain->inner_at);
     if (rc == ERR_OK)
-        rc = op_backward(plain->inner, &copies, err);
+        rc = plain->inner->kernel->backward(plain->inner, &copies, err);
     for (int k = op->config.need_dx ? 0 : 1;
          k <= op->config.others && rc == ERR_OK; k++)
         rc = plain_write(op, args, &copies, k, err);
