@@ -65,10 +65,7 @@ static bool knows_layout(const op_t *op)
     case OP_FLATTEN:
     case OP_RESHAPE:
         return true;
-    case OP_MAXPOOL2D:
-    case OP_AVGPOOL:
-        return false;
-    default: /* batchnorm, relu, add, activations */
+    default: /* those that keep it */
         return is_all_layout(op);
     }
 }

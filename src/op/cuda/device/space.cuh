@@ -65,6 +65,39 @@ static __device__ __forceinline__ int64_t space_index(const space_t &space,
     return ((int64_t)at[0] * space.size[1] + at[1]) * space.size[2] + at[2];
 }
 
+/*
+ * Kernels on [outer, space, inner] treat LANES elements of inner at once: plain
+ * tensors of float32 are [planes, space, 1] with LANES of 1, and those with
+ * channels last [samples, space, pitch] of bfloat16 with LANES of 8. Item i of
+ * a tensor is the elements i * LANES ..
+ */
+typedef struct item {
+    place_t place; /* place.plane is the index in outer */
+    int64_t lane;  /* the index in inner */
+} item_t;
+
+template <int LANES>
+static __device__ __forceinline__ item_t space_item(const space_t &space,
+                                                    int64_t inner, int64_t i)
+{
+    item_t item;
+
+    item.lane = LANES == 1 ? 0 : index_split(&i, inner / LANES) * LANES;
+    item.place = space_place(space, i);
+    return item;
+}
+
+/* The index in its tensor of the element at position [at], for the outer index
+ * and the lane of [item]. */
+static __device__ __forceinline__ int64_t space_at(const space_t &space,
+                                                   int64_t inner,
+                                                   const item_t &item,
+                                                   const int *at)
+{
+    return (item.place.plane * space.count + space_index(space, at)) * inner +
+           item.lane;
+}
+
 /* A box: from <= at < to in each dimension. BOX_EACH(box, at) is a loop over
  * its positions in row-major order. */
 typedef struct box {

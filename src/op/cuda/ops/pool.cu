@@ -1,32 +1,37 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * maxpool and avgpool; op/ref/pool.c has the rules. A thread computes one
- * element of y, or of dx: that is the sum over the windows that hold the
- * element of x. The workspace of maxpool keeps for each window the index
- * (int32) of the maximum in its plane.
+ * maxpool and avgpool; op/ref/pool.c has the rules. A thread computes one item
+ * of y, or of dx (space.cuh): that is the sum over the windows that hold the
+ * element of x. The workspace of maxpool keeps for each element of y the number
+ * of the tap with the maximum: uint8, or int32 if a window has more than 256
+ * taps.
  */
-#include <limits.h>
-
+#include "op/cuda/channels.h"
 #include "op/cuda/device/space.cuh"
+
+#define NARROW_TAPS 256
 
 namespace
 {
 
-struct pool_work {
+/* Tensors of T; numbers of taps are W. */
+template <typename T, typename W> struct pool_work {
     space_t in, out;
+    int64_t inner;
     int kernel[OP_SPACE_MAX], stride[OP_SPACE_MAX], pad[OP_SPACE_MAX];
     bool inside;   /* see op_pool_t */
-    int64_t count; /* elements that threads compute */
-    const float *x, *dy;
-    float *to;        /* y or dx */
-    int32_t *winners; /* NULL: not kept */
+    int64_t items; /* that threads compute */
+    const T *x, *dy;
+    T *to;   /* y or dx */
+    W *taps; /* NULL: not kept */
 };
 
 } // namespace
 
 /* The part of window [o] that is in x. */
-static __device__ __forceinline__ box_t pool_window(const pool_work &work,
+template <typename Work>
+static __device__ __forceinline__ box_t pool_window(const Work &work,
                                                     const int *o)
 {
     box_t box;
@@ -40,8 +45,9 @@ static __device__ __forceinline__ box_t pool_window(const pool_work &work,
     return box;
 }
 
-/* The windows that hold element [i] of a plane of x. */
-static __device__ __forceinline__ box_t pool_holders(const pool_work &work,
+/* The windows that hold position [i] of x. */
+template <typename Work>
+static __device__ __forceinline__ box_t pool_holders(const Work &work,
                                                      const int *i)
 {
     box_t box;
@@ -55,8 +61,22 @@ static __device__ __forceinline__ box_t pool_holders(const pool_work &work,
     return box;
 }
 
+/* The number of the tap with which window [o] holds position [i] of x. */
+template <typename Work>
+static __device__ __forceinline__ int pool_tap(const Work &work, const int *o,
+                                               const int *i)
+{
+    int tap = 0;
+
+    for (int d = 0; d < OP_SPACE_MAX; d++)
+        tap =
+            tap * work.kernel[d] + i[d] - (o[d] * work.stride[d] - work.pad[d]);
+    return tap;
+}
+
 /* The number by which the sum over window [o] is divided. */
-static __device__ __forceinline__ float pool_divisor(const pool_work &work,
+template <typename Work>
+static __device__ __forceinline__ float pool_divisor(const Work &work,
                                                      const int *o)
 {
     int64_t taps = 1;
@@ -73,152 +93,207 @@ static __device__ __forceinline__ float pool_divisor(const pool_work &work,
 
 /* ---- kernels ------------------------------------------------------------- */
 
-static __global__ void __launch_bounds__(EACH_THREADS) pool_max(pool_work work)
+template <int LANES, typename T, typename W>
+static __global__ void __launch_bounds__(EACH_THREADS)
+    pool_max(pool_work<T, W> work)
 {
-    for (int64_t i = each_first(); i < work.count; i += each_step()) {
-        const place_t o = space_place(work.out, i);
-        const box_t box = pool_window(work, o.at);
-        const float *x = work.x + o.plane * work.in.count;
-        int64_t winner = -1;
-        float best = 0;
-        int at[OP_SPACE_MAX];
+    for (int64_t i = each_first(); i < work.items; i += each_step()) {
+        const item_t o = space_item<LANES>(work.out, work.inner, i);
+        const box_t box = pool_window(work, o.place.at);
+        float best[LANES], v[LANES];
+        int winner[LANES], at[OP_SPACE_MAX];
 
+        for (int k = 0; k < LANES; k++) {
+            winner[k] = -1;
+            best[k] = 0;
+        }
         BOX_EACH(box, at)
         {
-            const int64_t k = space_index(work.in, at);
-            const float value = x[k];
+            const int tap = pool_tap(work, o.place.at, at);
 
-            if (winner < 0 || (best == best && !(value <= best))) {
-                winner = k;
-                best = value;
-            }
+            pack_load(work.x + space_at(work.in, work.inner, o, at), v);
+            for (int k = 0; k < LANES; k++)
+                if (winner[k] < 0 ||
+                    (best[k] == best[k] && !(v[k] <= best[k]))) {
+                    winner[k] = tap;
+                    best[k] = v[k];
+                }
         }
-        work.to[i] = best;
-        if (work.winners != NULL)
-            work.winners[i] = (int32_t)winner;
+        pack_store(work.to + i * LANES, best);
+        for (int k = 0; k < LANES && work.taps != NULL; k++)
+            work.taps[i * LANES + k] = (W)winner[k];
     }
 }
 
+template <int LANES, typename T, typename W>
 static __global__ void __launch_bounds__(EACH_THREADS)
-    pool_max_gradient(pool_work work)
+    pool_max_gradient(pool_work<T, W> work)
 {
-    for (int64_t i = each_first(); i < work.count; i += each_step()) {
-        const place_t p = space_place(work.in, i);
-        const int64_t own = space_index(work.in, p.at);
-        const int64_t first = p.plane * work.out.count;
-        const box_t box = pool_holders(work, p.at);
-        float sum = 0;
+    for (int64_t i = each_first(); i < work.items; i += each_step()) {
+        const item_t x = space_item<LANES>(work.in, work.inner, i);
+        const box_t box = pool_holders(work, x.place.at);
+        float sum[LANES] = {}, dy[LANES];
         int o[OP_SPACE_MAX];
 
         BOX_EACH(box, o)
         {
-            const int64_t k = first + space_index(work.out, o);
+            const int64_t from = space_at(work.out, work.inner, x, o);
+            const int tap = pool_tap(work, o, x.place.at);
 
-            if (work.winners[k] == own)
-                sum += work.dy[k];
+            pack_load(work.dy + from, dy);
+            for (int k = 0; k < LANES; k++)
+                sum[k] += (int)work.taps[from + k] == tap ? dy[k] : 0;
         }
-        work.to[i] = sum;
+        pack_store(work.to + i * LANES, sum);
     }
 }
 
-static __global__ void __launch_bounds__(EACH_THREADS) pool_mean(pool_work work)
+template <int LANES, typename T>
+static __global__ void __launch_bounds__(EACH_THREADS)
+    pool_mean(pool_work<T, uint8_t> work)
 {
-    for (int64_t i = each_first(); i < work.count; i += each_step()) {
-        const place_t o = space_place(work.out, i);
-        const box_t box = pool_window(work, o.at);
-        const float *x = work.x + o.plane * work.in.count;
-        float sum = 0;
+    for (int64_t i = each_first(); i < work.items; i += each_step()) {
+        const item_t o = space_item<LANES>(work.out, work.inner, i);
+        const box_t box = pool_window(work, o.place.at);
+        const float divisor = pool_divisor(work, o.place.at);
+        float sum[LANES] = {}, v[LANES];
         int at[OP_SPACE_MAX];
 
         BOX_EACH(box, at)
-        sum += x[space_index(work.in, at)];
-        work.to[i] = sum / pool_divisor(work, o.at);
+        {
+            pack_load(work.x + space_at(work.in, work.inner, o, at), v);
+            for (int k = 0; k < LANES; k++)
+                sum[k] += v[k];
+        }
+        for (int k = 0; k < LANES; k++)
+            sum[k] /= divisor;
+        pack_store(work.to + i * LANES, sum);
     }
 }
 
+template <int LANES, typename T>
 static __global__ void __launch_bounds__(EACH_THREADS)
-    pool_mean_gradient(pool_work work)
+    pool_mean_gradient(pool_work<T, uint8_t> work)
 {
-    for (int64_t i = each_first(); i < work.count; i += each_step()) {
-        const place_t p = space_place(work.in, i);
-        const float *dy = work.dy + p.plane * work.out.count;
-        const box_t box = pool_holders(work, p.at);
-        float sum = 0;
+    for (int64_t i = each_first(); i < work.items; i += each_step()) {
+        const item_t x = space_item<LANES>(work.in, work.inner, i);
+        const box_t box = pool_holders(work, x.place.at);
+        float sum[LANES] = {}, dy[LANES];
         int o[OP_SPACE_MAX];
 
         BOX_EACH(box, o)
-        sum += dy[space_index(work.out, o)] / pool_divisor(work, o);
-        work.to[i] = sum;
+        {
+            const float divisor = pool_divisor(work, o);
+
+            pack_load(work.dy + space_at(work.out, work.inner, x, o), dy);
+            for (int k = 0; k < LANES; k++)
+                sum[k] += dy[k] / divisor;
+        }
+        pack_store(work.to + i * LANES, sum);
     }
 }
 
 /* ---- the op -------------------------------------------------------------- */
 
+static bool has_narrow_taps(const op_t *op)
+{
+    return op_window_taps(&op->config) <= NARROW_TAPS;
+}
+
 static err_code_t pool_open(op_t *op, err_t *err)
 {
-    const int64_t plane = op_desc_space(&op->config.in);
-
+    (void)err;
     op->reads_x = false;
-    if (plane > INT_MAX)
-        return err_set(err, ERR_UNAVAILABLE,
-                       "%s: the op backend \"cuda\" takes planes of up to 2^31 "
-                       "elements, but this one has %lld",
-                       op_kind_name(op->config.kind), (long long)plane);
     if (op->config.training && op->config.kind == OP_MAXPOOL2D)
-        op->workspace_bytes = (size_t)op_desc_elems(&op->out) * sizeof(int32_t);
+        op->workspace_bytes =
+            (size_t)cuda_channels_elems(&op->out) *
+            (has_narrow_taps(op) ? sizeof(uint8_t) : sizeof(int32_t));
     return ERR_OK;
 }
 
-static pool_work work_of(const op_t *op, const op_args_t *args)
+/* [items] of [to], which is y or dx. */
+template <int LANES, typename T, typename W>
+static pool_work<T, W> work_of(const op_t *op, const op_args_t *args,
+                               const op_desc_t *desc, void *to)
 {
     const op_pool_t *pool = &op->config.pool;
     const int dims = op->config.in.ndim - 2;
-    pool_work work = {};
+    pool_work<T, W> work = {};
 
     work.in = space_of(&op->config.in);
     work.out = space_of(&op->out);
+    work.inner = LANES == 1 ? 1 : cuda_channels_pitch(op->out.dims[1]);
     space_three(pool->kernel, dims, 1, work.kernel);
     space_three(pool->stride, dims, 1, work.stride);
     space_three(pool->pad, dims, 0, work.pad);
     work.inside = pool->inside;
-    work.x = (const float *)args->x;
-    work.dy = (const float *)args->dy;
-    work.winners = op->config.training ? (int32_t *)args->workspace : NULL;
+    work.items = cuda_channels_elems(desc) / LANES;
+    work.x = (const T *)args->x;
+    work.dy = (const T *)args->dy;
+    work.to = (T *)to;
+    work.taps = op->config.training ? (W *)args->workspace : NULL;
     return work;
+}
+
+template <int LANES, typename T, typename W>
+static void max_start(const op_t *op, const op_args_t *args, bool back)
+{
+    const pool_work<T, W> work = work_of<LANES, T, W>(
+        op, args, back ? &op->config.in : &op->out, back ? args->dx : args->y);
+    const unsigned blocks = each_blocks(work.items, EACH_THREADS);
+
+    if (back)
+        LAUNCH((pool_max_gradient<LANES, T, W>), blocks, EACH_THREADS, 0,
+               cuda_stream(args), work);
+    else
+        LAUNCH((pool_max<LANES, T, W>), blocks, EACH_THREADS, 0,
+               cuda_stream(args), work);
+}
+
+template <int LANES, typename T>
+static void mean_start(const op_t *op, const op_args_t *args, bool back)
+{
+    const pool_work<T, uint8_t> work = work_of<LANES, T, uint8_t>(
+        op, args, back ? &op->config.in : &op->out, back ? args->dx : args->y);
+    const unsigned blocks = each_blocks(work.items, EACH_THREADS);
+
+    if (back)
+        LAUNCH((pool_mean_gradient<LANES, T>), blocks, EACH_THREADS, 0,
+               cuda_stream(args), work);
+    else
+        LAUNCH((pool_mean<LANES, T>), blocks, EACH_THREADS, 0,
+               cuda_stream(args), work);
+}
+
+template <int LANES, typename T>
+static void pool_start(const op_t *op, const op_args_t *args, bool back)
+{
+    if (op->config.kind != OP_MAXPOOL2D)
+        mean_start<LANES, T>(op, args, back);
+    else if (has_narrow_taps(op))
+        max_start<LANES, T, uint8_t>(op, args, back);
+    else
+        max_start<LANES, T, int32_t>(op, args, back);
+}
+
+static err_code_t pool_run(const op_t *op, const op_args_t *args, bool back,
+                           err_t *err)
+{
+    if (op->out.layout != NULL)
+        pool_start<8, bf16_t>(op, args, back);
+    else
+        pool_start<1, float>(op, args, back);
+    return cuda_started(op, err);
 }
 
 static err_code_t pool_forward(op_t *op, const op_args_t *args, err_t *err)
 {
-    pool_work work = work_of(op, args);
-    unsigned blocks;
-
-    work.count = op_desc_elems(&op->out);
-    work.to = (float *)args->y;
-    blocks = each_blocks(work.count, EACH_THREADS);
-    if (op->config.kind == OP_MAXPOOL2D)
-        LAUNCH(pool_max, blocks, EACH_THREADS, 0, cuda_stream(args), work);
-    else
-        LAUNCH(pool_mean, blocks, EACH_THREADS, 0, cuda_stream(args), work);
-    return cuda_started(op, err);
+    return pool_run(op, args, false, err);
 }
 
 static err_code_t pool_backward(op_t *op, const op_args_t *args, err_t *err)
 {
-    pool_work work = work_of(op, args);
-    unsigned blocks;
-
-    if (!op->config.need_dx)
-        return ERR_OK;
-    work.count = op_desc_elems(&op->config.in);
-    work.to = (float *)args->dx;
-    blocks = each_blocks(work.count, EACH_THREADS);
-    if (op->config.kind == OP_MAXPOOL2D)
-        LAUNCH(pool_max_gradient, blocks, EACH_THREADS, 0, cuda_stream(args),
-               work);
-    else
-        LAUNCH(pool_mean_gradient, blocks, EACH_THREADS, 0, cuda_stream(args),
-               work);
-    return cuda_started(op, err);
+    return op->config.need_dx ? pool_run(op, args, true, err) : ERR_OK;
 }
 
 extern "C" const op_kernel_t cuda_pool_kernel = {pool_open, NULL, pool_forward,

@@ -2,20 +2,27 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * upsample and upsample_linear; op/ref/upsample.c and upsample_linear.c have
- * the rules. A thread computes one element of y, or of dx: that is the sum over
- * the elements of y that were computed from the element of x.
+ * the rules. A thread computes one item of y, or of dx (space.cuh): that is the
+ * sum over the elements of y that were computed from the element of x.
  */
+#include "op/cuda/channels.h"
 #include "op/cuda/device/space.cuh"
 
 namespace
 {
 
-struct resize_work {
+/* How y is made of x. */
+struct resize_shape {
     space_t in, out;
+    int64_t inner;
     int factor[OP_SPACE_MAX];
-    int64_t count; /* elements that threads compute */
-    const float *x, *dy;
-    float *to; /* y or dx */
+};
+
+template <typename T> struct resize_work {
+    resize_shape s;
+    int64_t items; /* that threads compute */
+    const T *x, *dy;
+    T *to; /* y or dx */
 };
 
 /* op_tap_t along one dimension. */
@@ -43,7 +50,7 @@ static __device__ __forceinline__ tap tap_of(int at, int factor, int size)
 }
 
 /* The elements of y that are interpolated from element [i] of x. */
-static __device__ __forceinline__ box_t readers_of(const resize_work &work,
+static __device__ __forceinline__ box_t readers_of(const resize_shape &work,
                                                    const int *i)
 {
     box_t box;
@@ -59,7 +66,7 @@ static __device__ __forceinline__ box_t readers_of(const resize_work &work,
 }
 
 /* The weight with which element [at] of y reads element [i] of x. */
-static __device__ __forceinline__ float tap_weight(const resize_work &work,
+static __device__ __forceinline__ float tap_weight(const resize_shape &work,
                                                    const int *at, const int *i)
 {
     float weight = 1;
@@ -75,50 +82,59 @@ static __device__ __forceinline__ float tap_weight(const resize_work &work,
 
 /* ---- kernels ------------------------------------------------------------- */
 
+template <int LANES, typename T>
 static __global__ void __launch_bounds__(EACH_THREADS)
-    nearest_value(resize_work work)
+    nearest_value(resize_work<T> work)
 {
-    for (int64_t i = each_first(); i < work.count; i += each_step()) {
-        place_t p = space_place(work.out, i);
+    for (int64_t i = each_first(); i < work.items; i += each_step()) {
+        const item_t item = space_item<LANES>(work.s.out, work.s.inner, i);
+        int at[OP_SPACE_MAX];
+        float v[LANES];
 
         for (int d = 0; d < OP_SPACE_MAX; d++)
-            p.at[d] /= work.factor[d];
-        work.to[i] =
-            work.x[p.plane * work.in.count + space_index(work.in, p.at)];
+            at[d] = item.place.at[d] / work.s.factor[d];
+        pack_load(work.x + space_at(work.s.in, work.s.inner, item, at), v);
+        pack_store(work.to + i * LANES, v);
     }
 }
 
+template <int LANES, typename T>
 static __global__ void __launch_bounds__(EACH_THREADS)
-    nearest_gradient(resize_work work)
+    nearest_gradient(resize_work<T> work)
 {
-    for (int64_t i = each_first(); i < work.count; i += each_step()) {
-        const place_t p = space_place(work.in, i);
-        const float *dy = work.dy + p.plane * work.out.count;
-        float sum = 0;
+    for (int64_t i = each_first(); i < work.items; i += each_step()) {
+        const item_t item = space_item<LANES>(work.s.in, work.s.inner, i);
+        float sum[LANES] = {}, v[LANES];
         int at[OP_SPACE_MAX];
         box_t box;
 
         for (int d = 0; d < OP_SPACE_MAX; d++) {
-            box.from[d] = p.at[d] * work.factor[d];
-            box.to[d] = box.from[d] + work.factor[d];
+            box.from[d] = item.place.at[d] * work.s.factor[d];
+            box.to[d] = box.from[d] + work.s.factor[d];
         }
         BOX_EACH(box, at)
-        sum += dy[space_index(work.out, at)];
-        work.to[i] = sum;
+        {
+            pack_load(work.dy + space_at(work.s.out, work.s.inner, item, at),
+                      v);
+            for (int k = 0; k < LANES; k++)
+                sum[k] += v[k];
+        }
+        pack_store(work.to + i * LANES, sum);
     }
 }
 
+template <int LANES, typename T>
 static __global__ void __launch_bounds__(EACH_THREADS)
-    linear_value(resize_work work)
+    linear_value(resize_work<T> work)
 {
-    for (int64_t i = each_first(); i < work.count; i += each_step()) {
-        const place_t p = space_place(work.out, i);
-        const float *x = work.x + p.plane * work.in.count;
+    for (int64_t i = each_first(); i < work.items; i += each_step()) {
+        const item_t item = space_item<LANES>(work.s.out, work.s.inner, i);
+        float sum[LANES] = {}, v[LANES];
         tap t[OP_SPACE_MAX];
-        float sum = 0;
 
         for (int d = 0; d < OP_SPACE_MAX; d++)
-            t[d] = tap_of(p.at[d], work.factor[d], work.in.size[d]);
+            t[d] =
+                tap_of(item.place.at[d], work.s.factor[d], work.s.in.size[d]);
         for (int corner = 0; corner < 1 << OP_SPACE_MAX; corner++) {
             float weight = 1;
             int at[OP_SPACE_MAX];
@@ -129,31 +145,38 @@ static __global__ void __launch_bounds__(EACH_THREADS)
                 at[d] = second ? t[d].second : t[d].first;
                 weight *= second ? t[d].weight : 1 - t[d].weight;
             }
-            if (weight != 0)
-                sum += weight * x[space_index(work.in, at)];
+            if (weight == 0)
+                continue;
+            pack_load(work.x + space_at(work.s.in, work.s.inner, item, at), v);
+            for (int k = 0; k < LANES; k++)
+                sum[k] += weight * v[k];
         }
-        work.to[i] = sum;
+        pack_store(work.to + i * LANES, sum);
     }
 }
 
+template <int LANES, typename T>
 static __global__ void __launch_bounds__(EACH_THREADS)
-    linear_gradient(resize_work work)
+    linear_gradient(resize_work<T> work)
 {
-    for (int64_t i = each_first(); i < work.count; i += each_step()) {
-        const place_t p = space_place(work.in, i);
-        const float *dy = work.dy + p.plane * work.out.count;
-        const box_t box = readers_of(work, p.at);
-        float sum = 0;
+    for (int64_t i = each_first(); i < work.items; i += each_step()) {
+        const item_t item = space_item<LANES>(work.s.in, work.s.inner, i);
+        const box_t box = readers_of(work.s, item.place.at);
+        float sum[LANES] = {}, v[LANES];
         int at[OP_SPACE_MAX];
 
         BOX_EACH(box, at)
         {
-            const float weight = tap_weight(work, at, p.at);
+            const float weight = tap_weight(work.s, at, item.place.at);
 
-            if (weight != 0)
-                sum += weight * dy[space_index(work.out, at)];
+            if (weight == 0)
+                continue;
+            pack_load(work.dy + space_at(work.s.out, work.s.inner, item, at),
+                      v);
+            for (int k = 0; k < LANES; k++)
+                sum[k] += weight * v[k];
         }
-        work.to[i] = sum;
+        pack_store(work.to + i * LANES, sum);
     }
 }
 
@@ -166,48 +189,69 @@ static err_code_t resize_open(op_t *op, err_t *err)
     return ERR_OK;
 }
 
-static resize_work work_of(const op_t *op, const op_args_t *args, void *to)
+template <int LANES, typename T>
+static resize_work<T> work_of(const op_t *op, const op_args_t *args,
+                              const op_desc_t *desc, void *to)
 {
-    resize_work work = {};
+    resize_work<T> work = {};
 
-    work.in = space_of(&op->config.in);
-    work.out = space_of(&op->out);
-    space_three(op->config.view.dims, op->config.in.ndim - 2, 1, work.factor);
-    work.x = (const float *)args->x;
-    work.dy = (const float *)args->dy;
-    work.to = (float *)to;
+    work.s.in = space_of(&op->config.in);
+    work.s.out = space_of(&op->out);
+    work.s.inner = LANES == 1 ? 1 : cuda_channels_pitch(op->out.dims[1]);
+    space_three(op->config.view.dims, op->config.in.ndim - 2, 1, work.s.factor);
+    work.items = cuda_channels_elems(desc) / LANES;
+    work.x = (const T *)args->x;
+    work.dy = (const T *)args->dy;
+    work.to = (T *)to;
     return work;
+}
+
+template <int LANES, typename T>
+static void value_start(const op_t *op, const op_args_t *args)
+{
+    const resize_work<T> work = work_of<LANES, T>(op, args, &op->out, args->y);
+    const unsigned blocks = each_blocks(work.items, EACH_THREADS);
+
+    if (op->config.kind == OP_UPSAMPLE)
+        LAUNCH((nearest_value<LANES, T>), blocks, EACH_THREADS, 0,
+               cuda_stream(args), work);
+    else
+        LAUNCH((linear_value<LANES, T>), blocks, EACH_THREADS, 0,
+               cuda_stream(args), work);
+}
+
+template <int LANES, typename T>
+static void gradient_start(const op_t *op, const op_args_t *args)
+{
+    const resize_work<T> work =
+        work_of<LANES, T>(op, args, &op->config.in, args->dx);
+    const unsigned blocks = each_blocks(work.items, EACH_THREADS);
+
+    if (op->config.kind == OP_UPSAMPLE)
+        LAUNCH((nearest_gradient<LANES, T>), blocks, EACH_THREADS, 0,
+               cuda_stream(args), work);
+    else
+        LAUNCH((linear_gradient<LANES, T>), blocks, EACH_THREADS, 0,
+               cuda_stream(args), work);
 }
 
 static err_code_t resize_forward(op_t *op, const op_args_t *args, err_t *err)
 {
-    resize_work work = work_of(op, args, args->y);
-    unsigned blocks;
-
-    work.count = op_desc_elems(&op->out);
-    blocks = each_blocks(work.count, EACH_THREADS);
-    if (op->config.kind == OP_UPSAMPLE)
-        LAUNCH(nearest_value, blocks, EACH_THREADS, 0, cuda_stream(args), work);
+    if (op->out.layout != NULL)
+        value_start<8, bf16_t>(op, args);
     else
-        LAUNCH(linear_value, blocks, EACH_THREADS, 0, cuda_stream(args), work);
+        value_start<1, float>(op, args);
     return cuda_started(op, err);
 }
 
 static err_code_t resize_backward(op_t *op, const op_args_t *args, err_t *err)
 {
-    resize_work work = work_of(op, args, args->dx);
-    unsigned blocks;
-
     if (!op->config.need_dx)
         return ERR_OK;
-    work.count = op_desc_elems(&op->config.in);
-    blocks = each_blocks(work.count, EACH_THREADS);
-    if (op->config.kind == OP_UPSAMPLE)
-        LAUNCH(nearest_gradient, blocks, EACH_THREADS, 0, cuda_stream(args),
-               work);
+    if (op->out.layout != NULL)
+        gradient_start<8, bf16_t>(op, args);
     else
-        LAUNCH(linear_gradient, blocks, EACH_THREADS, 0, cuda_stream(args),
-               work);
+        gradient_start<1, float>(op, args);
     return cuda_started(op, err);
 }
 
