@@ -65,6 +65,8 @@ static bool knows_layout(const op_t *op)
     case OP_FLATTEN:
     case OP_RESHAPE:
         return true;
+    case OP_CONCAT:
+        return is_all_layout(op) && op->config.view.axis == 1;
     default: /* those that keep it */
         return is_all_layout(op);
     }

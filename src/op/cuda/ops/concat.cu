@@ -3,8 +3,10 @@
 /*
  * concat and slice. With respect to the axis, a tensor is [outer, length,
  * inner]; a part of it is a run of elements in each of [outer] rows. The inputs
- * of a concat are parts of y, and the output of a slice is a part of x.
+ * of a concat are parts of y, and the output of a slice is a part of x. A
+ * concat along the channels also takes tensors with channels last.
  */
+#include "op/cuda/channels.h"
 #include "op/cuda/device/each.cuh"
 #include "op/cuda/device/index.cuh"
 
@@ -110,8 +112,121 @@ static part concat_part(const op_t *op, int k)
     return part_of(&op->out, axis, start, size);
 }
 
+/* Do all tensors have the layout with channels last? */
+static bool is_last(const op_t *op)
+{
+    return op->out.layout != NULL;
+}
+
+/* Channels start .. start + C - 1 of a tensor with channels last. */
+struct last_part {
+    int64_t pitch, start, C;
+};
+
+namespace
+{
+
+/* y, eight channels at a position. */
+struct last_value {
+    int inputs;
+    int64_t pitch;
+    last_part part[OP_INPUTS_MAX]; /* pitch is that of the input */
+    const bf16_t *from[OP_INPUTS_MAX];
+    bf16_t *y;
+
+    template <int N> __device__ void at(int64_t i) const
+    {
+        int64_t row = i;
+        const int64_t first = index_split(&row, pitch);
+        float v[N] = {};
+
+        for (int input = 0; input < inputs; input++) {
+            const last_part &p = part[input];
+            const int64_t c = first - p.start;
+            const bf16_t *x = from[input] + row * p.pitch + c;
+
+            if (c + N <= 0 || c >= p.C)
+                continue;
+            if (N == 8 && c % 8 == 0 && c + N <= p.C)
+                pack_load(x, v);
+            else
+                for (int k = 0; k < N; k++)
+                    if (c + k >= 0 && c + k < p.C)
+                        v[k] = pack_get(x, k);
+        }
+        pack_store(y + i, v);
+    }
+};
+
+/* The gradient of an input, eight channels at a position. */
+struct last_gradient {
+    last_part p;   /* pitch is that of the input */
+    int64_t pitch; /* of y */
+    const bf16_t *dy;
+    bf16_t *to;
+
+    template <int N> __device__ void at(int64_t i) const
+    {
+        int64_t row = i;
+        const int64_t c = index_split(&row, p.pitch);
+        const bf16_t *from = dy + row * pitch + p.start + c;
+        float v[N] = {};
+
+        if (N == 8 && p.start % 8 == 0 && c + N <= p.C)
+            pack_load(from, v);
+        else
+            for (int k = 0; k < N; k++)
+                if (c + k < p.C)
+                    v[k] = pack_get(from, k);
+        pack_store(to + i, v);
+    }
+};
+
+} // namespace
+
+/* Input [k] as channels of y; the pitch is its own. */
+static last_part last_part_of(const op_t *op, int k)
+{
+    const op_desc_t *desc = k == 0 ? &op->config.in : &op->config.other[k - 1];
+    last_part p = {cuda_channels_pitch(desc->dims[1]), 0, desc->dims[1]};
+
+    for (int i = 0; i < k; i++)
+        p.start +=
+            i == 0 ? op->config.in.dims[1] : op->config.other[i - 1].dims[1];
+    return p;
+}
+
+static err_code_t last_forward(const op_t *op, const op_args_t *args,
+                               err_t *err)
+{
+    last_value work = {};
+
+    work.inputs = 1 + op->config.others;
+    work.pitch = cuda_channels_pitch(op->out.dims[1]);
+    for (int k = 0; k < work.inputs; k++) {
+        work.part[k] = last_part_of(op, k);
+        work.from[k] = (const bf16_t *)(k == 0 ? args->x : args->other[k - 1]);
+    }
+    work.y = (bf16_t *)args->y;
+    each_start<8>(work, cuda_channels_elems(&op->out), true, cuda_stream(args));
+    return cuda_started(op, err);
+}
+
+static void last_gradient_start(const op_t *op, const op_args_t *args, int k,
+                                void *to)
+{
+    const op_desc_t *desc = k == 0 ? &op->config.in : &op->config.other[k - 1];
+    const last_gradient work = {last_part_of(op, k),
+                                cuda_channels_pitch(op->out.dims[1]),
+                                (const bf16_t *)args->dy, (bf16_t *)to};
+
+    each_start<8>(work, cuda_channels_elems(desc), true, cuda_stream(args));
+}
+
 static err_code_t concat_forward(op_t *op, const op_args_t *args, err_t *err)
 {
+    if (is_last(op))
+        return last_forward(op, args, err);
     for (int k = 0; k <= op->config.others; k++)
         copy_start(concat_part(op, k), false,
                    k == 0 ? args->x : args->other[k - 1], args->y,
@@ -126,7 +241,9 @@ static err_code_t concat_backward(op_t *op, const op_args_t *args, err_t *err)
                    : op->config.need_dx ? args->dx
                                         : NULL;
 
-        if (to != NULL)
+        if (to != NULL && is_last(op))
+            last_gradient_start(op, args, k, to);
+        else if (to != NULL)
             copy_start(concat_part(op, k), true, args->dy, to,
                        cuda_stream(args));
     }
