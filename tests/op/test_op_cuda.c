@@ -377,3 +377,63 @@ Test(op_cuda, outputs_for_a_linear_lie_as_bf16, .timeout = 600)
     }
     cr_assert_gt(checked, 20);
 }
+
+/* ---- losses -------------------------------------------------------------- */
+
+/* Fill the targets with what is no target. */
+static void spoil_target(op_rig_t *rig)
+{
+    const int64_t count = op_desc_elems(&rig->config.in);
+    void *target = (void *)(uintptr_t)rig->args.target;
+
+    if (rig->config.kind == OP_CROSS_ENTROPY)
+        for (int64_t i = 0; i < op_classes_of(&rig->config).rows; i++)
+            ((int64_t *)target)[i] = i % 2 == 0 ? -1 - i : INT64_MAX / 2;
+    else
+        for (int64_t i = 0; i < count; i++)
+            ((float *)target)[i] = NAN;
+}
+
+/* The host checks targets. Wrong ones give NaN as loss, and a gradient of 0 if
+ * the scale of the loss is 0; no memory of others is touched. */
+static void check_wrong_target(const op_case_t *test)
+{
+    op_rig_t rig;
+    int64_t count;
+    double *dx;
+
+    op_rig_open(&rig, test, "cuda", OP_FLOAT32, 1);
+    spoil_target(&rig);
+    op_rig_spoil_forward(&rig);
+    op_rig_forward(&rig);
+    cr_assert(isnan(rig.loss_sum), "%s", test->name);
+    if (rig.config.training && rig.config.need_dx) {
+        rig.step.scales[1] = 0;
+        op_rig_spoil_backward(&rig);
+        op_rig_backward(&rig);
+        count = op_rig_count(&rig, RIG_DX);
+        dx = op_rig_doubles(count);
+        op_rig_get(&rig, RIG_DX, dx);
+        for (int64_t i = 0; i < count; i++)
+            cr_assert_eq(dx[i], 0, "%s: dx[%lld]", test->name, (long long)i);
+        free(dx);
+    }
+    op_rig_close(&rig);
+}
+
+Test(op_cuda, wrong_targets, .timeout = 600)
+{
+    int checked = 0;
+
+    emu_open();
+    for (int i = 0; i < op_case_count; i++) {
+        const op_kind_t kind = op_cases[i].config.kind;
+
+        if (kind != OP_CROSS_ENTROPY && kind != OP_CROSS_ENTROPY_SOFT &&
+            kind != OP_MSE && !(kind >= OP_MAE && kind <= OP_KL))
+            continue;
+        check_wrong_target(&op_cases[i]);
+        checked++;
+    }
+    cr_assert_gt(checked, 50);
+}
