@@ -57,6 +57,12 @@ static void read_later(nn_node_t *node, int time)
 }
 
 /* Find the last call that reads each output. */
+/* May backward overwrite the inputs of losses? */
+static bool consumes(const nn_exec_t *exec)
+{
+    return exec->config.training && exec->config.consume;
+}
+
 static void plan_reads(nn_exec_t *exec)
 {
     nn_node_t *nodes = exec->nodes;
@@ -82,7 +88,8 @@ static void plan_reads(nn_exec_t *exec)
     }
     /* nn_exec_output may read the inputs of losses after the last call, too. */
     for (int k = 0; k < exec->graph->loss_count; k++)
-        read_at(&nodes[nn_exec_loss_from(exec, k)].first, exec->end - 1);
+        read_at(&nodes[nn_exec_loss_from(exec, k)].first,
+                consumes(exec) ? exec->count - 1 : exec->end - 1);
 }
 
 static int region_room(const nn_exec_t *exec)
@@ -223,6 +230,18 @@ static bool may_pass(const nn_exec_t *exec, int node, int k)
             !is_read(exec, other, from, node));
 }
 
+/* May [node], a loss, write the gradient of its input over the input, which no
+ * later call reads? */
+static bool may_consume(const nn_exec_t *exec, int node)
+{
+    const nn_node_t *n = &exec->nodes[node];
+    const nn_node_t *from = &exec->nodes[n->from[0]];
+
+    return consumes(exec) && node >= nn_exec_first_loss(exec) &&
+           op_over_x(n->op) && !from->redo && !n->adds[0] &&
+           exec->regions[from->first.y].busy <= n->later;
+}
+
 /* Choose where the gradient of input [k] of [node] is written, and whether it
  * is added to the gradients that other readers have written. */
 static void plan_input(nn_exec_t *exec, int node, int k)
@@ -251,6 +270,9 @@ static void plan_input(nn_exec_t *exec, int node, int k)
                 : !reader->adds[k] && may_pass(exec, node, k))) {
         reader->grad[k] = reader->dy;
         region_extend(exec, reader->dy, bytes, made, made);
+    } else if (k == 0 && may_consume(exec, node)) {
+        reader->grad[k] = input->first.y;
+        region_extend(exec, input->first.y, bytes, made, made);
     } else {
         reader->grad[k] = region_add(exec, bytes, made, made);
     }

@@ -20,6 +20,8 @@ typedef struct nn_exec_config {
                        with equal bits in float32 */
     bool overwrite; /* training: backward is never called with accumulate, so no
                       memory is reserved to add gradients */
+    bool consume;   /* training: the output is not wanted after backward, which
+                       may overwrite it */
     int threads;
 } nn_exec_config_t;
 
@@ -111,8 +113,8 @@ err_code_t nn_exec_backward(nn_exec_t *exec, const nn_batch_t *batch,
                             bool accumulate, err_t *err);
 
 /* Copy to [out] the tensor that [loss] read in the last forward, in plain
- * layout [batch, dims], for metrics and prediction. Blocks until it is
- * copied. */
+ * layout [batch, dims], for metrics and prediction. With config.consume: only
+ * before backward. Blocks until it is copied. */
 err_code_t nn_exec_output(nn_exec_t *exec, int loss, float *out, err_t *err);
 
 /* What the fold of a step reads and writes, in the memory of a device. The bits

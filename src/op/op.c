@@ -364,6 +364,11 @@ bool op_passes_dy(const op_t *op)
     return op->passes_dy;
 }
 
+bool op_over_x(const op_t *op)
+{
+    return op->over_x;
+}
+
 /* May the caller access the memory of the op's device? */
 static bool op_on_host(const op_t *op)
 {

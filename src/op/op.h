@@ -159,6 +159,9 @@ bool op_adds_dx(const op_t *op);
  * dy, and backward copies nothing to such pointers. */
 bool op_passes_dy(const op_t *op);
 
+/* Losses: may backward write dx over x? */
+bool op_over_x(const op_t *op);
+
 /* Run on args->stream. A loss's backward reads x and target and writes dx =
  * scale * d(sum)/dx. ERR_DATA: a target is no class, or a weight of a sample is
  * below 0 or no number. Equal arguments give equal bits on every call. Where

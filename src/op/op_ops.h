@@ -54,10 +54,11 @@ struct op {
     op_desc_t out, grad_in, grad_out;
     size_t workspace_bytes, scratch_bytes; /* 0 unless open sets them */
     double flops;
-    bool in_place, adds, adds_dx, passes_dy; /* false unless open sets them */
-    bool reads_x,                            /* true unless open clears it */
-        reads_y;                             /* false unless open sets it */
-    void *state;                             /* owned by the kernel */
+    /* false unless open sets them */
+    bool in_place, adds, adds_dx, passes_dy, over_x;
+    bool reads_x, /* true unless open clears it */
+        reads_y;  /* false unless open sets it */
+    void *state;  /* owned by the kernel */
 };
 
 /* Backends, one folder each; registry.c lists those that were built in. */

@@ -31,6 +31,7 @@ static err_code_t teams_open(train_replica_t *replica,
         .compute_type = plan->compute_type,
         .recompute = plan->config->train.recompute == TRAIN_RECOMPUTE_BLOCKS,
         .overwrite = plan->config->train.accumulate == 1,
+        .consume = true,
         .threads = plan->team_threads};
     err_code_t rc;
 

@@ -137,3 +137,26 @@ Test(exec_cuda, bfloat16_is_stored, .timeout = 300)
     cr_expect_lt(bytes[1], bytes[0], "%zu bytes, not less than %zu", bytes[1],
                  bytes[0]);
 }
+
+/* Logits of more classes than there are other numbers in the model: backward
+ * writes their gradient over them. */
+Test(exec_cuda, gradients_of_losses_lie_over_their_inputs, .timeout = 300)
+{
+    static const char wide[] = "model: {input: [7], layers: [\n"
+                               "  {linear: {out: 9}}, relu,\n"
+                               "  {linear: {out: 2000}}]}\n"
+                               "loss: cross_entropy\n";
+    const char *const models[] = {fixture_mlp, fixture_graph_model,
+                                  fixture_smooth, fixture_tokens, residual};
+    nn_exec_config_t config = training;
+    size_t bytes[2];
+
+    emu_open();
+    config.consume = true;
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++)
+        check_model(models[i], config, OP_FLOAT32, 2e-5);
+    bytes[0] = check_model(wide, training, OP_FLOAT32, 2e-5);
+    bytes[1] = check_model(wide, config, OP_FLOAT32, 2e-5);
+    cr_expect_lt(bytes[1], bytes[0] - sizeof(float) * BATCH * 1900,
+                 "%zu bytes, and %zu if backward may not", bytes[1], bytes[0]);
+}

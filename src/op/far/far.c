@@ -33,6 +33,7 @@ static err_code_t far_open(op_t *op, err_t *err)
     op->adds = inner->adds;
     op->adds_dx = inner->adds_dx;
     op->passes_dy = inner->passes_dy;
+    op->over_x = inner->over_x;
     op->reads_x = inner->reads_x;
     op->reads_y = inner->reads_y;
     return ERR_OK;

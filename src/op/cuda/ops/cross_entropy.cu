@@ -296,6 +296,7 @@ static err_code_t entropy_open(op_t *op, err_t *err)
 {
     const op_classes_t at = op_classes_of(&op->config);
 
+    op->over_x = true;
     op->scratch_bytes = 2 * entropy_blocks(op) * sizeof(double);
     if (op->config.training)
         op->workspace_bytes = (size_t)at.rows * sizeof(float);

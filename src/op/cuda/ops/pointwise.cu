@@ -127,6 +127,7 @@ static err_code_t pointwise_open(op_t *op, err_t *err)
 {
     const op_loss_t *loss = &op->config.loss;
 
+    op->over_x = true;
     op->scratch_bytes = pointwise_blocks(op) * sizeof(double);
     if (op->config.kind != OP_BCE || loss->weights == NULL)
         return ERR_OK;
