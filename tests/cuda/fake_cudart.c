@@ -72,6 +72,8 @@ cudaError_t fake_run(fake_device_t *dev, far_line_t *line,
 {
     err_code_t rc = ERR_OK;
 
+    if (dev->queue.pending == 0)
+        return cudaSuccess;
     fake_memory_show(dev, true);
     if (line != NULL)
         rc = far_queue_finish(&dev->queue, line, NULL);
