@@ -273,7 +273,7 @@ static void host_print(const check_t *check)
                                             bytes[TRAIN_MEMORY_BUFFERS]);
     memory_line(
         "batches read ahead",
-        train_memory_batches(&check->plan, check->config->data.prefetch + 1));
+        train_memory_batches(&check->plan, check->config->data.prefetch + 2));
 }
 
 static err_code_t memory_print(const check_t *check, err_t *err)

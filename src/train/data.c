@@ -146,9 +146,15 @@ err_code_t train_data_open(const train_split_t *split, train_data_t *out,
 static err_code_t feed_open(const train_split_t *split, train_data_t *data,
                             err_t *err)
 {
-    return train_feed_open(split->dev, split->graph, data->loader,
-                           hdf5io_sampler_share_max(data->sampler), &data->feed,
-                           err);
+    /* Evaluations wait for each batch. */
+    const train_feed_plan_t plan = {
+        .dev = split->dev,
+        .graph = split->graph,
+        .loader = data->loader,
+        .most = hdf5io_sampler_share_max(data->sampler),
+        .slots = split->valid ? 1 : TRAIN_FEED_SLOTS};
+
+    return train_feed_open(&plan, &data->feed, err);
 }
 
 err_code_t train_data_plan(const train_split_t *split, int64_t steps,
@@ -177,7 +183,7 @@ err_code_t train_data_start(const train_split_t *split, train_data_t *data,
         .sampler = data->sampler,
         .prefetch = split->mpi != NULL ? 0 : (int)config->data.prefetch,
         /* The next batch is read while the device computes this one. */
-        .kept = dev_host_visible(split->dev) ? 0 : 1,
+        .kept = dev_host_visible(split->dev) || split->valid ? 0 : 1,
         .epoch = epoch,
         .step = step,
         .epochs = split->valid ? INT64_MAX : config->train.epochs,

@@ -5,8 +5,6 @@
 #include "base/check.h"
 #include "base/mem.h"
 
-#define SLOTS 2
-
 /* Memory of the device for a batch. */
 typedef struct feed_slot {
     hdf5io_batch_t batch; /* its pointers are to memory of the device */
@@ -14,14 +12,12 @@ typedef struct feed_slot {
 } feed_slot_t;
 
 struct train_feed {
-    dev_device_t *dev;
-    const nn_graph_t *graph;
-    int64_t most;
+    train_feed_plan_t plan;
     const hdf5io_batch_t *host; /* the batch put last, if nothing is copied */
     dev_stream_t *stream;       /* of the copies; NULL: nothing is copied */
     void *block;                /* memory of all slots */
     void *pinned;               /* the loader's memory; NULL: none */
-    feed_slot_t slots[SLOTS];
+    feed_slot_t slots[TRAIN_FEED_SLOTS];
     int64_t puts; /* number of batches put so far */
 };
 
@@ -38,17 +34,17 @@ static void *slot_cut(const train_feed_t *feed, char *block, size_t bytes,
 {
     void *piece = block == NULL ? NULL : block + *at;
 
-    *at += mem_round((size_t)feed->most * bytes);
+    *at += mem_round((size_t)feed->plan.most * bytes);
     return piece;
 }
 
 /* Place the slots in [block]; if it is NULL, only compute the total size. */
 static size_t slots_layout(train_feed_t *feed, char *block)
 {
-    const nn_graph_t *graph = feed->graph;
+    const nn_graph_t *graph = feed->plan.graph;
     size_t at = 0;
 
-    for (int s = 0; s < SLOTS; s++) {
+    for (int s = 0; s < feed->plan.slots; s++) {
         hdf5io_batch_t *batch = &feed->slots[s].batch;
 
         for (int k = 0; k < nn_graph_inputs(graph); k++)
@@ -65,46 +61,45 @@ static size_t slots_layout(train_feed_t *feed, char *block)
 
 static err_code_t slots_open(train_feed_t *feed, err_t *err)
 {
-    err_code_t rc = dev_alloc(feed->dev, slots_layout(feed, NULL), "batches",
-                              &feed->block, err);
+    err_code_t rc = dev_alloc(feed->plan.dev, slots_layout(feed, NULL),
+                              "batches", &feed->block, err);
 
     if (rc == ERR_OK)
         slots_layout(feed, feed->block);
     if (rc == ERR_OK)
-        rc = dev_stream_open(feed->dev, DEV_STREAM_COPY, &feed->stream, err);
-    for (int s = 0; s < SLOTS && rc == ERR_OK; s++)
-        rc = dev_event_open(feed->dev, &feed->slots[s].copied, err);
+        rc = dev_stream_open(feed->plan.dev, DEV_STREAM_COPY, &feed->stream,
+                             err);
+    for (int s = 0; s < feed->plan.slots && rc == ERR_OK; s++)
+        rc = dev_event_open(feed->plan.dev, &feed->slots[s].copied, err);
     return rc;
 }
 
-static err_code_t loader_pin(train_feed_t *feed, hdf5io_loader_t *loader,
-                             err_t *err)
+static err_code_t loader_pin(train_feed_t *feed, err_t *err)
 {
     size_t bytes;
-    void *block = hdf5io_loader_memory(loader, &bytes);
-    err_code_t rc = dev_pin(feed->dev, block, bytes, err);
+    void *block = hdf5io_loader_memory(feed->plan.loader, &bytes);
+    err_code_t rc = dev_pin(feed->plan.dev, block, bytes, err);
 
     if (rc == ERR_OK)
         feed->pinned = block;
     return rc;
 }
 
-err_code_t train_feed_open(dev_device_t *dev, const nn_graph_t *graph,
-                           hdf5io_loader_t *loader, int64_t most,
-                           train_feed_t **out, err_t *err)
+err_code_t train_feed_open(const train_feed_plan_t *plan, train_feed_t **out,
+                           err_t *err)
 {
     train_feed_t *feed = NULL;
     err_code_t rc = mem_new(train_feed_t, 1, "a feed", &feed, err);
 
     if (rc != ERR_OK)
         return rc;
-    feed->dev = dev;
-    feed->graph = graph;
-    feed->most = most;
-    if (!dev_host_visible(dev)) {
+    check(plan->slots > 0 && plan->slots <= TRAIN_FEED_SLOTS, "%d slots",
+          plan->slots);
+    feed->plan = *plan;
+    if (!dev_host_visible(plan->dev)) {
         rc = slots_open(feed, err);
-        if (rc == ERR_OK && loader != NULL)
-            rc = loader_pin(feed, loader, err);
+        if (rc == ERR_OK && plan->loader != NULL)
+            rc = loader_pin(feed, err);
     }
     if (rc == ERR_OK)
         *out = feed;
@@ -120,12 +115,12 @@ void train_feed_close(train_feed_t *feed)
     /* After an error of the device nothing runs any more. */
     if (feed->stream != NULL)
         dev_stream_wait(feed->stream, NULL);
-    for (int s = 0; s < SLOTS; s++)
+    for (int s = 0; s < feed->plan.slots; s++)
         dev_event_close(feed->slots[s].copied);
     dev_stream_close(feed->stream);
     if (feed->pinned != NULL)
-        dev_unpin(feed->dev, feed->pinned);
-    dev_free(feed->dev, feed->block);
+        dev_unpin(feed->plan.dev, feed->pinned);
+    dev_free(feed->plan.dev, feed->block);
     mem_free(feed);
 }
 
@@ -139,8 +134,8 @@ static err_code_t field_copy(const train_feed_t *feed, void *to,
 err_code_t train_feed_put(train_feed_t *feed, const hdf5io_batch_t *batch,
                           err_t *err)
 {
-    feed_slot_t *slot = &feed->slots[++feed->puts % SLOTS];
-    const nn_graph_t *graph = feed->graph;
+    feed_slot_t *slot = &feed->slots[++feed->puts % feed->plan.slots];
+    const nn_graph_t *graph = feed->plan.graph;
     const size_t count = (size_t)batch->count;
     hdf5io_batch_t *own = &slot->batch;
     err_code_t rc = ERR_OK;
@@ -148,8 +143,8 @@ err_code_t train_feed_put(train_feed_t *feed, const hdf5io_batch_t *batch,
     feed->host = batch;
     if (feed->stream == NULL)
         return ERR_OK;
-    check(batch->count <= feed->most, "%lld samples, but room for %lld",
-          (long long)batch->count, (long long)feed->most);
+    check(batch->count <= feed->plan.most, "%lld samples, but room for %lld",
+          (long long)batch->count, (long long)feed->plan.most);
     own->epoch = batch->epoch;
     own->step = batch->step;
     own->count = batch->count;
@@ -170,7 +165,7 @@ err_code_t train_feed_put(train_feed_t *feed, const hdf5io_batch_t *batch,
 err_code_t train_feed_take(train_feed_t *feed, dev_stream_t *stream,
                            hdf5io_batch_t *out, err_t *err)
 {
-    feed_slot_t *slot = &feed->slots[feed->puts % SLOTS];
+    feed_slot_t *slot = &feed->slots[feed->puts % feed->plan.slots];
 
     check(feed->puts > 0, "a batch is taken, but none was put");
     *out = feed->stream == NULL ? *feed->host : slot->batch;
@@ -180,5 +175,5 @@ err_code_t train_feed_take(train_feed_t *feed, dev_stream_t *stream,
 
 int train_feed_slot(const train_feed_t *feed)
 {
-    return (int)(feed->puts % SLOTS);
+    return (int)(feed->puts % feed->plan.slots);
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * feed: brings batches to a device. A batch is copied on a stream of its own,
- * while the device computes the batch before it. For that the feed has memory
- * of the device for two batches, and pins the loader's. Where the host can
- * access the device's memory, batches stay where they are. Thread rule: one
- * thread.
+ * feed: brings batches to a device. A batch is copied on a stream of its own to
+ * a slot, memory of the device for one batch; with two slots the device can
+ * compute another batch meanwhile. The feed pins the loader's memory. Where the
+ * host can access the device's memory, batches stay where they are. Thread
+ * rule: one thread.
  */
 #ifndef CDDP_TRAIN_FEED_H
 #define CDDP_TRAIN_FEED_H
@@ -15,18 +15,25 @@
 
 typedef struct train_feed train_feed_t;
 
-/* Open a feed to [dev] for batches of up to [most] samples of [graph]. They are
- * in the memory of [loader], or anywhere if it is NULL. Device and loader must
- * outlive the feed. Neither put nor take allocates. */
-err_code_t train_feed_open(dev_device_t *dev, const nn_graph_t *graph,
-                           hdf5io_loader_t *loader, int64_t most,
-                           train_feed_t **out, err_t *err);
+#define TRAIN_FEED_SLOTS 2 /* at most */
+
+typedef struct train_feed_plan {
+    dev_device_t *dev;
+    const nn_graph_t *graph;
+    hdf5io_loader_t *loader; /* whose batches they are; NULL: others */
+    int64_t most;            /* samples of the largest batch */
+    int slots;
+} train_feed_plan_t;
+
+/* Device and loader must outlive the feed. Neither put nor take allocates. */
+err_code_t train_feed_open(const train_feed_plan_t *plan, train_feed_t **out,
+                           err_t *err);
 /* Waits for the copies. NULL allowed. */
 void train_feed_close(train_feed_t *feed);
 
 /* Start to copy [batch], which must stay unchanged until the work that reads
- * the copy is done. It takes the place of the batch that was put before the
- * last one: the work that reads that one must be done. Does not block. */
+ * the copy is done. The slots are used in turns: the work that reads the batch
+ * that was in this slot before must be done. Does not block. */
 err_code_t train_feed_put(train_feed_t *feed, const hdf5io_batch_t *batch,
                           err_t *err);
 
@@ -35,7 +42,7 @@ err_code_t train_feed_put(train_feed_t *feed, const hdf5io_batch_t *batch,
 err_code_t train_feed_take(train_feed_t *feed, dev_stream_t *stream,
                            hdf5io_batch_t *out, err_t *err);
 
-/* The number of the slot in which the batch put last is: 0 or 1. */
+/* The number of the slot in which the batch put last is. */
 int train_feed_slot(const train_feed_t *feed);
 
 #endif

@@ -3,6 +3,7 @@
 #include "train/memory.h"
 
 #include "base/str.h"
+#include "train/feed.h"
 
 static const char *const names[TRAIN_MEMORY_KINDS] = {
     [TRAIN_MEMORY_PARAMS] = "parameters",
@@ -37,8 +38,11 @@ train_memory_t train_memory_of(const train_replica_plan_t *plan,
 {
     const nn_graph_t *graph = plan->graph;
     const uint64_t params = nn_graph_param_elems(graph) * sizeof(float);
+    const train_config_t *config = plan->config;
     const int64_t batches =
-        dev_host_visible(plan->dev) ? plan->config->data.prefetch + 1 : 2;
+        dev_host_visible(plan->dev)
+            ? config->data.prefetch + 1
+            : TRAIN_FEED_SLOTS + (config->data.valid.count > 0);
     train_memory_t memory = {
         .bytes = {
             [TRAIN_MEMORY_PARAMS] = params,

@@ -126,7 +126,8 @@ void train_state_init(train_state_t *run, const train_config_t *config,
  * After an error the parameters are those before the step, except that ERR_PEER
  * may come during the update or after it. Collective; blocks. */
 err_code_t train_step(train_state_t *run, err_t *err);
-/* As train_step, with [batch] instead of a batch of the loader. */
+/* As train_step, with [batch] instead of a batch of the loader: the same one in
+ * each step, if the host is not the device. */
 err_code_t train_step_batch(train_state_t *run, const hdf5io_batch_t *batch,
                             err_t *err);
 

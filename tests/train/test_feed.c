@@ -43,6 +43,15 @@ static void batch_make(own_batch_t *own, int64_t n)
     }
 }
 
+static err_code_t feed_open(dev_device_t *dev, const nn_graph_t *graph,
+                            train_feed_t **out, err_t *err)
+{
+    const train_feed_plan_t plan = {
+        .dev = dev, .graph = graph, .most = MOST, .slots = 2};
+
+    return train_feed_open(&plan, out, err);
+}
+
 static void batch_read(const hdf5io_batch_t *batch, dev_stream_t *stream,
                        own_batch_t *to)
 {
@@ -74,7 +83,7 @@ static void check_order(int order)
     cr_assert_eq(dev_open("far", order, &dev, &err), ERR_OK);
     cr_assert_eq(dev_stream_open(dev, DEV_STREAM_COMPUTE, &stream, &err),
                  ERR_OK);
-    cr_assert_eq(train_feed_open(dev, graph, NULL, MOST, &feed, &err), ERR_OK);
+    cr_assert_eq(feed_open(dev, graph, &feed, &err), ERR_OK);
     counts = dev_far_counts(dev);
     for (int n = 0; n < BATCHES; n++)
         batch_make(&own[n], n);
@@ -137,7 +146,7 @@ Test(feed, failures)
         cr_assert_eq(dev_stream_open(dev, DEV_STREAM_COMPUTE, &stream, &err),
                      ERR_OK);
         dev_far_fail(dev, k);
-        rc = train_feed_open(dev, graph, NULL, MOST, &feed, &err);
+        rc = feed_open(dev, graph, &feed, &err);
         if (rc == ERR_OK)
             rc = train_feed_put(feed, &own.batch, &err);
         if (rc == ERR_OK)
@@ -168,7 +177,7 @@ Test(feed, copies_nothing_on_the_cpu)
 
     batch_make(&own, 1);
     cr_assert_eq(dev_open("cpu", 0, &dev, &err), ERR_OK);
-    cr_assert_eq(train_feed_open(dev, graph, NULL, MOST, &feed, &err), ERR_OK);
+    cr_assert_eq(feed_open(dev, graph, &feed, &err), ERR_OK);
     cr_assert_eq(train_feed_put(feed, &own.batch, &err), ERR_OK);
     cr_assert_eq(train_feed_take(feed, NULL, &batch, &err), ERR_OK);
     cr_expect_eq(batch.input, own.input);
