@@ -5,6 +5,7 @@
 #ifndef CDDP_OP_OP_STEP_H
 #define CDDP_OP_OP_STEP_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -37,6 +38,35 @@ typedef struct op_fold {
     const int32_t *sound; /* do nothing if it is 0; NULL: it is not */
     float *mean, *var;    /* [channels], updated */
 } op_fold_t;
+
+#ifdef __CUDACC__
+#define OP_STEP_INLINE static inline __host__ __device__
+#else
+#define OP_STEP_INLINE static inline
+#endif
+
+/* Does the step change the running statistics? */
+OP_STEP_INLINE bool op_fold_wanted(const op_fold_t *fold)
+{
+    return fold->step->samples > 0 && (fold->step->lone & fold->lone) == 0 &&
+           (fold->sound == NULL || *fold->sound != 0);
+}
+
+/* Update those of channel [c]. */
+OP_STEP_INLINE void op_fold_channel(const op_fold_t *fold, size_t c)
+{
+    const double count = fold->step->samples * fold->space;
+    const double momentum = fold->momentum;
+    const double m = fold->sums[c] / count;
+    double v = fold->sums[fold->channels + c] / count - m * m;
+
+    v = v > 0 ? v : 0;
+    /* Unbiased, as the running variance is an estimate for other samples. */
+    if (count > 1)
+        v *= count / (count - 1);
+    fold->mean[c] = (float)((1 - momentum) * fold->mean[c] + momentum * m);
+    fold->var[c] = (float)((1 - momentum) * fold->var[c] + momentum * v);
+}
 
 /* Update the running statistics of a batch norm as PyTorch does (unbiased
  * variance), with the sums over step->samples samples. Nothing is done for 0

@@ -43,7 +43,7 @@ tests/op/libcuda_standin.so: tests/op/libcuda_standin.c
 CLEANFILES += tests/op/libcuda_standin.so
 endif
 # Ops on the emulated device "cuda" (tests/cuda).
-OP_CUDA_TESTS = tests/op/test_op_cuda
+OP_CUDA_TESTS = tests/op/test_op_cuda tests/op/test_op_step_cuda
 check_PROGRAMS += $(OP_CUDA_TESTS)
 $(OP_CUDA_TESTS): $(EMU_MODULE) liballoc.la $(OP_TEST_LIBS)
 $(OP_CUDA_TESTS): LDADD = liballoc.la $(OP_TEST_LIBS) $(TEST_LIBS) -ldl

@@ -79,5 +79,6 @@ const op_backend_ops_t op_cuda_backend = {
 #undef OP
         },
     .add = cuda_sum,
+    .fold = cuda_fold,
     .hash = cuda_hash,
 };

@@ -53,6 +53,9 @@ err_code_t cuda_constant(const op_t *op, const void *from, size_t bytes,
 err_code_t cuda_sum(void *to, const void *from, size_t count, op_type_t type,
                     dev_stream_t *stream, err_t *err);
 
+/* See op_fold (ops/fold.cu). */
+err_code_t cuda_fold(const op_fold_t *fold, dev_stream_t *stream, err_t *err);
+
 /* See op_hash (ops/hash.cu). */
 err_code_t cuda_hash(uint64_t *to, const void *from, size_t words,
                      dev_stream_t *stream, err_t *err);
