@@ -7,7 +7,8 @@
  */
 #include "optim/cuda/tile.cuh"
 
-#define TILE_THREADS 256
+/* Small blocks, so that the registers of a multiprocessor are used up. */
+#define TILE_THREADS 128
 #define TILE_BLOCKS 65536 /* at most; the rest of the work is a loop */
 #define PACK 4            /* elements that a thread treats at a time */
 
