@@ -111,28 +111,12 @@ static void table_prepare(const comm_config_t *config, comm_table_t *table,
         (void)comm_table_load(config->table_path, table, refusal);
 }
 
-/* Let the backend join the ranks. Where the backend does not work on the memory
- * of the device, its group is the inner one of a staged group. */
-static err_code_t group_join(const comm_config_t *config, const comm_ops_t *ops,
-                             const comm_oob_t *oob, comm_hello_t *hellos,
-                             comm_group_t **out, err_t *err)
-{
-    comm_group_t *inner = NULL;
-    comm_config_t host = *config;
-    err_code_t rc;
-
-    if (config->dev == NULL || ops->device)
-        return ops->open(config, oob, hellos, out, err);
-    host.dev = NULL;
-    rc = ops->open(&host, oob, hellos, &inner, err);
-    return rc == ERR_OK ? comm_staged_open(inner, config->dev, out, err) : rc;
-}
-
 err_code_t comm_group_open(const comm_config_t *config, const comm_oob_t *oob,
                            comm_group_t **out, err_t *err)
 {
-    comm_config_t own = *config;
+    comm_config_t own = *config, joined;
     comm_hello_t mine, *hellos = NULL;
+    comm_group_t *group = NULL;
     const comm_ops_t *ops;
     comm_table_t *table;
     err_t refusal = ERR_INIT;
@@ -153,11 +137,20 @@ err_code_t comm_group_open(const comm_config_t *config, const comm_oob_t *oob,
     own.table = table;
     if (own.dev != NULL && dev_host_visible(own.dev))
         own.dev = NULL;
+    /* Where the backend does not work on the memory of the device, its group is
+     * the inner one of a staged group. */
+    joined = own;
+    if (!ops->device)
+        joined.dev = NULL;
     hello_fill(&mine, oob, ops, &own, &refusal);
     rc = hello_exchange(oob, &mine, &hellos, err);
     if (rc == ERR_OK)
-        rc = group_join(&own, ops, oob, hellos, out, err);
-    if (rc != ERR_OK) {
+        rc = ops->open(&joined, oob, hellos, &group, err);
+    if (rc == ERR_OK && joined.dev != own.dev)
+        rc = comm_staged_open(group, own.dev, &group, err);
+    if (rc == ERR_OK) {
+        *out = group;
+    } else {
         mem_free(hellos);
         mem_free(table);
     }
