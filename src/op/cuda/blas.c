@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "dev/dev_cuda.h"
 #include "op/cuda/libs.h"
+#include "op/cuda/room.h"
 
 /* Most temporary memory of a product: what NVIDIA recommends for sm_90, and for
  * older devices. */
@@ -231,7 +232,9 @@ void cuda_product_close(cuda_product_t *product)
 
 size_t cuda_product_scratch(const cuda_product_t *product)
 {
-    return product == NULL ? 0 : product->chosen.workspaceSize;
+    return product == NULL || product->chosen.workspaceSize == 0
+               ? 0
+               : product->chosen.workspaceSize + CUDA_ROOM_EXTRA;
 }
 
 /* ---- running ------------------------------------------------------------- */
@@ -255,7 +258,7 @@ err_code_t cuda_product_run(cuda_product_t *product, dev_stream_t *stream,
         cublasLtMatmul(product->blas, product->matmul, &alpha, with->b,
                        product->b, with->a, product->a, &beta, with->c,
                        product->c, with->c, product->c, &product->chosen.algo,
-                       with->scratch, product->chosen.workspaceSize,
-                       dev_cuda_stream(stream)),
+                       cuda_room_align(with->scratch),
+                       product->chosen.workspaceSize, dev_cuda_stream(stream)),
         "cublasLtMatmul", what, err);
 }

@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "op/cuda/cudnn_graph_priv.h"
+#include "op/cuda/room.h"
 
 #define CONFIGS_MAX 64
 /* A plan with a larger workspace is used only if there is no other: 1 GiB. */
@@ -303,7 +304,7 @@ void cuda_plan_close(cuda_plan_t *plan)
 
 size_t cuda_plan_workspace(const cuda_plan_t *plan)
 {
-    return (size_t)plan->workspace;
+    return plan->workspace == 0 ? 0 : (size_t)plan->workspace + CUDA_ROOM_EXTRA;
 }
 
 int64_t cuda_plan_engine(const cuda_plan_t *plan)
@@ -360,7 +361,7 @@ static err_code_t pack_make(const cuda_plan_t *plan, pack_t *pack, err_t *err)
 err_code_t cuda_plan_run(cuda_plan_t *plan, void *const *data, void *workspace,
                          err_t *err)
 {
-    pack_t wanted = {.workspace = workspace};
+    pack_t wanted = {.workspace = cuda_room_align(workspace)};
     pack_t *pack = NULL;
     err_code_t rc = ERR_OK;
 
@@ -368,7 +369,7 @@ err_code_t cuda_plan_run(cuda_plan_t *plan, void *const *data, void *workspace,
         wanted.data[i] = data[plan->uids[i] - 1];
     for (int i = 0; i < 2; i++)
         if (plan->packs[i].variant != NULL &&
-            plan->packs[i].workspace == workspace &&
+            plan->packs[i].workspace == wanted.workspace &&
             memcmp(plan->packs[i].data, wanted.data, sizeof wanted.data) == 0)
             pack = &plan->packs[i];
     if (pack == NULL) {

@@ -36,4 +36,14 @@ static inline void *cuda_room_at(void *memory, size_t at)
     return (char *)memory + at;
 }
 
+/* CUDA's libraries want the alignment of cudaMalloc, while the scratch of an op
+ * may begin at any multiple of 64 bytes: take CUDA_ROOM_EXTRA bytes more, and
+ * give them the first aligned address. */
+#define CUDA_ROOM_EXTRA ((size_t)256)
+
+static inline void *cuda_room_align(void *memory)
+{
+    return (void *)(((uintptr_t)memory + 255) & ~(uintptr_t)255);
+}
+
 #endif
