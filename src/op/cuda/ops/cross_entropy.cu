@@ -75,8 +75,10 @@ static __device__ void row_add(const entropy_work &work, int64_t at, int64_t k,
     const float old = row->top;
 
     row_best(x, k, &row->top, &row->best);
-    row->sum = row->sum * row_scaled(old, row->top) +
-               (x == -INFINITY ? 0 : expf(x - row->top));
+    if (x > old)
+        row->sum = row->sum * row_scaled(old, x) + 1;
+    else
+        row->sum += x == -INFINITY ? 0 : expf(x - old);
     if (work.target == NULL) {
         const float t = work.probabilities[at];
         const float share = (work.hit * t + work.spread) * weight;

@@ -116,7 +116,8 @@ static err_code_t apply(const op_t *op, const op_args_t *args, const void *from,
     work.sample_ids = args->sample_ids;
     work.from = (const float *)from;
     work.to = (float *)to;
-    LAUNCH(dropout_run, each_blocks(work.N * work.blocks, EACH_THREADS),
+    /* Several blocks of Philox for a thread, as its key costs one as well. */
+    LAUNCH(dropout_run, each_blocks(work.N * work.blocks, 4 * EACH_THREADS),
            EACH_THREADS, 0, cuda_stream(args), work);
     return cuda_started(op, err);
 }
