@@ -5,7 +5,22 @@
 #include <criterion/criterion.h>
 #include <dlfcn.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
+
+/* The plugin that the caller of this program has named; NULL: none. */
+static const char *named(void)
+{
+    const char *path = getenv("CDDP_CUDA_PLUGIN");
+
+    return path != NULL && path[0] != '\0' ? path : NULL;
+}
+
+void emu_or_gpu(void)
+{
+    if (named() == NULL)
+        emu_open();
+}
 
 const fake_cuda_t *emu_open(void)
 {
@@ -15,6 +30,9 @@ const fake_cuda_t *emu_open(void)
 
     if (path == NULL)
         path = EMU_PLUGIN;
+    if (named() != NULL && strcmp(named(), path) != 0)
+        cr_skip_test("this test needs the emulated plugin, but "
+                     "CDDP_CUDA_PLUGIN names another one");
     if (access(path, R_OK) != 0)
         cr_skip_test("CUDA's headers are missing (see configure's summary): "
                      "there is no emulated plugin");

@@ -11,6 +11,11 @@
  * because configure found no CUDA. $CDDP_EMU_PLUGIN is another one to take. */
 const fake_cuda_t *emu_open(void);
 
+/* For a test that runs on a GPU, too: choose the plugin that the environment's
+ * CDDP_CUDA_PLUGIN names (as tests/gpu/run does), else the emulated one. A test
+ * that calls emu_open is skipped while another plugin is named. */
+void emu_or_gpu(void);
+
 /* Change one setting: the field at [offset] of fake_cuda_settings_t. */
 #define emu_set(fake, field, value) \
     emu_set_at(fake, offsetof(fake_cuda_settings_t, field), value)

@@ -47,7 +47,7 @@ static bool is_run(const op_case_t *test)
 /* All kinds but those of plugins, whose layers compute on the host. */
 Test(op_cuda, all_kinds)
 {
-    emu_open();
+    emu_or_gpu();
     for (int kind = 0; kind < OP_KINDS; kind++)
         if (kind != OP_NONE && kind != OP_CUSTOM)
             cr_expect_not_null(backend()->kernels[kind], "%s has no kernel",
@@ -77,7 +77,7 @@ static void check_case(const op_case_t *test, double limit)
 
 Test(op_cuda, float32, .timeout = 600)
 {
-    emu_open();
+    emu_or_gpu();
     for (int i = 0; i < op_case_count; i++)
         if (is_run(&op_cases[i]))
             check_case(&op_cases[i], 1e-5);
@@ -107,19 +107,19 @@ static void check_rounded(op_type_t type, double limit)
 
 Test(op_cuda, tf32, .timeout = 600)
 {
-    emu_open();
+    emu_or_gpu();
     check_rounded(OP_TF32, 5e-4);
 }
 
 Test(op_cuda, bf16, .timeout = 600)
 {
-    emu_open();
+    emu_or_gpu();
     check_rounded(OP_BFLOAT16, 1e-2);
 }
 
 Test(op_cuda, tensors_lie_as_bf16, .timeout = 600)
 {
-    emu_open();
+    emu_or_gpu();
     for (int i = 0; i < op_case_count; i++) {
         op_case_t test = op_cases[i];
 
@@ -135,7 +135,7 @@ Test(op_cuda, tensors_lie_as_bf16, .timeout = 600)
 
 Test(op_cuda, nan_passes, .timeout = 600)
 {
-    emu_open();
+    emu_or_gpu();
     for (int i = 0; i < op_case_count; i++)
         if (is_run(&op_cases[i]))
             op_compare_nan(&op_cases[i], "cuda");
@@ -351,7 +351,7 @@ Test(op_cuda, outputs_for_a_linear_lie_as_bf16, .timeout = 600)
 {
     int checked = 0;
 
-    emu_open();
+    emu_or_gpu();
     for (int i = 0; i < op_case_count; i++) {
         op_case_t test = op_cases[i];
 
@@ -413,7 +413,7 @@ Test(op_cuda, wrong_targets, .timeout = 600)
 {
     int checked = 0;
 
-    emu_open();
+    emu_or_gpu();
     for (int i = 0; i < op_case_count; i++) {
         const op_kind_t kind = op_cases[i].config.kind;
 
