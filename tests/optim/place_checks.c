@@ -91,8 +91,8 @@ void place_check_groups(const place_t *place)
     static const char *const all[] = {
         "sgd: {lr: 0.1}, groups: [{match: ['*.bias'], momentum: 0.9}]",
         "adam: , groups: [{match: ['b.*'], amsgrad: true}]",
-        "rmsprop: , groups: [{match: ['a.*'], centered: true}, {match: "
-        "[c.weight], momentum: 0.5}]",
+        ("rmsprop: , groups: [{match: ['a.*'], centered: true}, "
+         "{match: [c.weight], momentum: 0.5}]"),
         "lamb: , groups: [{match: ['*.bias'], adapt_vectors: true}]",
         "lars: , groups: [{match: [b.weight], trust: 0.5, lr_scale: 2}]"};
 
