@@ -79,8 +79,7 @@ err_code_t srun_requeue(const slurm_job_t *job, srun_signals_t *signals,
             srun_signals_wait(signals, ASK_EVERY);
     } while (status != MISSING && clock_now() < until);
     if (rc == ERR_OK)
-        rc =
-            err_set(err, ERR_UNAVAILABLE, "scontrol requeue %s fails", job->id);
+        err_set(err, ERR_UNAVAILABLE, "scontrol requeue %s fails", job->id);
     return err_suffix(err, "the job is not requeued: submit it again, without "
                            "--fresh or --resume; it will resume");
 }

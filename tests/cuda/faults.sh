@@ -14,7 +14,8 @@ source=$(cd "${srcdir:-.}" && pwd)
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 export srcdir=$source CDDP_EMU_PLUGIN=$dir/faulty.so
-make=${MAKE:-make}
+# The flags of a make above would add lines to what is printed.
+make="env -u MAKEFLAGS -u MFLAGS ${MAKE:-make}"
 cc=$($make -s --no-print-directory print-emu-cc)
 cxx=$($make -s --no-print-directory print-emu-cxx)
 libs=$($make -s --no-print-directory print-emu-libs)
