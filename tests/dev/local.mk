@@ -18,12 +18,16 @@ tests_dev_test_dev_cuda_LDADD = libfixtures.la libdev.la libbase.la \
 EXTRA_tests_dev_test_dev_cuda_DEPENDENCIES = $(EMU_MODULE)
 
 # What test_dev_plugin loads; a module is what libtool calls it.
-check_LTLIBRARIES += tests/dev/stand_in.la tests/dev/stand_in_old.la
+check_LTLIBRARIES += tests/dev/stand_in.la tests/dev/stand_in_old.la \
+	tests/dev/stand_in_other.la
 tests_dev_stand_in_la_SOURCES = tests/dev/stand_in.c
 tests_dev_stand_in_la_LDFLAGS = -module -avoid-version -shared -rpath /nowhere
 tests_dev_stand_in_old_la_SOURCES = tests/dev/stand_in.c
 tests_dev_stand_in_old_la_CPPFLAGS = $(AM_CPPFLAGS) -DSTAND_IN_INTERFACE=0
 tests_dev_stand_in_old_la_LDFLAGS = $(tests_dev_stand_in_la_LDFLAGS)
-EXTRA_tests_dev_test_dev_plugin_DEPENDENCIES = \
-	tests/dev/stand_in.la tests/dev/stand_in_old.la
+tests_dev_stand_in_other_la_SOURCES = tests/dev/stand_in.c
+tests_dev_stand_in_other_la_CPPFLAGS = $(AM_CPPFLAGS) -Dcddp_cuda=cddp_other
+tests_dev_stand_in_other_la_LDFLAGS = $(tests_dev_stand_in_la_LDFLAGS)
+EXTRA_tests_dev_test_dev_plugin_DEPENDENCIES = tests/dev/stand_in.la \
+	tests/dev/stand_in_old.la tests/dev/stand_in_other.la
 # End of tests/dev
