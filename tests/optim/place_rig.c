@@ -91,10 +91,11 @@ err_code_t place_rig_try(place_rig_t *rig, dev_device_t *dev,
                          const place_config_t *config, err_t *err)
 {
     const size_t bytes = PLACE_ELEMS * sizeof(float);
-    float *first = calloc(PLACE_ELEMS, sizeof *first);
     err_code_t rc;
 
-    *rig = (place_rig_t){.config = *config, .dev = dev};
+    *rig = (place_rig_t){.config = *config,
+                         .dev = dev,
+                         .first = calloc(PLACE_ELEMS, sizeof *rig->first)};
     rc = dev_stream_open(dev, DEV_STREAM_COMPUTE, &rig->stream, err);
     if (rc == ERR_OK)
         rc = optimizer_open(rig, err);
@@ -108,15 +109,14 @@ err_code_t place_rig_try(place_rig_t *rig, dev_device_t *dev,
         rc = block(rig, optim_in_bytes(rig->optim), &rig->in, err);
     if (rc == ERR_OK)
         rig->in_host = malloc(optim_in_bytes(rig->optim));
-    fill(7, first);
+    fill(7, rig->first);
     if (rc == ERR_OK)
-        rc = dev_copy(rig->stream, rig->params, first, bytes, DEV_HOST_TO_DEV,
-                      err);
+        rc = dev_copy(rig->stream, rig->params, rig->first, bytes,
+                      DEV_HOST_TO_DEV, err);
     if (rc == ERR_OK)
         rc = optim_start(rig->optim, rig->params, rig->stream, err);
     if (rc == ERR_OK)
         rc = dev_stream_wait(rig->stream, err);
-    free(first);
     return rc;
 }
 
@@ -139,6 +139,7 @@ void place_rig_close(place_rig_t *rig)
     dev_free(rig->dev, rig->in);
     dev_stream_close(rig->stream);
     free(rig->in_host);
+    free(rig->first);
 }
 
 /* ---- a step -------------------------------------------------------------- */
