@@ -95,7 +95,7 @@ err_code_t place_rig_try(place_rig_t *rig, dev_device_t *dev,
 
     *rig = (place_rig_t){.config = *config,
                          .dev = dev,
-                         .first = calloc(PLACE_ELEMS, sizeof *rig->first)};
+                         .numbers = calloc(PLACE_ELEMS, sizeof *rig->numbers)};
     rc = dev_stream_open(dev, DEV_STREAM_COMPUTE, &rig->stream, err);
     if (rc == ERR_OK)
         rc = optimizer_open(rig, err);
@@ -109,9 +109,9 @@ err_code_t place_rig_try(place_rig_t *rig, dev_device_t *dev,
         rc = block(rig, optim_in_bytes(rig->optim), &rig->in, err);
     if (rc == ERR_OK)
         rig->in_host = malloc(optim_in_bytes(rig->optim));
-    fill(7, rig->first);
+    fill(7, rig->numbers);
     if (rc == ERR_OK)
-        rc = dev_copy(rig->stream, rig->params, rig->first, bytes,
+        rc = dev_copy(rig->stream, rig->params, rig->numbers, bytes,
                       DEV_HOST_TO_DEV, err);
     if (rc == ERR_OK)
         rc = optim_start(rig->optim, rig->params, rig->stream, err);
@@ -139,7 +139,7 @@ void place_rig_close(place_rig_t *rig)
     dev_free(rig->dev, rig->in);
     dev_stream_close(rig->stream);
     free(rig->in_host);
-    free(rig->first);
+    free(rig->numbers);
 }
 
 /* ---- a step -------------------------------------------------------------- */
@@ -201,13 +201,12 @@ err_code_t place_rig_read(place_rig_t *rig, err_t *err)
 
 err_code_t place_rig_step(place_rig_t *rig, int64_t number, err_t *err)
 {
-    float *grads = malloc(PLACE_ELEMS * sizeof *grads);
     err_code_t rc;
 
-    place_rig_grads(PLACE_ELEMS, number, grads);
+    place_rig_grads(PLACE_ELEMS, number, rig->numbers);
     place_rig_case(rig, number);
-    rc = dev_copy(rig->stream, rig->grads, grads, PLACE_ELEMS * sizeof *grads,
-                  DEV_HOST_TO_DEV, err);
+    rc = dev_copy(rig->stream, rig->grads, rig->numbers,
+                  PLACE_ELEMS * sizeof(float), DEV_HOST_TO_DEV, err);
     if (rc == ERR_OK)
         rc = place_rig_write(rig, err);
     if (rc == ERR_OK)
@@ -216,7 +215,6 @@ err_code_t place_rig_step(place_rig_t *rig, int64_t number, err_t *err)
         rc = place_rig_read(rig, err);
     if (rc == ERR_OK)
         rc = dev_stream_wait(rig->stream, err);
-    free(grads);
     return rc;
 }
 

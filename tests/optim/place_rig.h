@@ -45,7 +45,7 @@ typedef struct place_rig {
     /* Of the host: what a step copies to the device, and its verdict. */
     place_step_t step_host;
     optim_in_t *in_host;
-    float *first; /* the first parameters; a copy of them may be pending */
+    float *numbers; /* source of copies, which may be pending after an error */
     optim_verdict_t verdict;
 } place_rig_t;
 
