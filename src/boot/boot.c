@@ -20,6 +20,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "boot/boot_backend.h"
+#include "boot/spawn_wire.h"
 
 /* The integer in the environment variable [name]; [fallback] if it is unset or
  * no integer. */
@@ -38,6 +39,11 @@ err_code_t boot_choose(const char *(*lookup)(const char *name),
     int64_t step_tasks = lookup_int(lookup, "SLURM_STEP_NUM_TASKS", 1);
     int64_t job_tasks = lookup_int(lookup, "SLURM_NTASKS", 1);
 
+    /* The parent may be a task of a step, so this comes first. */
+    if (lookup(SPAWN_VARIABLE) != NULL) {
+        *out = BOOT_KIND_SPAWN;
+        return ERR_OK;
+    }
     /* Every PMIx server sets this variable for the processes that it starts. */
     if (lookup("PMIX_NAMESPACE") != NULL) {
         *out = BOOT_KIND_PMIX;
@@ -71,6 +77,8 @@ err_code_t boot_open(const boot_config_t *config, boot_t **out, err_t *err)
 
     if (rc != ERR_OK)
         return rc;
+    if (kind == BOOT_KIND_SPAWN)
+        return boot_spawn_open(config, out, err);
     return kind == BOOT_KIND_PMIX ? boot_pmix_open(config, out, err)
                                   : boot_solo_open(out, err);
 }

@@ -3,8 +3,8 @@
 /*
  * boot: gives rank and size of the job, and exchanges data between ranks at
  * start-up. It is closed before training, except with `io: mpi`, where it is
- * closed last. Backends: solo (one rank), threads (`--local N`), pmix (srun
- * --mpi=pmix).
+ * closed last. Backends: solo (one rank), threads and spawn (`--local N` on
+ * CPUs and on GPUs), pmix (srun --mpi=pmix).
  *
  * Thread rule: one thread per handle. Every wait is bounded by the timeout.
  */
@@ -42,21 +42,54 @@ typedef void (*boot_main_t)(boot_t *boot, int rank, void *context);
 err_code_t boot_threads_run(int count, const boot_config_t *config,
                             boot_main_t main, void *context, err_t *err);
 
+/* Ranks that are processes of this machine. */
+typedef struct boot_spawn {
+    int count;
+    char *const *argv; /* of each rank; ends with NULL */
+    double timeout;    /* seconds per exchange */
+    /* Seconds for which ranks may outlive the failure of another one. */
+    double patience;
+    /* (optional) Returns a signal that came before boot_spawn_run and shall be
+     * passed on, too; 0: none. */
+    int (*early)(void);
+} boot_spawn_t;
+
+/*
+ * Start this program again as [count] ranks, in which boot_open gives a handle
+ * of the backend "spawn", and return when all have ended. Nothing that has
+ * changed in this process since its start passes over, so it may not have
+ * touched CUDA, nor started threads. USR1, TERM, INT and HUP are passed on to
+ * all ranks. *status becomes the highest exit status of a rank; one that was
+ * killed by a signal is named in a warning, and counts as ERR_PEER. Ranks do
+ * not outlive this process. ERR_UNAVAILABLE if a rank cannot be started;
+ * ERR_MEMORY.
+ */
+err_code_t boot_spawn_run(const boot_spawn_t *spawn, int *status, err_t *err);
+
+/* Open the handle of a rank that boot_spawn_run has started; its signals are
+ * blocked until then, so install handlers before. ERR_UNAVAILABLE if its parent
+ * has ended. */
+err_code_t boot_spawn_open(const boot_config_t *config, boot_t **out,
+                           err_t *err);
+/* Was this process started as a rank by boot_spawn_run, and has not opened its
+ * handle yet? */
+bool boot_spawn_is_rank(void);
+
 /* Join the PMIx job that srun started. ERR_UNAVAILABLE if PMIx fails.
  * ERR_CONFIG, with the correct command line, if the step was started without
  * --mpi=pmix (no PMIx, but SLURM_STEP_NUM_TASKS > 1). */
 err_code_t boot_pmix_open(const boot_config_t *config, boot_t **out,
                           err_t *err);
 
-/* Open the backend that the environment asks for: pmix if a PMIx server started
- * this process, else solo. ERR_CONFIG in a step of several tasks without PMIx.
- */
+/* Open the backend that the environment asks for: spawn if boot_spawn_run
+ * started this process, pmix if a PMIx server did, else solo. ERR_CONFIG in a
+ * step of several tasks without PMIx. */
 err_code_t boot_open(const boot_config_t *config, boot_t **out, err_t *err);
 
 /* Rank and number of ranks, and name of the backend. */
 int boot_rank(const boot_t *boot);
 int boot_size(const boot_t *boot);
-const char *boot_name(const boot_t *boot); /* "pmix", "threads", "solo" */
+const char *boot_name(const boot_t *boot); /* "pmix", "threads", ... */
 
 /*
  * All-gather: every rank gives [bytes] bytes (the same number everywhere) and

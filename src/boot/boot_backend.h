@@ -30,7 +30,11 @@ struct boot {
 err_code_t boot_new(const boot_backend_t *backend, const boot_config_t *config,
                     boot_t **out, err_t *err);
 
-typedef enum boot_kind { BOOT_KIND_SOLO, BOOT_KIND_PMIX } boot_kind_t;
+typedef enum boot_kind {
+    BOOT_KIND_SOLO,
+    BOOT_KIND_PMIX,
+    BOOT_KIND_SPAWN
+} boot_kind_t;
 
 /* Select the backend by environment variables, which [lookup] reads. ERR_CONFIG
  * if a step of several tasks was started without PMIx. */

@@ -4,6 +4,9 @@ libboot_la_SOURCES = \
 	src/boot/boot.c src/boot/boot.h src/boot/boot_backend.h \
 	src/boot/boot_handle.c \
 	src/boot/boot_solo.c \
+	src/boot/boot_spawn.c src/boot/spawn_wire.h \
+	src/boot/spawn_hub.c src/boot/spawn_hub.h \
+	src/boot/spawn_run.c \
 	src/boot/boot_threads.c \
 	src/boot/boot_pmix.c \
 	src/boot/boot_wire.c src/boot/boot_wire.h

@@ -26,6 +26,12 @@ static const char *lookup_pmix(const char *name)
     return NULL;
 }
 
+/* That of a rank that boot_spawn_run has started in rank 3 of that step. */
+static const char *lookup_spawn(const char *name)
+{
+    return strcmp(name, "CDDP_SPAWN") == 0 ? "1 2 5 4711" : lookup_pmix(name);
+}
+
 /* Environment of srun -n2 without --mpi. */
 static const char *lookup_no_pmix(const char *name)
 {
@@ -62,6 +68,14 @@ Test(boot_choose, pmix)
 
     cr_assert_eq(boot_choose(lookup_pmix, &kind, NULL), ERR_OK);
     cr_assert_eq(kind, BOOT_KIND_PMIX);
+}
+
+Test(boot_choose, spawn)
+{
+    boot_kind_t kind;
+
+    cr_assert_eq(boot_choose(lookup_spawn, &kind, NULL), ERR_OK);
+    cr_assert_eq(kind, BOOT_KIND_SPAWN);
 }
 
 Test(boot_choose, several_tasks_without_pmix)
