@@ -27,6 +27,7 @@
 #include "cmd/output.h"
 #include "cmd/run_file.h"
 #include "cmd/train_args.h"
+#include "cmd/train_local.h"
 #include "cmd/version.h"
 #include "train/run.h"
 #include "train/vote.h"
@@ -86,10 +87,38 @@ static void rank_main(boot_t *boot, int rank, void *jobs)
     rank_run(job);
 }
 
+/* The ranks that must be processes: run them, and set *spawned. What they have
+ * to say they print themselves; answer->rc is their highest status. A run file
+ * that cannot be read is left to the ranks. */
+static err_code_t local_spawn(const rank_job_t *model, char *const *argv,
+                              bool *spawned, rank_job_t *answer, err_t *err)
+{
+    train_config_t config = {0};
+    tree_t *tree = NULL;
+    int status = 0;
+    err_code_t rc = ERR_OK;
+
+    if (run_file_read(&(run_file_t){.path = model->args->run_file,
+                                    .sets = &model->args->sets,
+                                    .job = model->env.job},
+                      &tree, &config, NULL) != ERR_OK)
+        return ERR_OK;
+    *spawned = train_local_spawns(&config);
+    if (*spawned) {
+        rc = train_local_spawn(&config, model->args->local, argv, BOOT_TIMEOUT,
+                               &status, err);
+        answer->rc = (err_code_t)status;
+        answer->outcome.speaker = false;
+    }
+    train_config_free(&config);
+    tree_free(tree);
+    return rc;
+}
+
 /* --local N: run the ranks as threads. *answer is the result of the rank that
  * prints the error (outcome.speaker), or that of rank 0 if no rank failed. */
-static err_code_t local_run(const rank_job_t *model, rank_job_t *answer,
-                            err_t *err)
+static err_code_t local_threads(const rank_job_t *model, rank_job_t *answer,
+                                err_t *err)
 {
     int count = model->args->local;
     boot_config_t config = {.timeout = BOOT_TIMEOUT};
@@ -113,7 +142,19 @@ static err_code_t local_run(const rank_job_t *model, rank_job_t *answer,
     return rc;
 }
 
-/* Run one rank: a process of a Slurm step, or the only rank. */
+/* --local N: threads or processes (train_local.h). */
+static err_code_t local_run(const rank_job_t *model, char *const *argv,
+                            rank_job_t *answer, err_t *err)
+{
+    bool spawned = false;
+    err_code_t rc = ERR_OK;
+
+    if (model->args->local > 1)
+        rc = local_spawn(model, argv, &spawned, answer, err);
+    return rc == ERR_OK && !spawned ? local_threads(model, answer, err) : rc;
+}
+
+/* Run one rank: a process of a Slurm step or of --local, or the only rank. */
 static err_code_t step_run(rank_job_t *model, rank_job_t *answer, err_t *err)
 {
     boot_config_t config = {.timeout = BOOT_TIMEOUT};
@@ -154,9 +195,11 @@ static const char *environment(const char *name)
     return getenv(name);
 }
 
-static err_code_t train_main(const train_args_t *args, rank_job_t *answer,
-                             err_t *err)
+static err_code_t train_main(const train_args_t *args, char *const *argv,
+                             rank_job_t *answer, err_t *err)
 {
+    /* A rank that --local has started is as one of a Slurm step. */
+    const bool local = args->local > 0 && !boot_spawn_is_rank();
     slurm_job_t slurm;
     rank_job_t model = {
         .args = args,
@@ -166,7 +209,7 @@ static err_code_t train_main(const train_args_t *args, rank_job_t *answer,
                 .resume_path = args->resume_path,
                 .build_hash = hash_bytes(BUILD_ID, strlen(BUILD_ID)),
                 .started = clock_now(),
-                .backend = args->local > 0 ? "threads" : "ucx"},
+                .backend = local ? "threads" : "ucx"},
         .err = ERR_INIT};
     char *versions;
     err_code_t rc;
@@ -176,15 +219,15 @@ static err_code_t train_main(const train_args_t *args, rank_job_t *answer,
         rc = slurm_signal_install(err);
     if (rc != ERR_OK)
         return rc;
-    if (args->local > 0 && slurm.tasks > 1)
+    if (local && slurm.tasks > 1)
         return err_set(err, ERR_USAGE,
                        "--local %d inside a Slurm step of %d tasks would start "
                        "%d runs: leave --local away",
                        args->local, slurm.tasks, slurm.tasks);
     versions = cmd_version_line();
     model.env.versions = versions;
-    rc = args->local > 0 ? local_run(&model, answer, err)
-                         : step_run(&model, answer, err);
+    rc = local ? local_run(&model, argv, answer, err)
+               : step_run(&model, answer, err);
     free(versions);
     return rc;
 }
@@ -259,7 +302,7 @@ int main(int argc, char **argv)
     }
     if (args.check || args.print_rundir)
         return finish(look_main(&args, &err), &err, true);
-    rc = train_main(&args, &answer, &err);
+    rc = train_main(&args, argv, &answer, &err);
     if (rc != ERR_OK)
         return finish(rc, &err, true);
     if (answer.rc == ERR_OK && answer.outcome.speaker)

@@ -38,6 +38,7 @@ libcmd_la_SOURCES += src/cmd/srun_requeue.c src/cmd/srun_requeue.h
 libcmd_la_SOURCES += src/cmd/srun_step.c src/cmd/srun_step.h
 libcmd_la_SOURCES += src/cmd/srun_words.c src/cmd/srun_words.h
 libcmd_la_SOURCES += src/cmd/train_args.c src/cmd/train_args.h
+libcmd_la_SOURCES += src/cmd/train_local.c src/cmd/train_local.h
 libcmd_la_SOURCES += src/cmd/version.c src/cmd/version.h
 libcmd_la_CFLAGS = $(AM_CFLAGS) -ffp-contract=off $(HDF5_CFLAGS) $(MPI_CFLAGS)
 libcmd_la_CFLAGS += $(UCX_CFLAGS) $(PMIX_CFLAGS) $(YAML_CFLAGS) \

@@ -80,18 +80,19 @@ static uint64_t versions_hash(const char *versions)
     return versions == NULL ? 0 : hash_bytes(versions, strlen(versions));
 }
 
-/* Refuse MPI-IO with --local: ranks of MPI are processes, but those of --local
- * are threads. */
+/* Refuse MPI-IO with --local: its ranks are threads, or processes that MPI does
+ * not know of. */
 static err_code_t mpi_check(const train_config_t *config, const boot_t *boot,
                             err_t *err)
 {
-    if (strcmp(boot_name(boot), "threads") != 0 ||
+    if ((strcmp(boot_name(boot), "threads") != 0 &&
+         strcmp(boot_name(boot), "spawn") != 0) ||
         (config->data.io != TRAIN_IO_MPI &&
          config->checkpoint.io != TRAIN_IO_MPI))
         return ERR_OK;
     return err_set(err, ERR_CONFIG,
-                   "%s.io: mpi needs ranks that are processes, but --local "
-                   "makes threads: start them by srun --mpi=pmix, or set "
+                   "%s.io: mpi needs ranks that MPI knows of, which those of "
+                   "--local are not: start them by srun --mpi=pmix, or set "
                    "%s.io to independent",
                    config->data.io == TRAIN_IO_MPI ? "data" : "checkpoint",
                    config->data.io == TRAIN_IO_MPI ? "data" : "checkpoint");

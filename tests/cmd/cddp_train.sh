@@ -59,9 +59,9 @@ expect 78 'CDDP_RUN|nowhere.yaml' cddp-train nowhere.yaml
 # program.
 cp "$source/examples/ising-mlp.yaml" .
 for io in data.io checkpoint.io; do
-    expect 78 "^cddp-train: $io: mpi needs ranks that are processes" \
+    expect 78 "^cddp-train: $io: mpi needs ranks that MPI knows of" \
         cddp-train --local 2 --set $io=mpi ising-mlp.yaml
-    PMIX_RANK=0 expect 78 "^cddp-train: $io: mpi needs ranks that are processes" \
+    PMIX_RANK=0 expect 78 "^cddp-train: $io: mpi needs ranks that MPI knows of" \
         cddp-train --local 1 --set $io=mpi ising-mlp.yaml
 done
 [ ! -e runs ] || { echo "FAIL: a refused start made a directory" && failed=1; }
