@@ -56,12 +56,15 @@ err_code_t dev_open(const char *backend, int index, dev_device_t **out,
 /* A device that dev_open would open. */
 typedef struct dev_info {
     int index;
-    char name[96];   /* "NVIDIA H200" */
-    char uuid[48];   /* "" if it has none */
-    char arch[16];   /* "sm_90" */
-    char driver[48]; /* its version */
-    size_t bytes;    /* of its memory */
-    char lacks[128]; /* "" if it can be used, else why not */
+    char name[96]; /* "NVIDIA H200" */
+    char
+        uuid[48]; /* "GPU-...", of a part of one "MIG-..."; "" if it has none */
+    char bus[16]; /* "0000:17:00.0", its PCI address; "" if it has none */
+    char arch[16];      /* "sm_90" */
+    char driver[48];    /* its version */
+    char libraries[64]; /* versions of what computes on it */
+    size_t bytes;       /* of its memory */
+    char lacks[128];    /* "" if it can be used, else why not */
 } dev_info_t;
 
 /* Describe the first [room] devices of [backend], without opening them; *count

@@ -3,6 +3,10 @@
 /* Which GPUs there are, and why none or why one cannot be used. */
 #include "config.h"
 
+#include <ctype.h>
+#include <cublasLt.h>
+#include <cudnn.h>
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,15 +89,61 @@ static void driver_text(char *out, size_t room)
     snprintf(out, room, "%sCUDA %d.%d", version, MAJOR(cuda), MINOR(cuda));
 }
 
-static void uuid_text(const cudaUUID_t *uuid, char *out, size_t room)
+/* A part of a GPU (MIG) has "MIG 1g.18gb" in its name. */
+static bool is_part(const struct cudaDeviceProp *prop)
 {
-    size_t used = (size_t)snprintf(out, room, "GPU");
+    return strstr(prop->name, " MIG ") != NULL;
+}
+
+/* The driver knows the UUID of a part of a GPU; what the runtime gives may be
+ * that of the whole. */
+static void driver_uuid(int index, cudaUUID_t *out)
+{
+    int (*uuid_get)(cudaUUID_t * uuid, int device) = NULL;
+    int (*device_get)(int *device, int ordinal) = NULL;
+    void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+    cudaUUID_t uuid;
+    int device;
+
+    if (driver == NULL)
+        return;
+    *(void **)&device_get = dlsym(driver, "cuDeviceGet");
+    *(void **)&uuid_get = dlsym(driver, "cuDeviceGetUuid_v2");
+    if (device_get != NULL && uuid_get != NULL &&
+        device_get(&device, index) == 0 && uuid_get(&uuid, device) == 0)
+        *out = uuid;
+    dlclose(driver);
+}
+
+static void uuid_text(const cudaUUID_t *uuid, bool part, char *out, size_t room)
+{
+    size_t used = (size_t)snprintf(out, room, "%s", part ? "MIG" : "GPU");
 
     for (int i = 0; i < 16; i++)
         used += (size_t)snprintf(
             out + used, room - used, "%s%02x",
             i == 0 || i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "",
             (unsigned char)uuid->bytes[i]);
+}
+
+static void libraries_text(char *out, size_t room)
+{
+    const size_t blas = cublasLtGetVersion(), dnn = cudnnGetVersion();
+
+    snprintf(out, room, "cublasLt %zu.%zu.%zu, cuDNN %zu.%zu.%zu", blas / 10000,
+             blas / 100 % 100, blas % 100, dnn / 10000, dnn / 100 % 100,
+             dnn % 100);
+}
+
+/* As sysfs writes it, in lower case. */
+static void bus_text(int index, char *out, size_t room)
+{
+    if (cudaDeviceGetPCIBusId(out, (int)room, index) != cudaSuccess) {
+        cudaGetLastError(); /* only for a report */
+        out[0] = '\0';
+    }
+    for (; *out != '\0'; out++)
+        *out = (char)tolower((unsigned char)*out);
 }
 
 err_code_t dev_cuda_describe(int index, dev_info_t *out, err_t *err)
@@ -109,7 +159,10 @@ err_code_t dev_cuda_describe(int index, dev_info_t *out, err_t *err)
     snprintf(info.name, sizeof info.name, "%.95s", prop.name);
     snprintf(info.arch, sizeof info.arch, "sm_%d", arch);
     info.bytes = prop.totalGlobalMem;
-    uuid_text(&prop.uuid, info.uuid, sizeof info.uuid);
+    driver_uuid(index, &prop.uuid);
+    uuid_text(&prop.uuid, is_part(&prop), info.uuid, sizeof info.uuid);
+    bus_text(index, info.bus, sizeof info.bus);
+    libraries_text(info.libraries, sizeof info.libraries);
     driver_text(info.driver, sizeof info.driver);
     /* An emulated GPU needs no code. */
     if (CUDA_ARCHS[0] != '\0' && !dev_cuda_arch_fits(CUDA_ARCHS, arch))

@@ -103,7 +103,8 @@ cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle)
 
 size_t cublasLtGetVersion(void)
 {
-    return CUBLAS_VERSION;
+    return fake.settings.cublaslt > 0 ? (size_t)fake.settings.cublaslt
+                                      : CUBLAS_VERSION;
 }
 
 const char *cublasLtGetStatusString(cublasStatus_t status)

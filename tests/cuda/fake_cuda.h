@@ -29,6 +29,13 @@ typedef struct fake_cuda_settings {
     /* Let a later operation of a stream fail, after which all calls do, as when
      * a kernel reads memory that does not exist. 1: the next one; 0: none. */
     int64_t fail_op;
+    /* GPUs of the machine from this number on are of another model; -1: none.
+     * CUDA_VISIBLE_DEVICES chooses among all, so it gives processes other GPUs
+     * with other UUIDs. */
+    int64_t other;
+    int64_t parts; /* 1: GPUs are parts of one (MIG) */
+    /* Versions of libraries, as their functions give them; 0: the headers'. */
+    int64_t cublaslt, cudnn;
 } fake_cuda_settings_t;
 
 typedef struct fake_cuda_counts {

@@ -80,6 +80,8 @@ int fake_current_index(void);
 cudaError_t fake_set_current(int index);
 /* How many devices are visible, or why none is. */
 cudaError_t fake_visible(int *count);
+/* The number in the machine of the visible device [index]. */
+int fake_number(int index);
 void fake_set_last(cudaError_t error);
 cudaError_t fake_last(bool forget);
 

@@ -71,9 +71,14 @@ static size_t shared_most(void)
 
 static void properties_fill(struct cudaDeviceProp *p, int index)
 {
+    const int number = fake_number(index);
+
     memset(p, 0, sizeof *p);
-    snprintf(p->name, sizeof p->name, "NVIDIA H200 (emulated)");
-    snprintf(p->uuid.bytes, sizeof p->uuid.bytes, "emulated %d", index);
+    snprintf(p->name, sizeof p->name, "NVIDIA %s%s (emulated)",
+             fake.settings.other >= 0 && number >= fake.settings.other ? "A100"
+                                                                       : "H200",
+             fake.settings.parts ? " MIG 1g.18gb" : "");
+    snprintf(p->uuid.bytes, sizeof p->uuid.bytes, "emulated %d", number);
     p->totalGlobalMem = (size_t)fake.settings.memory;
     p->sharedMemPerBlock = 48 << 10;
     p->sharedMemPerBlockOptin = shared_most();
@@ -101,7 +106,7 @@ static void properties_fill(struct cudaDeviceProp *p, int index)
     p->streamPrioritiesSupported = 1;
     p->canMapHostMemory = 1;
     p->hostRegisterSupported = 1;
-    p->pciBusID = 1 + index;
+    p->pciBusID = 1 + number;
 }
 
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties,
@@ -169,7 +174,8 @@ cudaError_t cudaDeviceGetPCIBusId(char *id, int bytes, int index)
     if (error == cudaSuccess && !exists(index))
         error = cudaErrorInvalidDevice;
     if (error == cudaSuccess)
-        snprintf(id, (size_t)bytes, "0000:%02X:00.0", 1 + index);
+        snprintf(id, (size_t)bytes, "0000:%02X:00.0",
+                 (unsigned)(1 + fake_number(index)));
     return fake_end(error);
 }
 

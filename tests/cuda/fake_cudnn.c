@@ -116,7 +116,8 @@ cudnnStatus_t fake_dnn_end(cudnnStatus_t status)
 
 size_t cudnnGetVersion(void)
 {
-    return CUDNN_VERSION;
+    return fake.settings.cudnn > 0 ? (size_t)fake.settings.cudnn
+                                   : CUDNN_VERSION;
 }
 
 size_t cudnnGetCudartVersion(void)

@@ -16,7 +16,8 @@ static const fake_cuda_settings_t defaults = {.devices = 1,
                                               .driver = 13000,
                                               .memory = H200_BYTES,
                                               .arch = 90,
-                                              .sms = 132};
+                                              .sms = 132,
+                                              .other = -1};
 
 static pthread_mutex_t lock;
 fake_state_t fake;
@@ -42,6 +43,10 @@ static const struct {
     {"schedule", offsetof(fake_cuda_settings_t, schedule)},
     {"fail", offsetof(fake_cuda_settings_t, fail)},
     {"fail_op", offsetof(fake_cuda_settings_t, fail_op)},
+    {"other", offsetof(fake_cuda_settings_t, other)},
+    {"parts", offsetof(fake_cuda_settings_t, parts)},
+    {"cublaslt", offsetof(fake_cuda_settings_t, cublaslt)},
+    {"cudnn", offsetof(fake_cuda_settings_t, cudnn)},
 };
 
 static void setting_read(const char *word)
@@ -230,6 +235,18 @@ static int visible_named(int all)
     for (; *visible != '\0'; visible++)
         count += *visible == ',';
     return count;
+}
+
+int fake_number(int index)
+{
+    const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+
+    for (; visible != NULL && index > 0; index--) {
+        visible = strchr(visible, ',');
+        visible = visible != NULL ? visible + 1 : NULL;
+    }
+    return visible != NULL && *visible >= '0' && *visible <= '9' ? atoi(visible)
+                                                                 : index;
 }
 
 cudaError_t fake_visible(int *count)
