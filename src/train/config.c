@@ -93,6 +93,9 @@ static const opt_row_t loop_options[] = {
            .help = "where the model computes. cuda: on one NVIDIA GPU for each "
                    "rank; auto: cuda if every rank has a GPU, cpu if none "
                    "has one"),
+    CONFIG(train.share_gpu, "share_gpu", OPT_BOOL, "false", .free = true,
+           .help = "true: several ranks may compute on one GPU, for tests; "
+                   "false: this is an error"),
     CONFIG(train.precision, "precision", OPT_CHOICE, "fp32",
            .choices = precisions,
            .help = "fp32; bf16 (mixed precision): linear, conv, "

@@ -3,11 +3,13 @@
 #include "train/device.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "train/gpus.h"
 
 #define GPU "cuda"    /* what auto prefers to DEV_HOST */
 #define HOSTS_NAMED 8 /* hosts that an error names */
@@ -15,19 +17,23 @@
 
 /* ---- opening ------------------------------------------------------------- */
 
-/* Write the name of device [index], of [count], to [out]. */
-static void name_write(const char *backend, int index, int count,
-                       train_device_t *out)
+/* Note what device [index], of [count], is. */
+static void device_note(const char *backend, int index, int count,
+                        train_device_t *out)
 {
     dev_info_t list[DEVICES];
 
+    out->info = (dev_info_t){.index = index};
+    out->visible = count;
     if (strcmp(backend, DEV_HOST) == 0 || index >= DEVICES ||
-        dev_list(backend, list, DEVICES, &count, NULL) != ERR_OK)
+        dev_list(backend, list, DEVICES, &count, NULL) != ERR_OK) {
         snprintf(out->name, sizeof out->name, "%s", backend);
-    else
-        snprintf(out->name, sizeof out->name, "%s, %s%s%s%s", backend,
-                 list[index].name, list[index].arch[0] == '\0' ? "" : " (",
-                 list[index].arch, list[index].arch[0] == '\0' ? "" : ")");
+        return;
+    }
+    out->info = list[index];
+    snprintf(out->name, sizeof out->name, "%s, %s%s%s%s", backend,
+             list[index].name, list[index].arch[0] == '\0' ? "" : " (",
+             list[index].arch, list[index].arch[0] == '\0' ? "" : ")");
 }
 
 /* Open a device of [backend] for rank [local] of its host. */
@@ -42,7 +48,7 @@ static err_code_t device_open(const char *backend, int local,
     index = count > 0 ? local % count : 0;
     rc = dev_open(backend, index, &out->dev, err);
     if (rc == ERR_OK)
-        name_write(backend, index, count, out);
+        device_note(backend, index, count, out);
     return rc;
 }
 
@@ -52,8 +58,26 @@ typedef struct answer {
     char why[256]; /* if not: why */
 } answer_t;
 
+/* Fill [answer]: [rc] is the result of opening a GPU, [why] its error. */
+static void answer_fill(answer_t *answer, err_code_t rc, const err_t *why)
+{
+    const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+
+    /* Answers are sent as bytes, with their padding. */
+    memset(answer, 0, sizeof *answer);
+    answer->usable = rc == ERR_OK;
+    if (rc == ERR_OK)
+        return;
+    if (visible == NULL || strstr(why->text, "CUDA_VISIBLE_DEVICES") != NULL)
+        snprintf(answer->why, sizeof answer->why, "%.255s", why->text);
+    else
+        snprintf(answer->why, sizeof answer->why,
+                 "%.170s; CUDA_VISIBLE_DEVICES is \"%.40s\"", why->text,
+                 visible);
+}
+
 /* Name the hosts of ranks without a GPU, and what the first of them says. */
-static err_code_t mixed_refuse(const comm_group_t *group,
+static err_code_t mixed_refuse(const char *asked, const comm_group_t *group,
                                const answer_t *answers, err_t *err)
 {
     const int size = comm_group_size(group);
@@ -74,18 +98,18 @@ static err_code_t mixed_refuse(const comm_group_t *group,
         last = host;
     }
     err_set(err, ERR_CONFIG,
-            "train.device is auto, and %d of %d ranks have no usable GPU, "
-            "those on %s%s (%s): leave these nodes out, or choose cpu or cuda",
-            lacking, size, hosts.text, named > HOSTS_NAMED ? " and more" : "",
-            why);
+            "train.device is %s, and %d of %d ranks have no usable GPU, those "
+            "on %s%s (%s): leave these nodes out, or set it to cpu",
+            asked, lacking, size, hosts.text,
+            named > HOSTS_NAMED ? " and more" : "", why);
     str_buf_free(&hosts);
     return ERR_CONFIG;
 }
 
-/* Set *all if every rank has a GPU, and *any if some rank has one. Collective.
- */
-static err_code_t answers_gather(comm_group_t *group, const answer_t *mine,
-                                 bool *all, err_t *err)
+/* Set *all if every rank has a GPU. ERR_CONFIG if only some have one.
+ * Collective. */
+static err_code_t answers_gather(const char *asked, comm_group_t *group,
+                                 const answer_t *mine, bool *all, err_t *err)
 {
     const int size = comm_group_size(group);
     answer_t *answers = NULL;
@@ -98,82 +122,56 @@ static err_code_t answers_gather(comm_group_t *group, const answer_t *mine,
     for (int r = 0; rc == ERR_OK && r < size; r++)
         usable += answers[r].usable;
     if (rc == ERR_OK && usable > 0 && usable < size)
-        rc = mixed_refuse(group, answers, err);
+        rc = mixed_refuse(asked, group, answers, err);
     if (rc == ERR_OK)
         *all = usable == size;
     mem_free(answers);
     return rc;
 }
 
-/* Open a GPU if every rank has one, and the CPU if none has. */
-static err_code_t auto_open(comm_group_t *group, int local, train_device_t *out,
-                            err_t *err)
+/* Open a GPU of [backend] if every rank has one: *all. If none has, the error
+ * in [why] is this rank's. [asked]: train.device. Collective. */
+static err_code_t gpu_open(const char *asked, const char *backend,
+                           comm_group_t *group, int local, train_device_t *out,
+                           bool *all, err_t *why, err_t *err)
 {
-    train_device_t gpu = {0};
     answer_t mine;
-    bool all;
-    err_t why = ERR_INIT;
-    err_code_t rc = ERR_OK;
+    err_code_t rc = device_open(backend, local, out, why);
 
-    /* Answers are sent as bytes, with their padding. */
-    memset(&mine, 0, sizeof mine);
-    mine.usable = device_open(GPU, local, &gpu, &why) == ERR_OK;
-    all = mine.usable;
-    if (!mine.usable)
-        snprintf(mine.why, sizeof mine.why, "%.255s", why.text);
-    if (group != NULL)
-        rc = answers_gather(group, &mine, &all, err);
-    if (rc == ERR_OK && all) {
-        *out = gpu;
+    *all = rc == ERR_OK;
+    answer_fill(&mine, rc, why);
+    rc = group == NULL ? ERR_OK : answers_gather(asked, group, &mine, all, err);
+    if (rc == ERR_OK && *all)
         return ERR_OK;
-    }
-    dev_close(gpu.dev);
-    if (rc != ERR_OK)
-        return rc;
-    log_debug("train", "train.device auto: cpu, as %s", mine.why);
-    return device_open(DEV_HOST, 0, out, err);
+    dev_close(out->dev);
+    *out = (train_device_t){0};
+    return rc;
 }
 
 err_code_t train_device_open(const train_config_t *config, comm_group_t *group,
                              int local, train_device_t *out, err_t *err)
 {
-    const char *name = dev_choices[config->train.device];
+    const char *asked = dev_choices[config->train.device];
+    const bool any = config->train.device == DEV_AUTO;
+    bool all = false;
+    err_t why = ERR_INIT;
     err_code_t rc;
 
-    if (config->train.device == DEV_AUTO)
-        return auto_open(group, local, out, err);
-    rc = device_open(name, local, out, err);
-    if (rc != ERR_OK)
-        err_prefix(err, "train.device is %s", name);
-    return rc;
+    *out = (train_device_t){0};
+    if (strcmp(asked, DEV_HOST) == 0)
+        return device_open(DEV_HOST, 0, out, err);
+    rc = gpu_open(asked, any ? GPU : asked, group, local, out, &all, &why, err);
+    if (rc != ERR_OK || all)
+        return rc;
+    if (!any) {
+        err_copy(err, &why);
+        return err_prefix(err, "train.device is %s", asked);
+    }
+    log_debug("train", "train.device auto: cpu, as %s", why.text);
+    return device_open(DEV_HOST, 0, out, err);
 }
 
 /* ---- what goes with a device --------------------------------------------- */
-
-/* Check that all ranks have devices of one name. Collective. */
-static err_code_t names_compare(comm_group_t *group,
-                                const train_device_t *device, err_t *err)
-{
-    const int size = comm_group_size(group);
-    train_device_t *all = NULL, mine;
-    err_code_t rc =
-        mem_new(train_device_t, (size_t)size, "GPUs of the ranks", &all, err);
-
-    memset(&mine, 0, sizeof mine);
-    snprintf(mine.name, sizeof mine.name, "%s", device->name);
-    if (rc == ERR_OK)
-        rc = comm_allgather(group, &mine, sizeof mine, all, err);
-    for (int r = 1; rc == ERR_OK && r < size; r++)
-        if (strcmp(all[r].name, all[0].name) != 0)
-            rc =
-                err_set(err, ERR_CONFIG,
-                        "train.reproducible is true, but rank 0 computes on "
-                        "%s and rank %d, on %s, on %s, which give other bits: "
-                        "use nodes of one kind, or leave it false",
-                        all[0].name, r, comm_group_host(group, r), all[r].name);
-    mem_free(all);
-    return rc;
-}
 
 err_code_t train_device_check(const train_config_t *config, comm_group_t *group,
                               const train_device_t *device, err_t *err)
@@ -191,9 +189,8 @@ err_code_t train_device_check(const train_config_t *config, comm_group_t *group,
                        "ddp.hook works on host memory, and this run computes "
                        "on %s: leave ddp.hook out, or set train.device to cpu",
                        device->name);
-    return config->train.reproducible && group != NULL
-               ? names_compare(group, device, err)
-               : ERR_OK;
+    return group != NULL ? train_gpus_compare(config, group, device, err)
+                         : ERR_OK;
 }
 
 /* ---- precision ----------------------------------------------------------- */

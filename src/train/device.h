@@ -14,24 +14,26 @@
 
 typedef struct train_device {
     dev_device_t *dev;
-    char name[128]; /* "cpu"; "cuda, NVIDIA H200 (sm_90)" */
+    char name[128];  /* "cpu"; "cuda, NVIDIA H200 (sm_90)" */
+    dev_info_t info; /* of a GPU */
+    int visible;     /* number of GPUs that this rank sees */
 } train_device_t;
 
 /*
  * Open the device of a rank that is number [local] on its host: that with this
- * index, modulo their number. With train.device auto it is a GPU if every rank
- * of [group] has a usable one, and the CPU if none has; otherwise ERR_CONFIG
- * names the hosts of those without, on all ranks. ERR_UNAVAILABLE says why a
- * named device cannot be opened. [group] NULL: there is one rank. Collective
- * over [group]; with a named device the errors are this rank's own. dev_close
+ * index among those that it sees, modulo their number. With train.device auto
+ * it is a GPU if every rank of [group] has a usable one, and the CPU if none
+ * has. If some have one and others not, ERR_CONFIG names the hosts of those
+ * without, on all ranks. ERR_UNAVAILABLE says why a named device cannot be
+ * opened. [group] NULL: there is one rank. Collective over [group]. dev_close
  * closes it.
  */
 err_code_t train_device_open(const train_config_t *config, comm_group_t *group,
                              int local, train_device_t *out, err_t *err);
 
-/* Check that [device] can do what [config] asks for besides the model, and,
- * with train.reproducible, that all ranks have devices of one name. ERR_CONFIG
- * names the key. Collective over [group], if not NULL; equal on all ranks. */
+/* Check that [device] can do what [config] asks for besides the model, and that
+ * the GPUs of all ranks go together (gpus.h). ERR_CONFIG names the key.
+ * Collective over [group], if not NULL; equal on all ranks. */
 err_code_t train_device_check(const train_config_t *config, comm_group_t *group,
                               const train_device_t *device, err_t *err);
 

@@ -17,6 +17,7 @@ libtrain_la_SOURCES = \
 	src/train/fields.c src/train/fields.h \
 	src/train/finite.c src/train/finite.h \
 	src/train/flags.c \
+	src/train/gpus.c src/train/gpus.h \
 	src/train/hello.c src/train/hello.h \
 	src/train/inputs.c src/train/inputs.h \
 	src/train/join.c \

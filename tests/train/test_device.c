@@ -8,9 +8,12 @@
 #include "train/device.h"
 
 #include <criterion/criterion.h>
+#include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "conf/conf.h"
 #include "dev/dev_ops.h"
 #include "lib/facts.h"
@@ -22,7 +25,9 @@
 static _Thread_local int gpus; /* that this rank sees */
 static _Thread_local const char *lack;
 static _Thread_local const char *kind = "GPU"; /* name of its GPUs */
-static _Thread_local int opened;               /* index of the last one */
+static _Thread_local const char *uuid = "";
+static _Thread_local const char *libraries = "cuDNN 9";
+static _Thread_local int opened; /* index of the last one */
 
 static err_code_t gpu_open(int index, dev_device_t **out, err_t *err)
 {
@@ -39,6 +44,9 @@ static err_code_t gpu_list(dev_info_t *out, int room, int *count, err_t *err)
     for (int i = 0; i < room && i < gpus; i++) {
         out[i] = (dev_info_t){.index = i, .arch = "sm_90"};
         snprintf(out[i].name, sizeof out[i].name, "%s", kind);
+        snprintf(out[i].uuid, sizeof out[i].uuid, "%s", uuid);
+        snprintf(out[i].driver, sizeof out[i].driver, "580.1");
+        snprintf(out[i].libraries, sizeof out[i].libraries, "%s", libraries);
     }
     *count = gpus;
     return ERR_OK;
@@ -126,11 +134,17 @@ Test(device, all_ranks_compute_on_one_kind)
         {"auto",
          0xb,
          NULL,
-         {"train.device", "1 of 4", "there is no GPU", "cpu or cuda"}},
+         {"train.device is auto", "1 of 4", "there is no GPU", "to cpu"}},
         {"auto", 0x1, NULL, {"3 of 4"}},
         {"cpu", 0xf, "cpu", {NULL}},
         {"cuda", 0xf, "cuda", {NULL}},
+        {"cuda",
+         0x3,
+         NULL,
+         {"train.device is cuda", "2 of 4", "CUDA_VISIBLE_DEVICES is \"5,7\""}},
     };
+
+    setenv("CUDA_VISIBLE_DEVICES", "5,7", 1);
 
     for (size_t i = 0; i < sizeof choices / sizeof *choices; i++)
         cr_expect_eq(ranks_threads(RANKS, choose, &choices[i]), 0, "case %zu",
@@ -163,46 +177,138 @@ Test(device, a_rank_takes_the_gpu_of_its_number_on_the_host)
     FACTS(err.text, "train.device is cuda", "there is no GPU");
 }
 
-/* ---- one kind of GPU ----------------------------------------------------- */
+/* ---- GPUs of all ranks --------------------------------------------------- */
 
-/* Rank 2 has another kind of GPU if *argument. */
-static int compare_kinds(const comm_oob_t *oob, void *argument)
+/* The warnings of all ranks. */
+static struct said {
+    pthread_mutex_t lock;
+    int count;
+    char last[400];
+} said = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void warning_take(void *context, log_level_t level, int rank,
+                         const char *module, const char *text)
 {
-    const comm_config_t group_config = {.backend = "threads", .timeout = 20};
+    (void)context;
+    (void)rank;
+    (void)module;
+    pthread_mutex_lock(&said.lock);
+    if (level == LOG_WARN) {
+        said.count++;
+        snprintf(said.last, sizeof said.last, "%s", text);
+    }
+    pthread_mutex_unlock(&said.lock);
+}
+
+/* GPUs of four ranks. */
+typedef struct gpus_case {
+    const char *uuids[RANKS];
+    int seen;            /* GPUs that each rank sees */
+    bool hosts;          /* ranks 2 and 3 are on another host */
+    const char *other;   /* rank 2 has this kind; NULL: the same */
+    const char *library; /* rank 1 has this one; NULL: the same */
+    bool share, reproducible;
+    bool refused;
+    const char *facts[FACTS_MAX]; /* of the error, or the one warning */
+} gpus_case_t;
+
+static int compare(const comm_oob_t *oob, void *argument)
+{
+    const gpus_case_t *test = argument;
+    const comm_config_t group_config = {
+        .backend = test->hosts ? "ucx" : "threads", .timeout = 60};
     train_config_t config = config_of("cuda", TRAIN_FP32);
-    const bool *mixed = argument;
+    comm_oob_t own = *oob;
     comm_group_t *group = NULL;
     train_device_t device = {0};
     err_t err = ERR_INIT;
+    err_code_t rc;
 
-    RANKS_OK(comm_group_open(&group_config, oob, &group, &err), err);
-    gpus = 1;
-    kind = *mixed && oob->rank == 2 ? "an old GPU" : "a new GPU";
+    own.host = test->hosts && oob->rank >= 2 ? "n2" : "n1";
+    RANKS_OK(comm_group_open(&group_config, &own, &group, &err), err);
+    gpus = test->seen;
+    uuid = test->uuids[oob->rank];
+    kind = test->other != NULL && oob->rank == 2 ? test->other : "a GPU";
+    libraries =
+        test->library != NULL && oob->rank == 1 ? test->library : "cuDNN 9";
+    config.train.share_gpu = test->share;
+    config.train.reproducible = test->reproducible;
     RANKS_OK(train_device_open(&config, group, oob->rank, &device, &err), err);
-    RANKS_OK(train_device_check(&config, group, &device, &err), err);
-    config.train.reproducible = true;
-    if (*mixed) {
-        RANKS_CHECK(train_device_check(&config, group, &device, &err) ==
-                    ERR_CONFIG);
-        RANKS_CHECK(strstr(err.text, "train.reproducible") != NULL);
-        RANKS_CHECK(strstr(err.text, "rank 2") != NULL);
-        RANKS_CHECK(strstr(err.text, "an old GPU") != NULL);
-        RANKS_CHECK(strstr(err.text, "a new GPU") != NULL);
-    } else {
-        RANKS_OK(train_device_check(&config, group, &device, &err), err);
-    }
+    rc = train_device_check(&config, group, &device, &err);
+    RANKS_CHECK(rc == (test->refused ? ERR_CONFIG : ERR_OK));
+    for (int i = 0; test->refused && i < FACTS_MAX && test->facts[i] != NULL;
+         i++)
+        RANKS_CHECK(strstr(err.text, test->facts[i]) != NULL);
     dev_close(device.dev);
     comm_group_close(group);
     return 0;
 }
 
-Test(device, reproducible_runs_are_on_one_kind)
+Test(device, gpus_of_all_ranks)
 {
-    for (int mixed = 0; mixed < 2; mixed++) {
-        bool argument = mixed != 0;
+    gpus_case_t cases[] = {
+        {{"A", "B", "C", "D"}, .seen = 4},
+        {{"A", "B", "C", "D"}, .seen = 4, .reproducible = true},
+        /* two ranks on one GPU */
+        {{"A", "B", "C", "B"},
+         .seen = 2,
+         .refused = true,
+         .facts = {"ranks 1 and 3 on n1", "B", "rank 3 sees 2",
+                   "CUDA_VISIBLE_DEVICES is \"5,7\"", "train.share_gpu"}},
+        {{"MIG-a", "MIG-b", "MIG-c", "MIG-c"},
+         .seen = 1,
+         .refused = true,
+         .facts = {"ranks 2 and 3", "MIG-c", "--gpu-bind=none"}},
+        {{"A", "B", "C", "B"},
+         .seen = 2,
+         .share = true,
+         .facts = {"ranks 1 and 3 on n1", "train.share_gpu"}},
+        /* the same numbers of two hosts are two GPUs */
+        {{"A", "B", "A", "B"}, .seen = 2, .hosts = true},
+        /* each rank sees its own one */
+        {{"A", "B", "C", "D"},
+         .seen = 1,
+         .facts = {"on n1 sees its own GPU only", "--gpus-per-task",
+                   "--gpus-per-node=N", "--gpu-bind=none"}},
+        {{"A", "B", "", ""}, .seen = 1, .hosts = true, .facts = {"on n1"}},
+        /* another model */
+        {{"A", "B", "C", "D"},
+         .seen = 4,
+         .other = "an old GPU",
+         .facts = {"a GPU", "rank 2, on n1", "an old GPU", "the slowest"}},
+        {{"A", "B", "C", "D"},
+         .seen = 4,
+         .other = "an old GPU",
+         .reproducible = true,
+         .refused = true,
+         .facts = {"train.reproducible", "a GPU", "rank 2", "an old GPU"}},
+        /* another library */
+        {{"A", "B", "C", "D"}, .seen = 4, .library = "cuDNN 8"},
+        {{"A", "B", "C", "D"},
+         .seen = 4,
+         .library = "cuDNN 8",
+         .reproducible = true,
+         .refused = true,
+         .facts = {"train.reproducible", "driver 580.1, cuDNN 9", "rank 1",
+                   "cuDNN 8"}},
+    };
 
-        cr_expect_eq(ranks_threads(RANKS, compare_kinds, &argument), 0);
+    setenv("CUDA_VISIBLE_DEVICES", "5,7", 1);
+    ranks_transports();
+    log_sink_set(warning_take, NULL);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const gpus_case_t *test = &cases[i];
+        const int expect = !test->refused && test->facts[0] != NULL ? 1 : 0;
+
+        said.count = 0;
+        cr_expect_eq(ranks_threads(RANKS, compare, &cases[i]), 0, "case %zu",
+                     i);
+        cr_expect_eq(said.count, expect, "case %zu: %d warnings, the last: %s",
+                     i, said.count, said.last);
+        if (expect == 1 && said.count == 1)
+            facts_expect(said.last, test->facts);
     }
+    log_sink_set(NULL, NULL);
 }
 
 Test(device, without_other_ranks)
