@@ -62,6 +62,16 @@ typedef struct hdf5io_votes {
     void (*alive)(void *context);
 } hdf5io_votes_t;
 
+/* Consecutive samples of an epoch that a run leaves out, since training
+ * diverged in the step that had them; [first] is a position in the order of the
+ * epoch. */
+typedef struct hdf5io_skip {
+    int64_t epoch, first, count;
+} hdf5io_skip_t;
+
+#define HDF5IO_SKIPS_MAX 64
+#define HDF5IO_LOSSES_MAX 200
+
 /* Numbers that make a resume exact. They are stored in the manifest. */
 typedef struct hdf5io_progress {
     int64_t step; /* steps done */
@@ -82,6 +92,12 @@ typedef struct hdf5io_progress {
         int64_t step;                  /* of the last value seen, 0: none */
         int64_t seen, bad, rest, cuts; /* as in optim_watch_t */
     } watch;
+    hdf5io_skip_t skips[HDF5IO_SKIPS_MAX]; /* [skip_count], one a rollback */
+    int64_t skip_count;
+    /* [loss_recent] losses of the last steps, the oldest first, if the run
+     * watches them. */
+    double losses[HDF5IO_LOSSES_MAX];
+    int64_t loss_recent;
 } hdf5io_progress_t;
 
 /* Fingerprint of one shard of the data, or of several consecutive shards, taken

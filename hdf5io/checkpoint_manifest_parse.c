@@ -15,6 +15,7 @@
 #include "hdf5io/checkpoint_data.h"
 #include "hdf5io/checkpoint_manifest.h"
 #include "hdf5io/checkpoint_read.h"
+#include "hdf5io/checkpoint_rollback.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof *(array))
 /* Maximum of any counter, so that a resumed run can count further without
@@ -229,6 +230,8 @@ static err_code_t head_parse(json_t *root, hdf5io_manifest_t *m, err_t *err)
     m->world_size = (int)world;
     if (rc == ERR_OK)
         rc = watch_parse(json_object_get(root, "watch"), p, err);
+    if (rc == ERR_OK)
+        rc = hdf5io_rollback_parse(root, p, err);
     if (rc == ERR_OK)
         rc = text_get(root, "created", &m->created, err);
     if (rc == ERR_OK)

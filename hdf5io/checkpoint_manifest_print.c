@@ -13,6 +13,7 @@
 #include "base/hash.h"
 #include "hdf5io/checkpoint_data.h"
 #include "hdf5io/checkpoint_manifest.h"
+#include "hdf5io/checkpoint_rollback.h"
 
 /* Append ` "key": "text",` with the text quoted by JSON's rules. */
 static err_code_t text_print(const char *key, const char *text, str_buf_t *out,
@@ -57,6 +58,7 @@ static void progress_print(const hdf5io_manifest_t *m, str_buf_t *out)
                     ", \"rest\": %" PRId64 ", \"cuts\": %" PRId64 "},\n",
                     p->watch.best, p->watch.step, p->watch.seen, p->watch.bad,
                     p->watch.rest, p->watch.cuts);
+    hdf5io_rollback_print(p, out);
     str_buf_add(out, " \"world_size\": %d,\n", m->world_size);
     str_buf_add(out, " \"config_hash\": \"%s\",\n",
                 hash_format(m->config_hash, hash));

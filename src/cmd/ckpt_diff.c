@@ -153,6 +153,7 @@ static void progress_diff(const hdf5io_progress_t *a,
         {"seed", (int64_t)a->seed, (int64_t)b->seed},
         {"loss_count", a->loss_count, b->loss_count},
         {"correct", a->correct, b->correct},
+        {"rollbacks", a->skip_count, b->skip_count},
     };
     const struct {
         const char *name;

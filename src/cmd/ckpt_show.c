@@ -145,6 +145,11 @@ static void head_print(const char *path, const hdf5io_manifest_t *m,
                     (double)p->correct / (double)p->loss_count);
     if (p->best >= 0)
         str_buf_add(out, "best         %.6g on the validation set\n", p->best);
+    for (int64_t i = 0; i < p->skip_count; i++)
+        str_buf_add(out,
+                    "left out     %" PRId64 " samples from %" PRId64
+                    " on of epoch %" PRId64 ", after a rollback\n",
+                    p->skips[i].count, p->skips[i].first, p->skips[i].epoch);
     str_buf_add(out, "versions     %s\n", m->versions);
     str_buf_add(out, "config hash  %s\n", hash_format(m->config_hash, hash));
     str_buf_add(out, "model hash   %s\n", hash_format(m->model_hash, hash));

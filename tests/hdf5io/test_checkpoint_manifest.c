@@ -284,6 +284,50 @@ Test(checkpoint_manifest, what_a_schedule_has_seen)
     str_buf_free(&text);
 }
 
+/* What a run leaves out, and the losses that it watches, come back with every
+ * bit; manifests of versions without them are accepted, too. */
+Test(checkpoint_manifest, rollbacks_come_back)
+{
+    static const char *const rows[][3] = {
+        {"[[2, 48, 24]", "[[2, 48]", "item 0 of its member \"skipped\""},
+        {"[3, 0, 1]]", "[3, 0, 0]]", "item 1 of its member \"skipped\""},
+        {"[3, 0, 1]]", "[3, -1, 1]]", "item 1 of its member \"skipped\""},
+        {"[3, 0, 1]]", "[3, 9223372036854775807, 1]]", "\"skipped\""},
+        {"[[2, 48, 24], [3, 0, 1]]", "{}", "\"skipped\" is no list"},
+        {"\"0.25\"]", "0.25]", "item 2 of its member \"losses\""},
+        {"\"0.25\"]", "\"nan\"]", "item 2 of its member \"losses\""},
+        {"\"0.25\"]", "\"0.25x\"]", "item 2 of its member \"losses\""},
+    };
+    const hdf5io_progress_t progress = {.step = 10,
+                                        .updates = 8,
+                                        .skips = {{2, 48, 24}, {3, 0, 1}},
+                                        .skip_count = 2,
+                                        .losses = {0.1, -1.0 / 3, 0.25},
+                                        .loss_recent = 3};
+    str_buf_t text = manifest_text(&progress), without;
+    hdf5io_manifest_t m = {0};
+
+    cr_assert_eq(marks_parse(&text, &m), ERR_OK);
+    cr_expect_arr_eq(&m.progress, &progress, sizeof progress);
+    hdf5io_manifest_free(&m);
+    without = edited(text.text, "\"skipped\"", "\"other\"");
+    cr_assert_eq(marks_parse(&without, &m), ERR_OK);
+    cr_expect_eq(m.progress.skip_count, 0);
+    cr_expect_eq(m.progress.loss_recent, 3);
+    hdf5io_manifest_free(&m);
+    str_buf_free(&without);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        str_buf_t bad = edited(text.text, rows[i][0], rows[i][1]);
+        err_t err = ERR_INIT;
+
+        cr_expect_eq(parse(&bad, &err), ERR_DATA, "%s", rows[i][1]);
+        cr_expect_not_null(strstr(err.text, rows[i][2]), "%s: %s", rows[i][1],
+                           err.text);
+        str_buf_free(&bad);
+    }
+    str_buf_free(&text);
+}
+
 /* Any byte is replaced by any other, with a correct hash: the manifest is
  * refused or read, without a crash (under sanitizers, too). */
 Test(checkpoint_manifest, any_text_is_survived)
