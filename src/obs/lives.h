@@ -23,6 +23,7 @@
     X(FIRST_STEP, "first_step") \
     X(CHECKPOINT, "checkpoint") \
     X(SIGNAL, "signal")         \
+    X(ROLLBACK, "rollback")     \
     X(FAULT, "fault")           \
     X(END, "end")               \
     X(REQUEUE, "requeue")       \

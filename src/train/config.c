@@ -25,6 +25,7 @@ static const char *const ios[] = {"independent", "mpi", NULL};
 static const char *const validates[] = {"quick", "full", "none", NULL};
 static const char *const precisions[] = {"fp32", "bf16", "auto", "tf32", NULL};
 static const char *const recomputes[] = {"none", "blocks", NULL};
+static const char *const diverges[] = {"stop", "rollback", NULL};
 static const char *const scales[] = {"none", "linear", "sqrt", NULL};
 
 static const opt_row_t run_options[] = {
@@ -169,6 +170,22 @@ static const opt_row_t fault_options[] = {
            .max = 86400, .unit = "s", .free = true,
            .help = "timeout of a rank that opens or reads data, or writes "
                    "or reads a checkpoint: storage may be slow"),
+    CONFIG(fault.diverge, "diverge", OPT_CHOICE, "stop", .choices = diverges,
+           .free = true,
+           .help = "what to do when a loss or gradient is not finite, or when "
+                   "a loss is a spike. stop: end with status 70; rollback: go "
+                   "back to the newest checkpoint, which is older than that, "
+                   "and leave out the samples of the step (see "
+                   "docs/ARCHITECTURE.md)"),
+    CONFIG(fault.spike, "spike", OPT_REAL, "0", .min = 0, .max = 1e9,
+           .free = true,
+           .help = "a step's loss is a spike if it is more than this number "
+                   "of standard deviations above the mean of the last 200 "
+                   "losses (of fewer at first, at least 20); 0: no loss is"),
+    CONFIG(fault.rollbacks, "rollbacks", OPT_INT, "3", .min = 0,
+           .max = HDF5IO_SKIPS_MAX, .free = true,
+           .help = "how often a run may go back; the next time it ends with "
+                   "status 70"),
     {.name = NULL}};
 
 const opt_row_t train_options[] = {
@@ -218,7 +235,7 @@ const opt_row_t train_options[] = {
      .type = OPT_SECTION,
      .fallback = "",
      .rows = fault_options,
-     .help = "when a rank counts as failed"},
+     .help = "when a rank counts as failed, and what follows divergence"},
     {.name = NULL}};
 
 /* Refuse [section].[key] with what is wrong about it. */
@@ -257,6 +274,12 @@ static err_code_t local_check(const tree_t *tree, const train_config_t *config,
                       "and ddp.zero are both set; between averages each rank "
                       "updates all its parameters and needs all of the "
                       "optimizer's state, so choose one of the two",
+                      err);
+    if (config->fault.diverge == TRAIN_DIVERGE_ROLLBACK)
+        return refuse(tree, "ddp", "local_sgd",
+                      "and fault.diverge: rollback are both set; a step that "
+                      "is left out may be one that averages, so choose one of "
+                      "the two",
                       err);
     return ERR_OK;
 }

@@ -8,11 +8,17 @@
 
 #include "base/opt.h"
 #include "ddp/ddp.h"
+#include "hdf5io/checkpoint.h"
 #include "hdf5io/dataset.h"
 #include "optim/optim.h"
 #include "slurm/job.h"
 
 typedef enum train_io { TRAIN_IO_INDEPENDENT, TRAIN_IO_MPI } train_io_t;
+
+typedef enum train_diverge {
+    TRAIN_DIVERGE_STOP,
+    TRAIN_DIVERGE_ROLLBACK
+} train_diverge_t;
 
 typedef enum train_scale {
     TRAIN_SCALE_NONE,
@@ -73,6 +79,9 @@ typedef struct train_config {
     struct {
         double timeout;    /* seconds */
         double io_timeout; /* seconds */
+        int diverge;       /* train_diverge_t */
+        double spike;      /* standard deviations; 0: off */
+        int64_t rollbacks; /* at most HDF5IO_SKIPS_MAX */
     } fault;
 } train_config_t;
 

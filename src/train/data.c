@@ -196,10 +196,17 @@ err_code_t train_data_start(const train_split_t *split, train_data_t *data,
     return rc == ERR_OK ? feed_open(split, data, err) : rc;
 }
 
-void train_data_close(train_data_t *data)
+void train_data_stop(train_data_t *data)
 {
     train_feed_close(data->feed);
     hdf5io_loader_close(data->loader);
+    data->feed = NULL;
+    data->loader = NULL;
+}
+
+void train_data_close(train_data_t *data)
+{
+    train_data_stop(data);
     hdf5io_sampler_close(data->sampler);
     hdf5io_dataset_close(data->dataset);
     train_marks_free(&data->marks);

@@ -39,6 +39,7 @@ libtrain_la_SOURCES = \
 	src/train/replica.c src/train/replica.h \
 	src/train/resume.c \
 	src/train/resumed.c src/train/resumed.h \
+	src/train/rollback.c src/train/rollback.h \
 	src/train/run.c src/train/run.h \
 	src/train/run_priv.h \
 	src/train/rundir.c src/train/rundir.h \
@@ -48,6 +49,7 @@ libtrain_la_SOURCES = \
 	src/train/score_sums.c \
 	src/train/settings.c src/train/settings.h \
 	src/train/shard.c src/train/shard.h \
+	src/train/spike.c src/train/spike.h \
 	src/train/spread.c src/train/spread.h \
 	src/train/start.c src/train/start.h \
 	src/train/step.c src/train/step.h \
@@ -57,6 +59,7 @@ libtrain_la_SOURCES = \
 	src/train/tail.h \
 	src/train/team.c src/train/team.h \
 	src/train/touch.c src/train/touch.h \
+	src/train/trouble.c src/train/trouble.h \
 	src/train/turn.c src/train/turn.h \
 	src/train/vote.c src/train/vote.h \
 	src/train/weigh.c src/train/weigh.h \

@@ -213,21 +213,33 @@ static err_code_t replica_join(train_state_t *run, err_t *err)
 
 /* ---- the first batch ---------------------------------------------------- */
 
-static err_code_t loaders_start(train_state_t *run, err_t *err)
+/* Start to read training samples at the run's place in its epoch. */
+static err_code_t loader_start(train_state_t *run, err_t *err)
 {
     int64_t epoch = run->progress.epoch;
     int64_t step = run->progress.epoch_step;
     train_split_t split = split_of(run, false);
-    err_code_t rc;
 
     if (step == run->data.train.steps) {
         epoch++;
         step = 0;
     }
-    rc = train_data_start(&split, &run->data.train, epoch, step, err);
+    return train_data_start(&split, &run->data.train, epoch, step, err);
+}
+
+err_code_t train_loader_restart(train_state_t *run, err_t *err)
+{
+    train_data_stop(&run->data.train);
+    return loader_start(run, err);
+}
+
+static err_code_t loaders_start(train_state_t *run, err_t *err)
+{
+    train_split_t split = split_of(run, true);
+    err_code_t rc = loader_start(run, err);
+
     if (rc != ERR_OK)
         return rc;
-    split = split_of(run, true);
     return train_data_start(&split, &run->data.valid, 0, 0, err);
 }
 

@@ -75,10 +75,10 @@ static err_code_t place_in_epoch(const train_data_t *train, int64_t batch,
     return ERR_OK;
 }
 
-/* Read the newest checkpoint, or, in the first life of a job, the checkpoint of
- * --resume PATH. A later life reads that checkpoint, too, until the run has
- * written its own first one. */
-static err_code_t state_read(train_state_t *run, bool *found,
+/* Read the newest checkpoint, or, if this is the [first] read of a job, the
+ * checkpoint of --resume PATH. Later reads take that checkpoint, too, until the
+ * run has written its own first one. */
+static err_code_t state_read(train_state_t *run, bool first, bool *found,
                              hdf5io_checkpoint_info_t *info, err_t *err)
 {
     const train_env_t *env = run->env;
@@ -92,7 +92,7 @@ static err_code_t state_read(train_state_t *run, bool *found,
     train_checkpoint_config_fill(run, &config);
     source = (train_kept_source_t){.ddp = replica->ddp,
                                    .config = &config.checkpoint,
-                                   .path = run->dir.first ? path : NULL};
+                                   .path = first ? path : NULL};
     rc = train_kept_read(&replica->kept, &source, found, info, err);
     source.path = path;
     if (rc == ERR_OK && !*found && path != NULL)
@@ -139,7 +139,7 @@ err_code_t train_restore(train_state_t *run, err_t *err)
     rc = train_begin(&run->dir, &run->world, err);
     if (rc != ERR_OK || (fresh && run->dir.first))
         return rc;
-    rc = state_read(run, &found, &info, err);
+    rc = state_read(run, run->dir.first, &found, &info, err);
     run->world.speaker = run->world.rank == 0 || rc == ERR_PEER;
     if (rc != ERR_OK || !found)
         return rc;
@@ -154,4 +154,29 @@ err_code_t train_restore(train_state_t *run, err_t *err)
         rc = resumed_check(run, info.path, err);
     run->progress.seed = (uint64_t)run->config->run.seed;
     return rc;
+}
+
+err_code_t train_restore_again(train_state_t *run, err_t *err)
+{
+    const uint64_t seed = run->progress.seed;
+    hdf5io_checkpoint_info_t info;
+    bool found = false;
+    err_code_t rc = state_read(run, false, &found, &info, err);
+
+    run->world.speaker = run->world.rank == 0 || rc == ERR_PEER;
+    if (rc == ERR_OK && !found)
+        rc = err_set(err, ERR_DATA,
+                     "%s/checkpoints has no checkpoint any more to which the "
+                     "run can go back; who has removed that of step %lld?",
+                     run->dir.path, (long long)run->dir.saved_step);
+    if (rc != ERR_OK)
+        return rc;
+    run->progress = info.progress;
+    run->progress.seed = seed;
+    run->dir.saved_step = info.progress.step;
+    rc = ddp_step_set(run->replica.ddp, info.progress.step, err);
+    return rc == ERR_OK
+               ? place_in_epoch(&run->data.train, run->config->train.batch,
+                                &run->progress, err)
+               : rc;
 }

@@ -19,6 +19,7 @@
 #include "train/last_words.h"
 #include "train/lives.h"
 #include "train/outcome.h"
+#include "train/rollback.h"
 #include "train/step.h"
 
 /* ---- evaluation --------------------------------------------------------- */
@@ -181,7 +182,7 @@ static err_code_t step_boundary(train_state_t *run, err_t *err)
     const train_config_t *config = run->config;
     int64_t step = run->progress.step;
 
-    if (step == run->life.first_step + 1)
+    if (step == run->life.first_step + 1 && run->life.first_step_at == 0)
         first_step_note(run);
     run->agreed.due.check |=
         every_hit(&config->ddp.check_every, OPT_STEPS, step);
@@ -266,7 +267,8 @@ static err_code_t eval_catch_up(train_state_t *run, err_t *err)
     return due_do(run, err);
 }
 
-static err_code_t loop(train_state_t *run, err_t *err)
+/* Train until the run is complete or has to stop. */
+static err_code_t steps_make(train_state_t *run, err_t *err)
 {
     int64_t epochs = run->config->train.epochs;
     err_code_t rc = eval_catch_up(run, err);
@@ -278,12 +280,25 @@ static err_code_t loop(train_state_t *run, err_t *err)
         }
         if (run->progress.epoch >= epochs)
             break;
-        rc = train_step(run, err);
+        rc = train_rollback_step(run, err);
         if (rc == ERR_OK)
             rc = step_boundary(run, err);
     }
     if (rc == ERR_OK && run->agreed.stop)
         rc = leave(run, err);
+    return rc;
+}
+
+static err_code_t loop(train_state_t *run, err_t *err)
+{
+    err_code_t rc = steps_make(run, err);
+
+    while (rc == ERR_DIVERGED) {
+        rc = train_rollback(run, err);
+        if (rc != ERR_OK)
+            break;
+        rc = steps_make(run, err);
+    }
     return rc;
 }
 

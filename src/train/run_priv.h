@@ -110,6 +110,7 @@ typedef struct train_state {
     double lr; /* learning rate of the current step */
     train_local_t local;
     hdf5io_progress_t progress;
+    hdf5io_skip_t newest; /* samples of the newest step; count 0: none yet */
     train_agreed_t agreed;
     train_evaluator_t evaluator;
     train_last_eval_t last_eval;
@@ -124,7 +125,8 @@ void train_state_init(train_state_t *run, const train_config_t *config,
 /* step.c: make one step, and advance run->progress. All ranks get one outcome:
  * ERR_DATA or another error of the rank that met it, ERR_DIVERGED, or ERR_PEER.
  * After an error the parameters are those before the step, except that ERR_PEER
- * may come during the update or after it. Collective; blocks. */
+ * may come during the update or after it, and that a spike of the loss
+ * (ERR_DIVERGED) is seen after it. Collective; blocks. */
 err_code_t train_step(train_state_t *run, err_t *err);
 /* As train_step, with [batch] instead of a batch of the loader: the same one in
  * each step, if the host is not the device. */
@@ -143,6 +145,9 @@ err_code_t train_checkpoint(train_state_t *run, err_t *err);
  * Changes nothing in the run directory. All ranks get one outcome. Collective;
  * blocks. */
 err_code_t train_restore(train_state_t *run, err_t *err);
+/* Read the newest checkpoint of this run again, in mid-run, into the mirror and
+ * run->progress. All ranks get one outcome. Collective; blocks. */
+err_code_t train_restore_again(train_state_t *run, err_t *err);
 
 /* join.c: agree with the other ranks on build and configuration, open the group
  * of the run, and the device on which this rank computes. All ranks get one
@@ -156,6 +161,8 @@ err_code_t train_open(train_state_t *run, err_t *err);
 /* As train_open, for a benchmark: [steps] steps per epoch with samples that the
  * caller makes, no run directory, no checkpoint. */
 err_code_t train_open_bench(train_state_t *run, int64_t steps, err_t *err);
+/* Read training samples from the run's place in its epoch on. Local. */
+err_code_t train_loader_restart(train_state_t *run, err_t *err);
 void train_close(train_state_t *run);
 
 #endif

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "train/inputs.h"
 #include "train/step.h"
+#include "train/trouble.h"
 
 /* ---- on the device ------------------------------------------------------- */
 
@@ -234,6 +235,8 @@ err_code_t train_end_finish(train_state_t *run, const hdf5io_batch_t *batch,
     if (rc == ERR_OK)
         rc = train_number_agree(run, "the gradient's norm", result.norm, batch,
                                 err);
+    if (rc == ERR_OK)
+        rc = train_trouble_find(run, result.loss, result.norm, err);
     if (rc != ERR_OK)
         return rc;
     if (out->verdict.updates)

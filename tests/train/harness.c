@@ -166,6 +166,30 @@ void harness_label_set(const harness_t *harness, int row, int label)
     label_move(harness, row, true, &label);
 }
 
+void harness_input_set(const harness_t *harness, int row, float value)
+{
+    const hsize_t at[2] = {(hsize_t)row, 0}, count[2] = {1, HARNESS_FEATURES};
+    float x[HARNESS_FEATURES];
+    char path[300];
+    hid_t file, set, space, memory;
+    herr_t status;
+
+    for (int f = 0; f < HARNESS_FEATURES; f++)
+        x[f] = value;
+    snprintf(path, sizeof path, "%s/train.h5", harness->dir);
+    file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
+    set = H5Dopen2(file, "/x", H5P_DEFAULT);
+    space = H5Dget_space(set);
+    memory = H5Screate_simple(2, count, NULL);
+    H5Sselect_hyperslab(space, H5S_SELECT_SET, at, NULL, count, NULL);
+    status = H5Dwrite(set, H5T_NATIVE_FLOAT, memory, space, H5P_DEFAULT, x);
+    cr_assert_geq(status, 0);
+    H5Sclose(memory);
+    H5Sclose(space);
+    H5Dclose(set);
+    H5Fclose(file);
+}
+
 int harness_label_get(const harness_t *harness, int row)
 {
     int label = -1;
@@ -430,6 +454,22 @@ int harness_values(const harness_t *harness, bool evaluations, const char *key,
         values[count++] =
             strncmp(found, "null", 4) == 0 ? (double)NAN : strtod(found, NULL);
     }
+    free(text);
+    return count;
+}
+
+int harness_events(const harness_t *harness, const char *event)
+{
+    char path[300], wanted[64];
+    char *text;
+    int count = 0;
+    err_t err = ERR_INIT;
+
+    snprintf(path, sizeof path, "%s/run/lives.jsonl", harness->dir);
+    snprintf(wanted, sizeof wanted, "\"event\":\"%s\"", event);
+    cr_assert_eq(file_read(path, &text, NULL, &err), ERR_OK, "%s", err.text);
+    for (const char *at = text; (at = strstr(at, wanted)) != NULL; at++)
+        count++;
     free(text);
     return count;
 }

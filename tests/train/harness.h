@@ -62,6 +62,12 @@ char *harness_listen(const harness_t *harness, int ranks);
 void harness_label_set(const harness_t *harness, int row, int label);
 int harness_label_get(const harness_t *harness, int row);
 
+/* Overwrite all features of [row] in train.h5 with [value]. */
+void harness_input_set(const harness_t *harness, int row, float value);
+
+/* Number of lines in the run's lives.jsonl of this event. */
+int harness_events(const harness_t *harness, const char *event);
+
 /* Read the values of [key] from the rows of metrics.jsonl that describe
  * evaluations, or else steps, into [values], which has space for [room]
  * numbers. null becomes NaN. Returns the number of values. */

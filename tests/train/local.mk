@@ -18,9 +18,11 @@ TRAIN_TESTS = \
 	tests/train/test_plateau \
 	tests/train/test_reproducible \
 	tests/train/test_run \
+	tests/train/test_rollback_kill \
 	tests/train/test_rundir \
 	tests/train/test_same \
 	tests/train/test_score \
+	tests/train/test_spike \
 	tests/train/test_step_alloc \
 	tests/train/test_sync \
 	tests/train/test_touch \
@@ -32,6 +34,11 @@ check_PROGRAMS += $(TRAIN_TESTS)
 TRAIN_TEST_LIBS = libfixtures.la $(TRAIN_LIBS)
 $(TRAIN_TESTS): $(TRAIN_TEST_LIBS)
 $(TRAIN_TESTS): LDADD = $(TRAIN_TEST_LIBS) $(HDF5_LIBS) $(TEST_LIBS)
+# The test dies in these functions.
+ROLLBACK_WRAPS = obs_lives_append hdf5io_checkpoint_read train_mirror_push \
+	hdf5io_loader_close hdf5io_loader_open obs_metrics_open train_turn_load
+tests_train_test_rollback_kill_LDFLAGS = $(AM_LDFLAGS) \
+	$(ROLLBACK_WRAPS:%=-Wl,--wrap=%)
 tests_train_test_step_alloc_LDADD = liballoc.la $(LDADD)
 
 # On the test device.
@@ -40,7 +47,8 @@ TRAIN_FAR_TESTS = \
 	tests/train/test_far \
 	tests/train/test_feed \
 	tests/train/test_memory \
-	tests/train/test_mirror
+	tests/train/test_mirror \
+	tests/train/test_rollback
 check_PROGRAMS += $(TRAIN_FAR_TESTS)
 $(TRAIN_FAR_TESTS): libfar.la $(TRAIN_TEST_LIBS)
 $(TRAIN_FAR_TESTS): LDADD = libfar.la $(TRAIN_TEST_LIBS) $(HDF5_LIBS) $(TEST_LIBS)

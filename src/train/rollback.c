@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+#include "train/rollback.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/str.h"
+#include "train/lives.h"
+
+/* ---- leaving out a step -------------------------------------------------- */
+
+static bool left_out(const hdf5io_progress_t *progress, int64_t epoch,
+                     int64_t first, int64_t count)
+{
+    for (int64_t i = 0; i < progress->skip_count; i++) {
+        const hdf5io_skip_t *skip = &progress->skips[i];
+
+        if (skip->epoch == epoch && first < skip->first + skip->count &&
+            skip->first < first + count)
+            return true;
+    }
+    return false;
+}
+
+/* Wait for the copy of the batch to the device: the loader reuses its memory.
+ */
+static err_code_t batch_drop(train_state_t *run, err_t *err)
+{
+    dev_stream_t *stream = train_replica_stream(&run->replica);
+    err_code_t rc;
+
+    if (dev_host_visible(run->compute.dev) || run->turn.rc != ERR_OK)
+        return ERR_OK;
+    rc = train_feed_take(run->data.train.feed, stream, &run->there, err);
+    return rc == ERR_OK ? dev_stream_wait(stream, err) : rc;
+}
+
+/* Pass over the next step, which has [count] samples. The batch is read, since
+ * the loader delivers all batches in order. */
+static err_code_t step_pass(train_state_t *run, int64_t count, err_t *err)
+{
+    hdf5io_progress_t *progress = &run->progress;
+    err_code_t rc = ERR_OK;
+
+    if (!run->turn.loaded)
+        rc = train_turn_load(run, progress->epoch_step, err);
+    if (rc != ERR_OK)
+        return rc;
+    rc = batch_drop(run, err);
+    run->turn.loaded = false;
+    if (!dev_host_visible(run->compute.dev))
+        rc = train_world_vote(&run->world, rc, err);
+    if (rc != ERR_OK)
+        return rc;
+    progress->step++;
+    progress->epoch_step++;
+    progress->samples += count;
+    run->agreed.checkpoint = false;
+    return ddp_step_set(run->replica.ddp, progress->step, err);
+}
+
+err_code_t train_rollback_step(train_state_t *run, err_t *err)
+{
+    const hdf5io_progress_t *progress = &run->progress;
+    const int64_t count =
+        hdf5io_sampler_share(run->data.train.sampler, progress->epoch_step)
+            .global;
+
+    run->newest = (hdf5io_skip_t){progress->epoch, progress->samples, count};
+    return left_out(progress, progress->epoch, progress->samples, count)
+               ? step_pass(run, count, err)
+               : train_step(run, err);
+}
+
+/* ---- going back ---------------------------------------------------------- */
+
+/* May the run go back? If not, the reason is added to [err]. */
+static bool may_go_back(const train_state_t *run, err_t *err)
+{
+    const train_config_t *config = run->config;
+
+    if (config->fault.diverge != TRAIN_DIVERGE_ROLLBACK || err->culprit >= 0 ||
+        run->newest.count == 0)
+        return false;
+    if (run->dir.saved_step < 0) {
+        err_suffix(err, "so there is none to go back to: checkpoint.every is "
+                        "to be shorter");
+        return false;
+    }
+    if (run->progress.skip_count < config->fault.rollbacks)
+        return true;
+    err_suffix(err,
+               "the run has gone back %lld times already, and "
+               "fault.rollbacks is %lld",
+               (long long)run->progress.skip_count,
+               (long long)config->fault.rollbacks);
+    return false;
+}
+
+/* Rank 0 tells the user and the history of the run. The advice after the colon
+ * is for a run that ends. */
+static void rollback_note(const train_state_t *run, const err_t *err)
+{
+    const hdf5io_skip_t *skip = &run->newest;
+    obs_lives_line_t line =
+        obs_lives_line(OBS_LIVES_ROLLBACK, run->dir.saved_step);
+    char *text;
+
+    if (run->world.rank != 0)
+        return;
+    text = str_printf(
+        "%.*s: back to the checkpoint of step %lld, and without "
+        "samples %lld to %lld of epoch %lld (rollback %lld of "
+        "%lld)",
+        (int)strcspn(err->text, ":"), err->text, (long long)run->dir.saved_step,
+        (long long)skip->first + 1, (long long)(skip->first + skip->count),
+        (long long)skip->epoch + 1, (long long)run->progress.skip_count + 1,
+        (long long)run->config->fault.rollbacks);
+    log_warn("train", "%s", text);
+    line.detail = text;
+    train_lives_add(run, &line);
+    free(text);
+}
+
+/* Rank 0 removes the rows of the steps that will be made again. */
+static err_code_t rows_remove(train_state_t *run, err_t *err)
+{
+    char *path;
+    err_code_t rc;
+
+    if (run->dir.metrics == NULL)
+        return ERR_OK;
+    path = str_printf("%s/metrics.jsonl", run->dir.path);
+    obs_metrics_close(run->dir.metrics);
+    run->dir.metrics = NULL;
+    rc = obs_metrics_open(path, run->progress.step, &run->dir.metrics, err);
+    free(path);
+    return rc;
+}
+
+/* What this rank does alone once the checkpoint is read. Graphs of the device
+ * have the addresses of the old feed. */
+static err_code_t begin_again(train_state_t *run, err_t *err)
+{
+    const bool off = run->replay.off;
+    err_code_t rc = train_mirror_push(run->replica.mirror, err);
+
+    train_replay_close(&run->replay);
+    run->replay.off = off;
+    if (rc == ERR_OK)
+        rc = train_loader_restart(run, err);
+    return rc == ERR_OK ? rows_remove(run, err) : rc;
+}
+
+static err_code_t go_back(train_state_t *run, err_t *err)
+{
+    err_code_t rc = train_restore_again(run, err);
+
+    if (rc != ERR_OK)
+        return rc;
+    run->turn.loaded = false;
+    run->agreed = (train_agreed_t){0};
+    if (run->last_eval.step > run->progress.step)
+        run->last_eval.step = -1;
+    rc = begin_again(run, err);
+    return train_world_vote(&run->world, rc, err);
+}
+
+err_code_t train_rollback(train_state_t *run, err_t *err)
+{
+    hdf5io_progress_t *progress = &run->progress;
+    hdf5io_skip_t skips[HDF5IO_SKIPS_MAX];
+    const int64_t count = progress->skip_count;
+    err_code_t rc;
+
+    if (!may_go_back(run, err))
+        return ERR_DIVERGED;
+    rollback_note(run, err);
+    memcpy(skips, progress->skips, sizeof skips);
+    skips[count] = run->newest;
+    *err = (err_t)ERR_INIT;
+    train_storage_begin(&run->world, "rollback");
+    rc = go_back(run, err);
+    train_storage_end(&run->world);
+    memcpy(progress->skips, skips, sizeof skips);
+    progress->skip_count = count + 1;
+    run->newest.count = 0;
+    return rc;
+}
