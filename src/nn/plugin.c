@@ -198,16 +198,19 @@ static err_code_t plugin_load(nn_plugin_t *plugin, const tree_t *node,
         return nn_fail_at(tree_place(node), err,
                           "model.plugin is the name of a shared object, such "
                           "as ./libmine.so");
+    /* dlopen would look for a mere name in LD_LIBRARY_PATH and in the system's
+     * directories: that could be anybody's library. */
+    if (strchr(path, '/') == NULL)
+        return nn_fail_at(tree_place(node), err,
+                          "model.plugin is '%s', which is no path: expected "
+                          "one with a slash, such as ./%s",
+                          path, path);
     plugin->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (plugin->handle == NULL) {
         reason = dlerror(); /* a text that begins with the path */
         return nn_fail_at(tree_place(node), err,
-                          "the plugin cannot be loaded: %s%s",
-                          reason == NULL ? path : reason,
-                          strchr(path, '/') == NULL
-                              ? " (without a slash in its name it is looked "
-                                "for where the system has its libraries)"
-                              : "");
+                          "the plugin cannot be loaded: %s",
+                          reason == NULL ? path : reason);
     }
     plugin->plugin = dlsym(plugin->handle, SYMBOL);
     if (plugin->plugin == NULL)
