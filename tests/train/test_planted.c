@@ -71,6 +71,9 @@ Test(planted, a_link_leads_to_nothing_that_is_overwritten)
     } rows[] = {{"lock", true},
                 {"metrics.jsonl", true},
                 {"config.yaml", true},
+                {"exit.json", false},
+                /* The history of a run is not written, which is a warning. */
+                {"lives.jsonl", false},
                 {"summary.json", false}};
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -103,9 +106,15 @@ Test(planted, a_link_leads_to_nothing_that_is_overwritten)
  * that file. */
 Test(planted, no_file_is_made_where_a_link_leads)
 {
-    static const char *const names[] = {"lock", "metrics.jsonl"};
+    static const struct {
+        const char *name;
+        bool refused;
+    } rows[] = {{"lock", true},
+                {"metrics.jsonl", true},
+                {"exit.json", false},
+                {"lives.jsonl", false}};
 
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         train_outcome_t out;
         harness_t harness;
         err_t err = ERR_INIT;
@@ -113,10 +122,43 @@ Test(planted, no_file_is_made_where_a_link_leads)
 
         run_open(&harness);
         victim = below(&harness, "not-there");
+        plant_link(&harness, rows[i].name, victim);
+        cr_expect_eq(harness_run(&harness, 2, &out, &err),
+                     rows[i].refused ? ERR_DATA : ERR_OK, "%s", err.text);
+        cr_expect_neq(access(victim, F_OK), 0, "%s", rows[i].name);
+        free(victim);
+        harness_close(&harness);
+    }
+}
+
+/* What looks like the rest of an interrupted save is removed, but not what it
+ * leads to. */
+Test(planted, a_temporary_name_leads_to_nothing_that_is_removed)
+{
+    static const char *const names[] = {
+        "checkpoints/.tmp-step-0000000007-0123456789abcdef",
+        "checkpoints/.trash-step-0000000002-0123456789abcdef",
+        "exit.json.17-000000042.tmp", "config.yaml.17-000000042.tmp"};
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        train_outcome_t out;
+        harness_t harness;
+        err_t err = ERR_INIT;
+        char *victim, *file, *text = NULL;
+
+        run_open(&harness);
+        victim = below(&harness, "victim");
+        file = str_printf("%s/MANIFEST.json", victim);
+        cr_assert_eq(mkdir(victim, 0777), 0);
+        cr_assert_eq(file_publish(file, PRECIOUS, strlen(PRECIOUS), &err),
+                     ERR_OK);
         plant_link(&harness, names[i], victim);
-        cr_expect_eq(harness_run(&harness, 2, &out, &err), ERR_DATA, "%s",
-                     err.text);
-        cr_expect_neq(access(victim, F_OK), 0, "%s", names[i]);
+        harness_run_ok(&harness, 2, &out);
+        cr_assert_eq(file_read(file, &text, NULL, &err), ERR_OK, "%s: %s",
+                     names[i], err.text);
+        cr_expect_str_eq(text, PRECIOUS, "%s", names[i]);
+        free(text);
+        free(file);
         free(victim);
         harness_close(&harness);
     }
