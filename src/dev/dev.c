@@ -81,9 +81,60 @@ void dev_stream_close(dev_stream_t *stream)
         stream->dev->ops->stream_close(stream);
 }
 
+/* A look that notes whether it has ended the wait. */
+typedef struct look_noted {
+    dev_look_fn *look;
+    void *context;
+    bool ends;
+} look_noted_t;
+
+static err_code_t look_note(void *context, double waited, err_t *err)
+{
+    look_noted_t *noted = context;
+    err_code_t rc = noted->look(noted->context, waited, err);
+
+    noted->ends = rc != ERR_OK;
+    return rc;
+}
+
+err_code_t dev_stream_wait_or(dev_stream_t *stream, dev_look_fn *look,
+                              void *context, err_t *err)
+{
+    const dev_ops_t *ops = stream->dev->ops;
+    look_noted_t noted = {.look = look, .context = context};
+    err_code_t rc;
+
+    if (ops->stream_wait_or == NULL)
+        return ops->stream_wait(stream, err);
+    rc = ops->stream_wait_or(stream, look_note, &noted, err);
+    if (noted.ends)
+        dev_abandon(stream->dev);
+    return rc;
+}
+
 err_code_t dev_stream_wait(dev_stream_t *stream, err_t *err)
 {
-    return stream->dev->ops->stream_wait(stream, err);
+    const dev_device_t *dev = stream->dev;
+
+    return dev->look != NULL
+               ? dev_stream_wait_or(stream, dev->look, dev->context, err)
+               : dev->ops->stream_wait(stream, err);
+}
+
+void dev_watch(dev_device_t *dev, dev_look_fn *look, void *context)
+{
+    dev->look = look;
+    dev->context = context;
+}
+
+void dev_abandon(dev_device_t *dev)
+{
+    dev->ops = &dev_lost_ops;
+}
+
+bool dev_abandoned(const dev_device_t *dev)
+{
+    return dev->ops == &dev_lost_ops;
 }
 
 err_code_t dev_copy(dev_stream_t *stream, void *to, const void *from,

@@ -114,6 +114,27 @@ void dev_stream_close(dev_stream_t *stream);
 /* Block the host until all work on [stream] is done. */
 err_code_t dev_stream_wait(dev_stream_t *stream, err_t *err);
 
+/* Asked by a wait that has lasted [waited] seconds, every few hundredths of a
+ * second: ERR_OK: wait on. It calls nothing of dev. */
+typedef err_code_t dev_look_fn(void *context, double waited, err_t *err);
+
+/* As dev_stream_wait, until [look] returns an error, which is returned. As the
+ * device may still be at work, and may never end, it is abandoned then. A
+ * device that cannot do so (all but cuda) waits as dev_stream_wait. */
+err_code_t dev_stream_wait_or(dev_stream_t *stream, dev_look_fn *look,
+                              void *context, err_t *err);
+
+/* From now on dev_stream_wait is dev_stream_wait_or with [look] for all streams
+ * of [dev]. To be called before other threads use [dev]. */
+void dev_watch(dev_device_t *dev, dev_look_fn *look, void *context);
+
+/* Never use [dev] again, as a call might not return. From now on all functions
+ * of this header that can fail return ERR_PEER for it and its streams and
+ * events, and those that give back or close do nothing: the process is about to
+ * end, without the exit handlers of CUDA. Any thread. */
+void dev_abandon(dev_device_t *dev);
+bool dev_abandoned(const dev_device_t *dev);
+
 /* Enqueue a copy, or a fill with a byte, on [stream]. Host memory must stay
  * valid until the operation is done. */
 err_code_t dev_copy(dev_stream_t *stream, void *to, const void *from,

@@ -232,6 +232,7 @@ const dev_ops_t dev_cuda_ops = {
     .stream_open = dev_cuda_stream_open,
     .stream_close = dev_cuda_stream_close,
     .stream_wait = dev_cuda_stream_wait,
+    .stream_wait_or = dev_cuda_stream_wait_or,
     .copy = dev_cuda_copy,
     .fill = dev_cuda_fill,
     .event_open = dev_cuda_event_open,

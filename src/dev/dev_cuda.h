@@ -21,6 +21,8 @@ extern const struct dev_ops dev_cuda_ops;
  * on. */
 cudaStream_t dev_cuda_stream(const dev_stream_t *stream);
 
+cudaEvent_t dev_cuda_event(const dev_event_t *event);
+
 /* Compute capability: 90 for sm_90. */
 int dev_cuda_arch(const dev_device_t *dev);
 

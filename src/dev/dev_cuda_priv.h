@@ -32,6 +32,8 @@ err_code_t dev_cuda_stream_open(dev_device_t *base, dev_stream_kind_t kind,
                                 dev_stream_t **out, err_t *err);
 void dev_cuda_stream_close(dev_stream_t *base);
 err_code_t dev_cuda_stream_wait(dev_stream_t *base, err_t *err);
+err_code_t dev_cuda_stream_wait_or(dev_stream_t *base, dev_look_fn *look,
+                                   void *context, err_t *err);
 err_code_t dev_cuda_copy(dev_stream_t *base, void *to, const void *from,
                          size_t bytes, dev_copy_kind_t kind, err_t *err);
 err_code_t dev_cuda_fill(dev_stream_t *base, void *to, int byte, size_t bytes,

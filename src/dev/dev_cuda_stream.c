@@ -1,14 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /* Streams, events and graphs of the device "cuda". */
+#include <pthread.h>
+#include <stdint.h>
+
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/mem.h"
+#include "base/thread.h"
 #include "dev/dev_cuda_priv.h"
+
+/* Seconds between two looks of a wait. */
+#define LOOK 0.02
 
 typedef struct cuda_stream {
     dev_stream_t base;
     cuda_device_t *dev;
     cudaStream_t cuda;
+    /* Of dev_cuda_stream_wait_or: [done] counts the waits whose end CUDA has
+     * told, under the lock. */
+    pthread_mutex_t lock;
+    pthread_cond_t ended;
+    int64_t asked, done;
 } cuda_stream_t;
 
 typedef struct cuda_event {
@@ -36,6 +49,11 @@ cudaStream_t dev_cuda_stream(const dev_stream_t *base)
     /* If it has failed, so will the call that the stream is for. */
     (void)rc;
     return stream->cuda;
+}
+
+cudaEvent_t dev_cuda_event(const dev_event_t *base)
+{
+    return ((const cuda_event_t *)base)->cuda;
 }
 
 /* ---- streams ------------------------------------------------------------- */
@@ -68,11 +86,14 @@ err_code_t dev_cuda_stream_open(dev_device_t *base, dev_stream_kind_t kind,
         return rc;
     stream->dev = dev;
     rc = stream_create(stream, kind, err);
-    if (rc == ERR_OK)
-        *out = &stream->base;
-    else
+    if (rc != ERR_OK) {
         mem_free(stream);
-    return rc;
+        return rc;
+    }
+    pthread_mutex_init(&stream->lock, NULL);
+    thread_cond_init(&stream->ended);
+    *out = &stream->base;
+    return ERR_OK;
 }
 
 void dev_cuda_stream_close(dev_stream_t *base)
@@ -80,6 +101,8 @@ void dev_cuda_stream_close(dev_stream_t *base)
     cuda_stream_t *stream = (cuda_stream_t *)base;
 
     cudaStreamDestroy(stream->cuda);
+    pthread_cond_destroy(&stream->ended);
+    pthread_mutex_destroy(&stream->lock);
     mem_free(stream);
 }
 
@@ -89,6 +112,59 @@ err_code_t dev_cuda_stream_wait(dev_stream_t *base, err_t *err)
 
     CUDA_CHECK(cudaStreamSynchronize(stream->cuda), stream->dev->name, err);
     return ERR_OK;
+}
+
+/* Called by a thread of CUDA when all before it is done. */
+static void stream_ended(void *argument)
+{
+    cuda_stream_t *stream = argument;
+
+    pthread_mutex_lock(&stream->lock);
+    stream->done++;
+    pthread_cond_signal(&stream->ended);
+    pthread_mutex_unlock(&stream->lock);
+}
+
+/* Wait for a moment, or until the end. Returns whether it has come. */
+static bool end_await(cuda_stream_t *stream)
+{
+    const double instant = clock_now() + LOOK;
+    bool ended;
+
+    pthread_mutex_lock(&stream->lock);
+    while (stream->done < stream->asked &&
+           thread_cond_wait(&stream->ended, &stream->lock, instant))
+        continue;
+    ended = stream->done >= stream->asked;
+    pthread_mutex_unlock(&stream->lock);
+    return ended;
+}
+
+/* A GPU that has failed calls nobody, but says so when it is asked. */
+err_code_t dev_cuda_stream_wait_or(dev_stream_t *base, dev_look_fn *look,
+                                   void *context, err_t *err)
+{
+    cuda_stream_t *stream = (cuda_stream_t *)base;
+    const char *name = stream->dev->name;
+    const double begin = clock_now();
+    err_code_t rc = ERR_OK;
+    bool ended = false;
+
+    CUDA_CHECK(cudaLaunchHostFunc(stream->cuda, stream_ended, stream), name,
+               err);
+    stream->asked++;
+    while (rc == ERR_OK && !ended) {
+        ended = end_await(stream);
+        if (!ended)
+            rc = look(context, clock_now() - begin, err);
+        if (rc == ERR_OK && !ended) {
+            const cudaError_t state = cudaStreamQuery(stream->cuda);
+
+            if (state != cudaErrorNotReady)
+                rc = dev_cuda_check(state, "cudaStreamQuery", name, err);
+        }
+    }
+    return rc;
 }
 
 err_code_t dev_cuda_copy(dev_stream_t *base, void *to, const void *from,

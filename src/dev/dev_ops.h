@@ -35,6 +35,9 @@ typedef struct dev_ops {
                               dev_stream_t **out, err_t *err);
     void (*stream_close)(dev_stream_t *stream);
     err_code_t (*stream_wait)(dev_stream_t *stream, err_t *err);
+    /* (optional) Default: stream_wait. */
+    err_code_t (*stream_wait_or)(dev_stream_t *stream, dev_look_fn *look,
+                                 void *context, err_t *err);
     err_code_t (*copy)(dev_stream_t *stream, void *to, const void *from,
                        size_t bytes, dev_copy_kind_t kind, err_t *err);
     err_code_t (*fill)(dev_stream_t *stream, void *to, int byte, size_t bytes,
@@ -58,7 +61,9 @@ typedef struct dev_ops {
 } dev_ops_t;
 
 struct dev_device {
-    const dev_ops_t *ops;
+    const dev_ops_t *_Atomic ops;
+    dev_look_fn *look; /* of dev_watch; NULL: none */
+    void *context;
 };
 
 struct dev_stream {
@@ -72,6 +77,9 @@ struct dev_event {
 struct dev_graph {
     dev_device_t *dev;
 };
+
+/* The table of a device that was given up. */
+extern const dev_ops_t dev_lost_ops;
 
 /* Backends, one per file; registry.c lists those that were built in. "cuda" is
  * in a plugin (dev_plugin.h). */

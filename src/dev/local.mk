@@ -2,7 +2,7 @@
 noinst_LTLIBRARIES += libdev.la
 libdev_la_SOURCES = \
 	src/dev/dev.c src/dev/dev.h src/dev/dev_ops.h \
-	src/dev/dev_cpu.c src/dev/dev_open.c \
+	src/dev/dev_cpu.c src/dev/dev_lost.c src/dev/dev_open.c \
 	src/dev/dev_plugin.c src/dev/dev_plugin.h \
 	src/dev/registry.c
 libdev_la_CFLAGS = $(AM_CFLAGS)
@@ -24,7 +24,7 @@ libfar_la_CFLAGS = $(AM_CFLAGS)
 
 # The device "cuda", a part of the plugin (src/cuda), which has its own copy of
 # dev.c.
-CUDA_DEV_FILES = src/dev/dev.c \
+CUDA_DEV_FILES = src/dev/dev.c src/dev/dev_lost.c \
 	src/dev/dev_cuda.c src/dev/dev_cuda.h src/dev/dev_cuda_priv.h \
 	src/dev/dev_cuda_arch.c src/dev/dev_cuda_arch.h \
 	src/dev/dev_cuda_error.c \
