@@ -96,6 +96,22 @@ err_code_t comm_group_check(comm_group_t *group, err_t *err)
     return group->ops->check(group, err);
 }
 
+err_code_t comm_group_look(comm_group_t *group, double waited, err_t *err)
+{
+    const double most = 2 * group->timeout;
+    err_code_t rc;
+
+    if (group->ops->look != NULL)
+        return group->ops->look(group, waited, err);
+    rc = comm_group_check(group, err);
+    if (rc == ERR_OK && waited > most)
+        rc = err_set(err, ERR_UNAVAILABLE,
+                     "its device has not ended its work for %.0f s (twice "
+                     "fault.timeout)",
+                     most);
+    return rc;
+}
+
 void comm_group_fail(comm_group_t *group, const err_t *reason)
 {
     err_t fault = ERR_INIT;

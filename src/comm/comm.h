@@ -11,7 +11,8 @@
  * called from any thread. Nothing is allocated between open and close, except
  * by comm_arena_open.
  *
- * Backends: self (one rank), threads (ranks of one process), ucx.
+ * Backends: self (one rank), threads (ranks of one process), ucx; for the
+ * memory of GPUs also nccl, beside a group of the host.
  */
 #ifndef CDDP_COMM_COMM_H
 #define CDDP_COMM_COMM_H
@@ -41,7 +42,7 @@ typedef struct comm_oob {
 } comm_oob_t;
 
 typedef struct comm_config {
-    const char *backend; /* "auto", "self", "threads", "ucx" */
+    const char *backend; /* "auto", "self", "threads", "ucx", "nccl" */
     double timeout;      /* seconds: fault.timeout */
     /* (optional) Which algorithms carry out collectives. Copied. Must be equal
      * on all ranks, or the group does not open. Default: the built-in table. */
@@ -52,6 +53,9 @@ typedef struct comm_config {
     /* (optional) The device whose memory collectives work on; outlives the
      * group. The same backend of dev on all ranks. Default: the host. */
     dev_device_t *dev;
+    /* For nccl: the group of the host's memory of the same ranks, which finds
+     * their faults; outlives this one. comm_split_whole sets it. */
+    comm_group_t *beside;
 } comm_config_t;
 
 /* For signal handlers: return whether the calling thread is inside the library
@@ -90,6 +94,12 @@ void comm_group_report(comm_group_t *group, int64_t step, const char *phase);
 /* ERR_OK while every peer is well, otherwise the fault (ERR_PEER). Never
  * blocks. */
 err_code_t comm_group_check(comm_group_t *group, err_t *err);
+
+/* Asked by a wait of the owner for the group's device, which has lasted
+ * [waited] seconds: ERR_OK: wait on. Otherwise a fault of the group, as
+ * comm_group_check, or ERR_UNAVAILABLE: this rank's device makes no progress,
+ * and does not wait for other ranks. Never blocks. */
+err_code_t comm_group_look(comm_group_t *group, double waited, err_t *err);
 
 /* Tell the peers that this rank cannot take part in collectives any more,
  * because of [reason] (its device failed, for example). All pending and future

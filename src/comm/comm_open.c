@@ -127,13 +127,14 @@ err_code_t comm_group_open(const comm_config_t *config, const comm_oob_t *oob,
                        "the timeout of a comm group is %g s: it must be above "
                        "zero",
                        config->timeout);
-    ops = comm_registry_find(config->backend, oob->size, err);
-    if (ops == NULL)
-        return ERR_CONFIG;
-    rc = mem_new(comm_table_t, 1, "comm table", &table, err);
+    rc = comm_registry_find(config->backend, oob->size, &ops, err);
+    if (rc == ERR_OK)
+        rc = mem_new(comm_table_t, 1, "comm table", &table, err);
     if (rc != ERR_OK)
         return rc;
     table_prepare(config, table, &refusal);
+    if (refusal.code == ERR_OK && ops->ready != NULL)
+        (void)ops->ready(config, &refusal);
     own.table = table;
     if (own.dev != NULL && dev_host_visible(own.dev))
         own.dev = NULL;

@@ -120,6 +120,8 @@ struct comm_ops {
 
     /* (optional) The value for hello.own_net. */
     bool (*own_net)(void);
+    /* (optional) Can this rank join? If one cannot, all fail with its error. */
+    err_code_t (*ready)(const comm_config_t *config, err_t *err);
 
     /* Join the ranks of [oob]. The [hellos] of all ranks have been compared and
      * outlive the group. Must fill every field of comm_group_t. */
@@ -129,6 +131,10 @@ struct comm_ops {
 
     void (*report)(comm_group_t *group, int64_t step, const char *phase);
     err_code_t (*check)(comm_group_t *group, err_t *err);
+
+    /* (optional) See comm_group_look. Default: check, and an error when twice
+     * the timeout has passed. */
+    err_code_t (*look)(comm_group_t *group, double waited, err_t *err);
 
     /* Start a collective, like comm_allreduce_start and its siblings. [request]
      * is valid during the call only. */
@@ -156,10 +162,13 @@ struct comm_ops {
 extern const comm_ops_t comm_self_ops;
 extern const comm_ops_t comm_threads_ops;
 extern const comm_ops_t comm_ucx_ops;
+/* In the CUDA plugin. */
+extern const comm_ops_t comm_nccl_ops;
 
-/* The backend [name] for [size] ranks ("auto" chooses). NULL with ERR_CONFIG,
- * which lists the backends that were built. */
-const comm_ops_t *comm_registry_find(const char *name, int size, err_t *err);
+/* The backend [name] for [size] ranks ("auto" chooses). ERR_CONFIG lists those
+ * that there are; ERR_UNAVAILABLE: its plugin cannot be loaded. */
+err_code_t comm_registry_find(const char *name, int size,
+                              const comm_ops_t **out, err_t *err);
 
 /* The name of [rank] in faults (messages and err_t.culprit), and the rank with
  * a given name; -1: none. */

@@ -270,6 +270,7 @@ err_code_t comm_split_whole(comm_group_t *parent, const comm_config_t *config,
                             comm_group_t **out, err_t *err)
 {
     const int name = comm_rank_name(parent, parent->rank);
+    comm_config_t own = *config;
     const comm_oob_t oob = {.context = parent,
                             .rank = parent->rank,
                             .size = parent->size,
@@ -277,5 +278,6 @@ err_code_t comm_split_whole(comm_group_t *parent, const comm_config_t *config,
                             .host = comm_group_host(parent, parent->rank),
                             .name = &name};
 
-    return comm_group_open(config, &oob, out, err);
+    own.beside = parent;
+    return comm_group_open(&own, &oob, out, err);
 }

@@ -2,14 +2,15 @@
 # libcddp_cuda.so: all code for GPUs, in a plugin (src/dev/dev_plugin.h). Folders
 # add their C files to libcddp_cuda_la_SOURCES and their .cu files to CUDA_KERNELS
 # (and what these include to CUDA_PARTS).
-libcddp_cuda_la_SOURCES = src/cuda/plugin.c $(CUDA_DEV_FILES)
-CUDA_KERNELS =
+libcddp_cuda_la_SOURCES = src/cuda/plugin.c $(CUDA_DEV_FILES) \
+	$(CUDA_COMM_FILES)
+CUDA_KERNELS = src/comm/nccl/nccl_mark.cu
 CUDA_PARTS =
 EXTRA_DIST += $(CUDA_KERNELS) $(CUDA_PARTS)
 
 # Its own copy of what is common to all; it exports the constant alone.
-libcddp_cuda_la_CFLAGS = $(AM_CFLAGS) $(CUDA_CFLAGS)
-libcddp_cuda_la_LIBADD = liboppure.la libbase.la $(CUDA_LIBS) $(CUDNN_LIBS)
+libcddp_cuda_la_CFLAGS = $(AM_CFLAGS) $(CUDA_CFLAGS) -fopenmp-simd
+libcddp_cuda_la_LIBADD = libncclload.la liboppure.la libbase.la $(CUDA_LIBS) $(CUDNN_LIBS)
 libcddp_cuda_la_LDFLAGS = -module -avoid-version -shared \
 	-export-symbols-regex '^cddp_cuda$$' -Wl,-z,defs $(CUDA_RPATH) \
 	$(CUDA_OBJECTS:%=-Wl,%)

@@ -6,6 +6,7 @@
 #include <cudnn.h>
 
 #include "build_id.h"
+#include "comm/comm_ops.h"
 #include "dev/dev_cuda.h"
 #include "dev/dev_plugin.h"
 #include "op/op_ops.h"
@@ -25,4 +26,5 @@ __attribute__((visibility("default"))) const cddp_cuda_t cddp_cuda = {
     .dev = &dev_cuda_ops,
     .op = &op_cuda_backend,
     .optim = &optim_cuda_place,
+    .comm = &comm_nccl_ops,
 };

@@ -25,6 +25,11 @@ COMM_TEST_LIBS = libfixtures.la libcomm.la libdev.la libbase.la
 $(COMM_TESTS): $(COMM_TEST_LIBS)
 $(COMM_TESTS): LDADD = $(COMM_TEST_LIBS) $(TEST_LIBS)
 
+# Groups on emulated GPUs.
+check_PROGRAMS += tests/comm/test_comm_nccl
+tests_comm_test_comm_nccl_LDADD = $(COMM_TEST_LIBS) $(TEST_LIBS) -ldl
+EXTRA_tests_comm_test_comm_nccl_DEPENDENCIES = $(COMM_TEST_LIBS) $(EMU_MODULE)
+
 # Groups on the test device.
 COMM_FAR_TESTS = tests/comm/test_comm_staged tests/comm/test_staged_faults
 check_PROGRAMS += $(COMM_FAR_TESTS)

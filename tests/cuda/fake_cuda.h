@@ -36,16 +36,24 @@ typedef struct fake_cuda_settings {
     int64_t parts; /* 1: GPUs are parts of one (MIG) */
     /* Versions of libraries, as their functions give them; 0: the headers'. */
     int64_t cublaslt, cudnn;
+    int64_t hang_op; /* as fail_op: let it never end */
+    /* Of NCCL. Each call on a communicator is in progress for [nccl_late] polls
+     * of its state. The poll number [nccl_async] of a communicator that is open
+     * finds an error; 0: none. Collective number [nccl_stuck] (1: the first) of
+     * this process never ends on the device; 0: none. With [nccl_hangs],
+     * ncclCommAbort does not return. Without [nccl], there is no library. */
+    int64_t nccl, nccl_late, nccl_async, nccl_stuck, nccl_hangs;
 } fake_cuda_settings_t;
 
 typedef struct fake_cuda_counts {
-    int64_t calls;    /* as [fail] counts them */
-    int64_t ops;      /* executed, as [fail_op] counts them */
-    int64_t waits;    /* of the host, for a stream, an event or the device */
-    int64_t allocs;   /* of device or pinned memory */
-    int64_t kernels;  /* executed, those of graphs included */
-    int64_t unpinned; /* copies from or to host memory that is not pinned */
-    int64_t graphs;   /* launches */
+    int64_t calls;       /* as [fail] counts them */
+    int64_t ops;         /* executed, as [fail_op] counts them */
+    int64_t waits;       /* of the host, for a stream, an event or the device */
+    int64_t allocs;      /* of device or pinned memory */
+    int64_t kernels;     /* executed, those of graphs included */
+    int64_t unpinned;    /* copies from or to host memory that is not pinned */
+    int64_t graphs;      /* launches */
+    int64_t collectives; /* of NCCL, executed */
     /* What is open now: bytes of devices; streams, events, graphs, blocks of
      * pinned memory, handles and descriptors of libraries. */
     int64_t bytes, objects;

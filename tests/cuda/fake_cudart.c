@@ -25,6 +25,8 @@ static err_code_t op_run(void *arg, err_t *err)
 
     (void)err;
     fake.counts.ops++;
+    if (fake.settings.hang_op > 0 && --fake.settings.hang_op == 0)
+        fake_hang();
     if (fake.settings.fail_op > 0 && --fake.settings.fail_op == 0)
         error = cudaErrorIllegalAddress;
     else
@@ -72,8 +74,10 @@ cudaError_t fake_run(fake_device_t *dev, far_line_t *line,
 {
     err_code_t rc = ERR_OK;
 
+    fake_engine_await(dev);
     if (dev->queue.pending == 0)
         return cudaSuccess;
+    dev->running = true;
     fake_memory_show(dev, true);
     if (line != NULL)
         rc = far_queue_finish(&dev->queue, line, NULL);
@@ -84,6 +88,7 @@ cudaError_t fake_run(fake_device_t *dev, far_line_t *line,
              line = line->next)
             rc = far_queue_finish(&dev->queue, line, NULL);
     fake_memory_show(dev, false);
+    fake_engine_idle(dev);
     return rc == ERR_OK ? cudaSuccess : fake.sticky;
 }
 
@@ -162,6 +167,8 @@ cudaError_t cudaStreamQuery(cudaStream_t stream)
 
     if (error == cudaSuccess)
         error = not_captured(stream);
+    if (error == cudaSuccess && stream->dev->running)
+        return fake_end(cudaErrorNotReady);
     if (error == cudaSuccess && stream->line.first >= 0) {
         error = fake_run(stream->dev, &stream->line, NULL);
         if (error == cudaSuccess)
@@ -293,6 +300,9 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t call,
 
     if (error == cudaSuccess)
         error = fake_push(stream, host_run, &host, sizeof host);
+    /* Nobody waits for it with CUDA. */
+    if (error == cudaSuccess && stream->capture == NULL)
+        fake_engine_start(stream->dev, false);
     return fake_end(error);
 }
 
@@ -370,6 +380,9 @@ cudaError_t cudaEventQuery(cudaEvent_t event)
 
     if (error == cudaSuccess)
         error = event_usable(event);
+    if (error == cudaSuccess && event->mark.done < event->mark.asked &&
+        event->dev->running)
+        return fake_end(cudaErrorNotReady);
     if (error == cudaSuccess && event->mark.done < event->mark.asked) {
         error = fake_run(event->dev, NULL, &event->mark);
         if (error == cudaSuccess)

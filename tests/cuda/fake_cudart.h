@@ -6,12 +6,15 @@
  *
  * A call of a library is framed by fake_begin and fake_end, which lock. Streams
  * run late, as those of the device "far" (src/dev/far_queue.h): an operation is
- * executed when the host waits for it, in one of two orders.
+ * executed when the host waits for it, in one of two orders. Operations for
+ * which something outside of the process waits, or a function of the host, are
+ * executed by a thread of the device (fake_engine.c).
  */
 #ifndef CDDP_TESTS_CUDA_FAKE_CUDART_H
 #define CDDP_TESTS_CUDA_FAKE_CUDART_H
 
 #include <cuda_runtime_api.h>
+#include <pthread.h>
 #include <stdbool.h>
 
 #include "dev/far_queue.h"
@@ -41,6 +44,7 @@ struct fake_device {
     fake_block_t *blocks;      /* a list */
     size_t bytes;              /* of all blocks */
     bool shown;                /* may the process access them now? */
+    bool running;              /* a thread executes operations */
     struct CUstream_st legacy; /* its default stream */
 };
 
@@ -73,6 +77,10 @@ cudaError_t fake_begin_plain(const char *name);
 cudaError_t fake_end(cudaError_t error);
 /* For the libraries: the error is not CUDA's. */
 void fake_end_library(void);
+/* For an operation that waits for other processes: others may use the library
+ * meanwhile. What it needs of its arguments it has copied before. */
+void fake_unlock(void);
+void fake_lock(void);
 
 /* The device of this thread. */
 fake_device_t *fake_current(void);
@@ -99,9 +107,25 @@ cudaError_t fake_push(cudaStream_t stream, fake_run_fn *run, const void *args,
  * asked for by cudaStreamLegacy: nobody may use it by a forgotten argument. */
 cudaStream_t fake_stream(cudaStream_t handle);
 
-/* Execute what [line], [mark] or, if both are NULL, the device has pending. */
+/* Execute what [line], [mark] or, if both are NULL, the device has pending. If
+ * another thread executes operations of the device, wait for it first. */
 cudaError_t fake_run(fake_device_t *dev, far_line_t *line,
                      const far_mark_t *mark);
+
+/* ---- fake_engine.c ------------------------------------------------------- */
+
+/* Have the thread of [dev] execute all that is pending; returns at once. Once
+ * it was [live], it also does so after each launch of a graph. */
+void fake_engine_start(fake_device_t *dev, bool live);
+void fake_engine_launched(fake_device_t *dev);
+/* Wait until no thread executes operations of [dev]. Say that none does any
+ * more. With the lock held. */
+void fake_engine_await(fake_device_t *dev);
+void fake_engine_idle(fake_device_t *dev);
+/* As pthread_cond_wait with the lock. */
+void fake_sleep(pthread_cond_t *cond);
+/* Sleep for ever, without the lock. */
+_Noreturn void fake_hang(void);
 
 /* ---- memory -------------------------------------------------------------- */
 
@@ -124,5 +148,7 @@ cudaError_t fake_capture_record(cudaEvent_t event, cudaStream_t stream);
 cudaError_t fake_capture_await(cudaEvent_t event, cudaStream_t stream);
 /* The host memory that a captured copy writes. */
 cudaError_t fake_capture_target(fake_graph_t *graph, void *to, size_t bytes);
+/* The graph keeps something that [held] counts, until it is destroyed. */
+cudaError_t fake_capture_hold(fake_graph_t *graph, int64_t *held);
 
 #endif

@@ -26,6 +26,11 @@ typedef struct target {
     size_t bytes;
 } target_t;
 
+typedef struct held {
+    struct held *next;
+    int64_t *count;
+} held_t;
+
 struct fake_graph {
     far_queue_t queue;
     fake_device_t *dev;
@@ -36,6 +41,7 @@ struct fake_graph {
     kept_line_t *lines;
     kept_mark_t *marks;
     target_t *targets;
+    held_t *held;
 };
 
 /* Both handles are the same graph here. */
@@ -86,6 +92,11 @@ static void graph_drop(fake_graph_t *graph)
          target = next) {
         next = target->next;
         free(target);
+    }
+    for (held_t *held = graph->held, *next; held != NULL; held = next) {
+        next = held->next;
+        --*held->count;
+        free(held);
     }
     far_queue_free(&graph->queue);
     free(graph);
@@ -153,6 +164,18 @@ cudaError_t fake_capture_target(fake_graph_t *graph, void *to, size_t bytes)
         return cudaErrorMemoryAllocation;
     *target = (target_t){graph->targets, to, bytes};
     graph->targets = target;
+    return cudaSuccess;
+}
+
+cudaError_t fake_capture_hold(fake_graph_t *graph, int64_t *count)
+{
+    held_t *held = calloc(1, sizeof *held);
+
+    if (held == NULL)
+        return cudaErrorMemoryAllocation;
+    *held = (held_t){graph->held, count};
+    graph->held = held;
+    ++*count;
     return cudaSuccess;
 }
 
@@ -296,6 +319,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
     if (error != cudaSuccess)
         return fake_end(error);
     fake.counts.graphs++;
+    fake_engine_launched(stream->dev);
     for (const target_t *t = graph->targets; t != NULL; t = t->next)
         memset(t->to, 0xff, t->bytes);
     return fake_end(cudaSuccess);

@@ -17,7 +17,8 @@ static const fake_cuda_settings_t defaults = {.devices = 1,
                                               .memory = H200_BYTES,
                                               .arch = 90,
                                               .sms = 132,
-                                              .other = -1};
+                                              .other = -1,
+                                              .nccl = 1};
 
 static pthread_mutex_t lock;
 fake_state_t fake;
@@ -47,6 +48,12 @@ static const struct {
     {"parts", offsetof(fake_cuda_settings_t, parts)},
     {"cublaslt", offsetof(fake_cuda_settings_t, cublaslt)},
     {"cudnn", offsetof(fake_cuda_settings_t, cudnn)},
+    {"hang_op", offsetof(fake_cuda_settings_t, hang_op)},
+    {"nccl", offsetof(fake_cuda_settings_t, nccl)},
+    {"nccl_late", offsetof(fake_cuda_settings_t, nccl_late)},
+    {"nccl_async", offsetof(fake_cuda_settings_t, nccl_async)},
+    {"nccl_stuck", offsetof(fake_cuda_settings_t, nccl_stuck)},
+    {"nccl_hangs", offsetof(fake_cuda_settings_t, nccl_hangs)},
 };
 
 static void setting_read(const char *word)
@@ -166,7 +173,8 @@ static cudaError_t injected(const char *name)
 static bool gives_back(const char *name)
 {
     return strstr(name, "Destroy") != NULL || strstr(name, "Free") != NULL ||
-           strstr(name, "Unregister") != NULL;
+           strstr(name, "Unregister") != NULL ||
+           strstr(name, "Deregister") != NULL || strstr(name, "Abort") != NULL;
 }
 
 cudaError_t fake_begin(const char *name)
@@ -204,6 +212,21 @@ cudaError_t fake_end(cudaError_t error)
 void fake_end_library(void)
 {
     pthread_mutex_unlock(&lock);
+}
+
+void fake_unlock(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+void fake_lock(void)
+{
+    take();
+}
+
+void fake_sleep(pthread_cond_t *cond)
+{
+    pthread_cond_wait(cond, &lock);
 }
 
 void fake_set_last(cudaError_t error)

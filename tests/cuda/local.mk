@@ -14,13 +14,17 @@ FAKE_FILES = tests/cuda/fake_cuda.h \
 	tests/cuda/fake_cudart_memory.c \
 	tests/cuda/fake_cudnn.c tests/cuda/fake_cudnn.h \
 	tests/cuda/fake_cudnn_plan.c \
+	tests/cuda/fake_engine.c \
+	tests/cuda/fake_mail.c tests/cuda/fake_mail.h \
+	tests/cuda/fake_nccl.c tests/cuda/fake_nccl.h \
+	tests/cuda/fake_nccl_run.c \
 	tests/cuda/fake_number.h tests/cuda/fake_state.c
 CUDA_TEST_FILES = $(SIMT_FILES) $(FAKE_FILES) tests/cuda/simt_now.cc \
 	tests/cuda/archs/config.h \
 	tests/cuda/simt_kernels.cu tests/cuda/simt_kernels.h
 EXTRA_DIST += $(CUDA_TEST_FILES) tests/cuda/test_simt.c \
 	tests/cuda/test_fake_cudart.c tests/cuda/test_fake_cublaslt.c \
-	tests/cuda/test_fake_cudnn.c
+	tests/cuda/test_fake_cudnn.c tests/cuda/test_fake_nccl.c
 
 EMU_CPPFLAGS = -I$(srcdir)/tests/cuda -I$(srcdir)/tests
 EMU_CXXFLAGS = -std=c++17 -Wall -Wextra -Wno-unknown-pragmas \
@@ -59,7 +63,7 @@ libcuda_fake_la_LIBADD = libsimt.la
 EMU_MODULE = libcddp_cuda_emu.la
 EMU_OBJECTS = $(CUDA_KERNELS:.cu=.emu.o)
 libcddp_cuda_emu_la_SOURCES = $(libcddp_cuda_la_SOURCES)
-libcddp_cuda_emu_la_CFLAGS = $(AM_CFLAGS) $(CUDA_CFLAGS)
+libcddp_cuda_emu_la_CFLAGS = $(AM_CFLAGS) $(CUDA_CFLAGS) -fopenmp-simd
 libcddp_cuda_emu_la_CPPFLAGS = $(AM_CPPFLAGS) -iquote $(srcdir)/tests/cuda/archs
 libcddp_cuda_emu_la_LIBADD = libcuda_fake.la liboppure.la libbase.la
 libcddp_cuda_emu_la_LDFLAGS = -module -avoid-version -shared -rpath /nowhere \
@@ -68,7 +72,8 @@ libcddp_cuda_emu_la_LDFLAGS = -module -avoid-version -shared -rpath /nowhere \
 EXTRA_libcddp_cuda_emu_la_DEPENDENCIES = $(EMU_OBJECTS)
 
 CUDA_TESTS = tests/cuda/test_simt tests/cuda/test_fake_cudart \
-	tests/cuda/test_fake_cublaslt tests/cuda/test_fake_cudnn
+	tests/cuda/test_fake_cublaslt tests/cuda/test_fake_cudnn \
+	tests/cuda/test_fake_nccl
 check_PROGRAMS += $(CUDA_TESTS)
 CUDA_TEST_LIBS = libcuda_fake.la libbase.la
 # Runs kernels at once; no library is in between.
@@ -78,6 +83,9 @@ tests_cuda_test_simt_CPPFLAGS = $(AM_CPPFLAGS) $(EMU_CPPFLAGS)
 tests_cuda_test_simt_CFLAGS = $(AM_CFLAGS) $(TEST_CFLAGS) $(CUDA_CFLAGS)
 tests_cuda_test_simt_LDADD = $(SIMT_KERNELS) libsimt.la libbase.la $(TEST_LIBS)
 tests_cuda_test_fake_cudart_LDADD = $(SIMT_KERNELS) $(CUDA_TEST_LIBS) $(TEST_LIBS)
+tests_cuda_test_fake_nccl_LDADD = libcuda_fake.la libfixtures.la libcomm.la \
+	libdev.la libbase.la $(TEST_LIBS)
+EXTRA_tests_cuda_test_fake_nccl_DEPENDENCIES = libfixtures.la libcomm.la libdev.la
 CUDNN_GRAPH_FILES = src/op/cuda/cudnn_graph.c src/op/cuda/cudnn_plan.c
 tests_cuda_test_fake_cudnn_SOURCES = tests/cuda/test_fake_cudnn.c $(CUDNN_GRAPH_FILES)
 tests_cuda_test_fake_cudnn_CFLAGS = $(AM_CFLAGS) $(TEST_CFLAGS) $(CUDA_CFLAGS)

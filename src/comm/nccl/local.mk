@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# The backend "nccl", a part of the plugin (src/cuda), which has its own copy of
+# what groups share.
+CUDA_COMM_FILES = src/comm/comm.c src/comm/reduce.c \
+	src/comm/nccl/comm_nccl.c src/comm/nccl/nccl_arena.c \
+	src/comm/nccl/nccl_call.c src/comm/nccl/nccl_end.c \
+	src/comm/nccl/nccl_group.h src/comm/nccl/nccl_join.c \
+	src/comm/nccl/nccl_library.h src/comm/nccl/nccl_look.c \
+	src/comm/nccl/nccl_mark.h
+# The emulated plugin has another one (tests/cuda/fake_nccl.c).
+if CUDA
+noinst_LTLIBRARIES += libncclload.la
+endif
+libncclload_la_SOURCES = src/comm/nccl/nccl_library.c \
+	src/comm/nccl/nccl_library.h
+libncclload_la_CFLAGS = $(AM_CFLAGS) $(CUDA_CFLAGS)
+# End of src/comm/nccl

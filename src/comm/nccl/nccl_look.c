@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* What a wait finds out without the device: faults, and a device that stays
+ * where it is. */
+#include "base/clock.h"
+#include "comm/nccl/nccl_group.h"
+
+/* Has anybody found a fault? NCCL itself sees connections that break. */
+static err_code_t faults_look(nccl_group_t *group, err_t *err)
+{
+    ncclResult_t state = ncclSuccess;
+    err_code_t rc = nccl_fault(group, err);
+
+    if (rc == ERR_OK &&
+        group->nccl->CommGetAsyncError(group->comm, &state) == ncclSuccess)
+        rc = nccl_check(group, state, "a collective", err);
+    return rc;
+}
+
+/* The device writes the marks at any time. */
+static nccl_marks_t marks_read(const nccl_group_t *group)
+{
+    const volatile nccl_marks_t *marks = group->marks;
+    const uint64_t ended = marks->ended;
+
+    return (nccl_marks_t){.begun = marks->begun, .ended = ended};
+}
+
+/* A device that is in a collective may wait for other ranks, whose own looks
+ * find what is wrong with them; but not for ever. */
+err_code_t nccl_look(comm_group_t *base, double waited, err_t *err)
+{
+    nccl_group_t *group = (nccl_group_t *)base;
+    const nccl_marks_t marks = marks_read(group);
+    const bool inside = marks.begun > marks.ended;
+    const double now = clock_now(),
+                 most = inside ? 2 * base->timeout : base->timeout;
+    double still;
+    err_code_t rc = faults_look(group, err);
+
+    if (group->marked != marks.begun + marks.ended)
+        group->marked_at = now;
+    group->marked = marks.begun + marks.ended;
+    still = now - group->marked_at;
+    if (rc != ERR_OK || waited < most || still < most)
+        return rc;
+    return err_set(err, ERR_UNAVAILABLE,
+                   inside ? "collective %llu of NCCL has not ended on its GPU "
+                            "within %.0f s"
+                          : "its GPU has not ended what comes before "
+                            "collective %llu of NCCL within %.0f s",
+                   (unsigned long long)(inside ? marks.begun : marks.begun + 1),
+                   most);
+}

@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * The calls of NCCL. Communicators must not block (config.blocking = 0): so
+ * each call may be in progress when it returns, and until its state says
+ * otherwise the communicator must not be used. What NCCL forbids and would not
+ * notice ends the process with a sentence: a communicator that is used after
+ * its end, or destroyed before the graphs that use it.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "comm/nccl/nccl_library.h"
+#include "fake_nccl.h"
+
+#define GROUP_MOST 4096
+
+static ncclComm_t comms; /* under the lock of all calls */
+
+/* The group of calls that this thread collects. */
+typedef struct group {
+    int depth, count;
+    ncclComm_t comm;
+    cudaStream_t stream;
+    fake_item_t items[GROUP_MOST];
+} group_t;
+
+/* Not NULL at first; simt.h says why. */
+static group_t none;
+static _Thread_local group_t *mine = &none;
+
+static void forbidden(const char *what)
+{
+    fprintf(stderr, "fake_nccl: %s\n", what);
+    abort();
+}
+
+/* Begin a call on [comm], which must be usable. */
+static ncclResult_t comm_begin(const char *name, ncclComm_t comm)
+{
+    if (fake_begin(name) != cudaSuccess)
+        return ncclUnhandledCudaError;
+    if (comm == NULL)
+        return ncclInvalidArgument;
+    if (comm->state == FAKE_COMM_GONE)
+        forbidden("a communicator is used after its end");
+    if (comm->state == FAKE_COMM_FINAL || comm->late > 0 ||
+        !fake_mail_complete(comm->mail))
+        return ncclInvalidUsage;
+    return ncclSuccess;
+}
+
+static ncclResult_t comm_end(ncclResult_t result)
+{
+    fake_end_library();
+    return result;
+}
+
+/* The result of a call that has begun something. */
+static ncclResult_t progress(ncclComm_t comm)
+{
+    comm->late = fake.settings.nccl_late;
+    return comm->late > 0 ? ncclInProgress : ncclSuccess;
+}
+
+/* ---- communicators ------------------------------------------------------- */
+
+static ncclResult_t version(int *out)
+{
+    *out = NCCL_VERSION_CODE;
+    return ncclSuccess;
+}
+
+static const char *error_text(ncclResult_t result)
+{
+    static const char *const texts[] = {
+        "no error",
+        "unhandled cuda error",
+        "unhandled system error",
+        "internal error",
+        "invalid argument",
+        "invalid usage",
+        "remote process exited or there was a network error",
+        "NCCL operation in progress"};
+
+    return texts[result];
+}
+
+static const char *last_error(ncclComm_t comm)
+{
+    (void)comm;
+    return "";
+}
+
+static ncclResult_t id_make(ncclUniqueId *out)
+{
+    const ncclResult_t result = fake_begin("ncclGetUniqueId") == cudaSuccess
+                                    ? ncclSuccess
+                                    : ncclUnhandledCudaError;
+
+    memset(out, 0, sizeof *out);
+    if (result == ncclSuccess)
+        fake_mail_name(out->internal);
+    return comm_end(result);
+}
+
+static ncclResult_t comm_open(ncclComm_t *out, int size, ncclUniqueId id,
+                              int rank, ncclConfig_t *config)
+{
+    ncclComm_t comm;
+
+    if (fake_begin_plain("ncclCommInitRankConfig") != cudaSuccess)
+        return comm_end(ncclUnhandledCudaError);
+    if (config == NULL || config->blocking != 0 || rank < 0 || rank >= size ||
+        size > 64)
+        return comm_end(ncclInvalidArgument);
+    comm = calloc(1, sizeof *comm);
+    if (comm == NULL)
+        return comm_end(ncclSystemError);
+    comm->rank = rank;
+    comm->size = size;
+    comm->dev = fake_current();
+    comm->mail = fake_mail_join(id.internal, rank, size);
+    if (comm->mail == NULL) {
+        free(comm);
+        return comm_end(ncclSystemError);
+    }
+    comm->next = comms;
+    comms = comm;
+    fake.counts.objects++;
+    comm->late = fake.settings.nccl_late + 1;
+    *out = comm;
+    return comm_end(ncclInProgress);
+}
+
+static ncclResult_t comm_state(ncclComm_t comm, ncclResult_t *out)
+{
+    if (fake_begin("ncclCommGetAsyncError") != cudaSuccess)
+        return comm_end(ncclUnhandledCudaError);
+    if (comm->state == FAKE_COMM_GONE)
+        forbidden("a communicator is asked for its state after its end");
+    *out = ncclSuccess;
+    if (comm->late > 0)
+        comm->late--;
+    if (fake_mail_stopped(comm->mail))
+        *out = ncclRemoteError;
+    else if (comm->late > 0 || !fake_mail_complete(comm->mail))
+        *out = ncclInProgress;
+    else if (++comm->polls == fake.settings.nccl_async)
+        *out = ncclInternalError;
+    return comm_end(ncclSuccess);
+}
+
+/* What both ways to end a communicator do; nothing uses it any more. */
+static void comm_free(ncclComm_t comm)
+{
+    fake_engine_await(comm->dev);
+    if (comm->registered != 0)
+        forbidden("a communicator ends before the memory registered with it "
+                  "is given back");
+    comm->state = FAKE_COMM_GONE;
+    fake_jobs_free(comm);
+    fake_mail_leave(comm->mail);
+    comm->mail = NULL;
+    fake.counts.objects--;
+}
+
+static ncclResult_t comm_finalize(ncclComm_t comm)
+{
+    ncclResult_t result = comm_begin("ncclCommFinalize", comm);
+
+    if (result != ncclSuccess)
+        return comm_end(result);
+    if (comm->graphs != 0)
+        forbidden("a communicator is finalized before the graphs that use it "
+                  "are destroyed: NCCL waits for them for ever");
+    fake_run(comm->dev, NULL, NULL);
+    comm->state = FAKE_COMM_FINAL;
+    return comm_end(progress(comm));
+}
+
+static ncclResult_t comm_destroy(ncclComm_t comm)
+{
+    if (fake_begin("ncclCommDestroy") != cudaSuccess)
+        return comm_end(ncclUnhandledCudaError);
+    if (comm->state != FAKE_COMM_FINAL || comm->late > 0)
+        forbidden("a communicator is destroyed that was not finalized");
+    comm_free(comm);
+    return comm_end(ncclSuccess);
+}
+
+static ncclResult_t comm_abort(ncclComm_t comm)
+{
+    (void)fake_begin("ncclCommAbort");
+    if (comm->state == FAKE_COMM_GONE)
+        forbidden("a communicator is aborted after its end");
+    if (fake.settings.nccl_hangs)
+        fake_hang();
+    comm->registered = 0;
+    fake_mail_stop(comm->mail);
+    comm_free(comm);
+    return comm_end(ncclSuccess);
+}
+
+/* ---- groups -------------------------------------------------------------- */
+
+static ncclResult_t group_start(void)
+{
+    if (mine == &none && (mine = calloc(1, sizeof *mine)) == NULL) {
+        mine = &none;
+        return ncclSystemError;
+    }
+    mine->depth++;
+    return ncclSuccess;
+}
+
+static ncclResult_t group_end(void)
+{
+    group_t *group = mine;
+    ncclResult_t result = ncclSuccess;
+
+    if (group == &none || --group->depth > 0)
+        return group == &none ? ncclInvalidUsage : ncclSuccess;
+    mine = &none;
+    if (group->count > 0) {
+        result = comm_begin("ncclGroupEnd", group->comm);
+        if (result == ncclSuccess)
+            result = fake_nccl_push(group->comm, group->items, group->count,
+                                    group->stream);
+        if (result == ncclSuccess)
+            result = progress(group->comm);
+        comm_end(result);
+    }
+    free(group);
+    return result;
+}
+
+/* ---- collectives --------------------------------------------------------- */
+
+/* Bytes that the call reads and writes; 0: neither. */
+static bool item_fits(ncclComm_t comm, const fake_item_t *item)
+{
+    const size_t bytes = item->count * fake_type_bytes(item->type);
+    const size_t all = bytes * (size_t)comm->size;
+    const fake_call_t call = item->call;
+    const size_t reads = call == FAKE_RECV             ? 0
+                         : call == FAKE_REDUCE_SCATTER ? all
+                                                       : bytes;
+    const size_t writes = call == FAKE_SEND        ? 0
+                          : call == FAKE_ALLGATHER ? all
+                                                   : bytes;
+
+    return bytes > 0 && (call < FAKE_SEND || item->peer != comm->rank) &&
+           item->peer >= 0 && item->peer < comm->size &&
+           (call > FAKE_REDUCE_SCATTER || fake_type_reduces(item->type)) &&
+           (reads == 0 || fake_memory_has(item->from, reads)) &&
+           (writes == 0 || fake_memory_has(item->to, writes));
+}
+
+static ncclResult_t call(const char *name, ncclComm_t comm,
+                         const fake_item_t *item, cudaStream_t stream)
+{
+    ncclResult_t result = comm_begin(name, comm);
+    group_t *group = mine;
+
+    if (result == ncclSuccess &&
+        (!item_fits(comm, item) || stream == NULL || stream->dev != comm->dev))
+        result = ncclInvalidArgument;
+    if (result != ncclSuccess)
+        return comm_end(result);
+    if (group == &none) {
+        result = fake_nccl_push(comm, item, 1, stream);
+        return comm_end(result == ncclSuccess ? progress(comm) : result);
+    }
+    if (group->count == GROUP_MOST ||
+        (group->count > 0 && (group->comm != comm || group->stream != stream)))
+        return comm_end(ncclInvalidUsage);
+    group->comm = comm;
+    group->stream = stream;
+    group->items[group->count++] = *item;
+    return comm_end(ncclSuccess);
+}
+
+static ncclResult_t all_reduce(const void *from, void *to, size_t count,
+                               ncclDataType_t type, ncclRedOp_t op,
+                               ncclComm_t comm, cudaStream_t stream)
+{
+    const fake_item_t item = {FAKE_ALLREDUCE, from, to, count, type, op, 0};
+
+    return call("ncclAllReduce", comm, &item, stream);
+}
+
+static ncclResult_t reduce(const void *from, void *to, size_t count,
+                           ncclDataType_t type, ncclRedOp_t op, int root,
+                           ncclComm_t comm, cudaStream_t stream)
+{
+    const fake_item_t item = {FAKE_REDUCE, from, to, count, type, op, root};
+
+    return call("ncclReduce", comm, &item, stream);
+}
+
+static ncclResult_t reduce_scatter(const void *from, void *to, size_t count,
+                                   ncclDataType_t type, ncclRedOp_t op,
+                                   ncclComm_t comm, cudaStream_t stream)
+{
+    const fake_item_t item = {
+        FAKE_REDUCE_SCATTER, from, to, count, type, op, 0};
+
+    return call("ncclReduceScatter", comm, &item, stream);
+}
+
+static ncclResult_t broadcast(const void *from, void *to, size_t count,
+                              ncclDataType_t type, int root, ncclComm_t comm,
+                              cudaStream_t stream)
+{
+    const fake_item_t item = {FAKE_BROADCAST, from,    to,  count,
+                              type,           ncclSum, root};
+
+    return call("ncclBroadcast", comm, &item, stream);
+}
+
+static ncclResult_t all_gather(const void *from, void *to, size_t count,
+                               ncclDataType_t type, ncclComm_t comm,
+                               cudaStream_t stream)
+{
+    const fake_item_t item = {FAKE_ALLGATHER, from,    to, count,
+                              type,           ncclSum, 0};
+
+    return call("ncclAllGather", comm, &item, stream);
+}
+
+static ncclResult_t message_send(const void *from, size_t count,
+                                 ncclDataType_t type, int peer, ncclComm_t comm,
+                                 cudaStream_t stream)
+{
+    const fake_item_t item = {FAKE_SEND, from,    NULL, count,
+                              type,      ncclSum, peer};
+
+    return call("ncclSend", comm, &item, stream);
+}
+
+static ncclResult_t message_receive(void *to, size_t count, ncclDataType_t type,
+                                    int peer, ncclComm_t comm,
+                                    cudaStream_t stream)
+{
+    const fake_item_t item = {FAKE_RECV, NULL, to, count, type, ncclSum, peer};
+
+    return call("ncclRecv", comm, &item, stream);
+}
+
+/* ---- memory -------------------------------------------------------------- */
+
+static ncclResult_t memory_alloc(void **out, size_t bytes)
+{
+    return cudaMalloc(out, bytes) == cudaSuccess ? ncclSuccess
+                                                 : ncclUnhandledCudaError;
+}
+
+static ncclResult_t memory_free(void *data)
+{
+    return cudaFree(data) == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
+}
+
+static ncclResult_t memory_register(const ncclComm_t comm, void *data,
+                                    size_t bytes, void **handle)
+{
+    ncclResult_t result = comm_begin("ncclCommRegister", comm);
+
+    if (result == ncclSuccess && !fake_memory_has(data, bytes))
+        result = ncclInvalidArgument;
+    if (result == ncclSuccess) {
+        comm->registered++;
+        *handle = data;
+    }
+    return comm_end(result);
+}
+
+static ncclResult_t memory_deregister(const ncclComm_t comm, void *handle)
+{
+    (void)fake_begin("ncclCommDeregister");
+    if (comm->state == FAKE_COMM_GONE)
+        forbidden("memory is deregistered after the communicator's end");
+    comm->registered -= handle != NULL;
+    return comm_end(ncclSuccess);
+}
+
+/* ---- the library --------------------------------------------------------- */
+
+static const nccl_library_t library = {
+    .GetVersion = version,
+    .GetErrorString = error_text,
+    .GetLastError = last_error,
+    .GetUniqueId = id_make,
+    .CommInitRankConfig = comm_open,
+    .CommGetAsyncError = comm_state,
+    .CommFinalize = comm_finalize,
+    .CommDestroy = comm_destroy,
+    .CommAbort = comm_abort,
+    .GroupStart = group_start,
+    .GroupEnd = group_end,
+    .AllReduce = all_reduce,
+    .Reduce = reduce,
+    .ReduceScatter = reduce_scatter,
+    .Broadcast = broadcast,
+    .AllGather = all_gather,
+    .Send = message_send,
+    .Recv = message_receive,
+    .MemAlloc = memory_alloc,
+    .MemFree = memory_free,
+    .CommRegister = memory_register,
+    .CommDeregister = memory_deregister,
+};
+
+err_code_t nccl_library_get(const nccl_library_t **out, err_t *err)
+{
+    if (fake.settings.nccl == 0)
+        return err_set(err, ERR_UNAVAILABLE,
+                       "libnccl.so.2 was not found: install NCCL on this node, "
+                       "or add its folder to LD_LIBRARY_PATH");
+    *out = &library;
+    return ERR_OK;
+}

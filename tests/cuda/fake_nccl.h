@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * The two halves of the stand-in for NCCL: fake_nccl.c has the calls, and says
+ * which of them NCCL would refuse; fake_nccl_run.c executes collectives on
+ * streams, over fake_mail.h.
+ */
+#ifndef CDDP_TESTS_CUDA_FAKE_NCCL_H
+#define CDDP_TESTS_CUDA_FAKE_NCCL_H
+
+#include <nccl.h>
+
+#include "fake_cudart.h"
+#include "fake_mail.h"
+
+typedef enum fake_call {
+    FAKE_ALLREDUCE,
+    FAKE_REDUCE,
+    FAKE_REDUCE_SCATTER,
+    FAKE_BROADCAST,
+    FAKE_ALLGATHER,
+    FAKE_SEND,
+    FAKE_RECV
+} fake_call_t;
+
+/* One call. [count]: elements, as NCCL counts them for this call. */
+typedef struct fake_item {
+    fake_call_t call;
+    const char *from;
+    char *to;
+    size_t count;
+    ncclDataType_t type;
+    ncclRedOp_t op;
+    int peer; /* or root */
+} fake_item_t;
+
+/* The calls of one group, which a stream executes together. */
+typedef struct fake_job {
+    struct fake_job *next;
+    bool kept; /* by a graph */
+    int count;
+    fake_item_t items[];
+} fake_job_t;
+
+typedef enum fake_comm_state {
+    FAKE_COMM_OPEN,
+    FAKE_COMM_FINAL, /* ncclCommFinalize was called */
+    FAKE_COMM_GONE   /* destroyed or aborted */
+} fake_comm_state_t;
+
+struct ncclComm {
+    struct ncclComm *next; /* of all that were ever made */
+    fake_comm_state_t state;
+    int rank, size;
+    fake_device_t *dev;
+    fake_mail_t *mail;
+    int64_t late;  /* polls until the last call is no longer in progress */
+    int64_t polls; /* of an open communicator */
+    int64_t registered, graphs;
+    uint64_t number; /* of the next collective to be executed */
+    fake_job_t *jobs;
+};
+
+size_t fake_type_bytes(ncclDataType_t type);
+/* Can it be reduced here? */
+bool fake_type_reduces(ncclDataType_t type);
+
+/* Enqueue the [count] calls of a group. */
+ncclResult_t fake_nccl_push(ncclComm_t comm, const fake_item_t *items,
+                            int count, cudaStream_t stream);
+void fake_jobs_free(ncclComm_t comm);
+
+#endif
