@@ -309,5 +309,10 @@ int main(int argc, char **argv)
         result_print(&answer.outcome);
     if (answer.rc == ERR_OK)
         return finish_done(&err);
-    return finish(answer.rc, &answer.err, answer.outcome.speaker);
+    rc = finish(answer.rc, &answer.err, answer.outcome.speaker);
+    if (answer.outcome.device_lost) {
+        fflush(NULL);
+        _exit((int)rc);
+    }
+    return (int)rc;
 }

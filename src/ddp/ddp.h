@@ -40,7 +40,7 @@ typedef struct ddp_local_sgd {
 } ddp_local_sgd_t;
 
 struct ddp_config { /* the run file's `ddp` section */
-    int backend;    /* choice: auto, self, threads, ucx */
+    int backend;    /* choice: auto, self, threads, ucx, nccl */
     /* Path of the table, for the caller; empty: built-in table. */
     char *comm_table;
     double bucket_cap_mb, first_bucket_mb, last_bucket_mb; /* MiB */

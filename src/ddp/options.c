@@ -4,8 +4,8 @@
 
 #include "ddp/ddp.h"
 
-static const char *const ddp_backends[] = {"auto", "self", "threads", "ucx",
-                                           NULL};
+static const char *const ddp_backends[] = {"auto", "self", "threads",
+                                           "ucx",  "nccl", NULL};
 
 static const char *const ddp_zeros[] = {"0", "1", NULL};
 
@@ -40,7 +40,9 @@ const opt_row_t ddp_options[] = {
      .fallback = "auto",
      .choices = ddp_backends,
      .free = true,
-     .help = "how ranks communicate; auto: threads with --local, else ucx"},
+     .help = "how ranks communicate; auto: threads with --local, else ucx, and "
+             "on GPUs nccl for gradients. On GPUs ucx is slower: gradients "
+             "pass through the host"},
     {.name = "comm_table",
      .type = OPT_TEXT,
      .offset = offsetof(ddp_config_t, comm_table),

@@ -11,9 +11,12 @@
 #include "train/hello.h"
 #include "train/run_priv.h"
 
+#define NCCL "nccl"
+
 /* ---- the group of the run ----------------------------------------------- */
 
-/* The groups of a run; [usual] is the backend that "auto" means. */
+/* The group of a run; [usual] is the backend that "auto" means. NCCL is for the
+ * memory of GPUs only. */
 static comm_config_t comm_of(const train_world_t *world,
                              const train_config_t *run, const char *usual)
 {
@@ -21,7 +24,8 @@ static comm_config_t comm_of(const train_world_t *world,
                             .timeout = run->fault.timeout,
                             .table_path = run->ddp.comm_table};
 
-    if (strcmp(config.backend, "auto") == 0)
+    if (strcmp(config.backend, "auto") == 0 ||
+        strcmp(config.backend, NCCL) == 0)
         config.backend = world->size == 1 ? "self" : usual;
     return config;
 }
@@ -176,13 +180,44 @@ static err_code_t device_note(train_state_t *run, err_t *err)
     return ERR_OK;
 }
 
+/* Set config->backend to that of the group whose collectives work on the
+ * devices. NCCL has no sums along a tree. */
+static err_code_t data_backend_choose(const train_state_t *run,
+                                      comm_config_t *config, err_t *err)
+{
+    const char *asked = ddp_backend_name(&run->config->ddp);
+    const bool named = strcmp(asked, NCCL) == 0;
+    const bool gpu = strcmp(dev_name(run->compute.dev), "cuda") == 0;
+    const bool tree = run->config->train.reproducible;
+
+    if (named && !gpu)
+        return err_set(err, ERR_CONFIG,
+                       "ddp.backend is nccl, which works on GPUs, and this run "
+                       "computes on %s: set ddp.backend to auto, or "
+                       "train.device to cuda",
+                       run->compute.device.name);
+    if (named && tree)
+        return err_set(err, ERR_CONFIG,
+                       "ddp.backend is nccl, which has no sums in a fixed "
+                       "order, and train.reproducible is true: set ddp.backend "
+                       "to auto");
+    if (named || (strcmp(asked, "auto") == 0 && gpu && !tree &&
+                  strcmp(config->backend, "ucx") == 0))
+        config->backend = NCCL;
+    return ERR_OK;
+}
+
 /* Open the group whose collectives work on the devices. Collective. */
 static err_code_t data_group_open(train_state_t *run, err_t *err)
 {
     train_world_t *world = &run->world;
-    const comm_config_t config = comm_of(world, run->config, run->env->backend);
-    err_code_t rc =
-        train_world_data_open(world, &config, run->compute.dev, err);
+    comm_config_t config = comm_of(world, run->config, run->env->backend);
+    err_code_t rc = data_backend_choose(run, &config, err);
+
+    if (rc == ERR_OK)
+        rc = train_world_data_open(world, &config, run->compute.dev, err);
+    if (rc == ERR_UNAVAILABLE && strcmp(config.backend, NCCL) == 0)
+        err_suffix(err, "ddp.backend: ucx needs no NCCL, but is slower");
 
     if (rc == ERR_OK && world->data != world->group)
         train_patience_also(world->patience, world->data);

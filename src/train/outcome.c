@@ -20,6 +20,8 @@ void train_outcome_fill(const train_state_t *run, train_outcome_t *out)
     out->accuracy = run->last_eval.found.accuracy;
     out->bound = run->data.valid.bound;
     out->step = run->progress.step;
+    out->device_lost =
+        run->compute.dev != NULL && dev_abandoned(run->compute.dev);
 }
 
 bool train_outcome_survivor(const train_world_t *world, err_code_t rc,

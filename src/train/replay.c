@@ -6,7 +6,7 @@
 
 #define PLAIN 2 /* steps before one is captured */
 
-train_replay_graph_t *train_replay_find(train_replay_t *replay, int64_t samples,
+train_replay_graph_t *train_replay_find(train_replay_t *replay, bool last,
                                         int slot)
 {
     train_replay_graph_t *graph = replay->graphs;
@@ -14,14 +14,14 @@ train_replay_graph_t *train_replay_find(train_replay_t *replay, int64_t samples,
     if (replay->off)
         return NULL;
     while (graph < replay->graphs + replay->count &&
-           (graph->samples != samples || graph->slot != slot))
+           (graph->last != last || graph->slot != slot))
         graph++;
     if (graph < replay->graphs + replay->count)
         return graph;
     if (replay->count == TRAIN_REPLAYS_MAX)
         return NULL;
     replay->count++;
-    *graph = (train_replay_graph_t){.samples = samples, .slot = slot};
+    *graph = (train_replay_graph_t){.last = last, .slot = slot};
     return graph;
 }
 

@@ -4,8 +4,10 @@
  * replay: steps as graphs of the device. The operations of a step are the same
  * each time: what changes is read from step_io's block and from the batch. So
  * after two plain steps a step is captured, and later ones launch the graph:
- * one call instead of hundreds. There is a graph for each number of samples and
- * each slot of the feed. Thread rule: one thread.
+ * one call instead of hundreds. There is a graph for the last step of an epoch
+ * and one for the others, for each slot of the feed: so ranks that sum
+ * gradients in the graph capture and launch it in the same steps, whatever
+ * samples they have. Thread rule: one thread.
  */
 #ifndef CDDP_TRAIN_REPLAY_H
 #define CDDP_TRAIN_REPLAY_H
@@ -15,12 +17,13 @@
 
 #include "dev/dev.h"
 
-/* Two numbers of samples (a full step and the last one), two slots. */
+/* Full steps and the last one, two slots. */
 #define TRAIN_REPLAYS_MAX 4
 
 typedef struct train_replay_graph {
-    int64_t samples;
+    bool last;
     int slot;
+    int64_t samples;    /* of this rank, in the captured step */
     int64_t plain;      /* steps made without the graph so far */
     dev_graph_t *graph; /* NULL: not captured yet */
 } train_replay_graph_t;
@@ -31,9 +34,9 @@ typedef struct train_replay {
     int count;
 } train_replay_t;
 
-/* Find the graph for a step, which may be not captured yet. NULL: the step is
- * made plainly. */
-train_replay_graph_t *train_replay_find(train_replay_t *replay, int64_t samples,
+/* Find the graph for a step, [last] of its epoch or not, which may be not
+ * captured yet. NULL: the step is made plainly. */
+train_replay_graph_t *train_replay_find(train_replay_t *replay, bool last,
                                         int slot);
 
 /* Is it time to capture a step instead of making it plainly? To be called once

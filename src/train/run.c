@@ -388,6 +388,12 @@ err_code_t train_run(const train_config_t *config, const train_env_t *env,
         train_rundir_refuse(run.dir.lock);
     if (rc != ERR_OK)
         summary_try(&run, rc, err);
+    /* A collective on the device may wait for a rank that is dead, and what
+     * gives memory back waits for the collective. */
+    if (rc == ERR_PEER && run.world.data != NULL &&
+        run.world.data != run.world.group && train_world_graphs(&run.world) &&
+        run.world.size > 1)
+        dev_abandon(run.compute.dev);
     train_outcome_fill(&run, out);
     train_close(&run);
     return rc;

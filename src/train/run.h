@@ -38,7 +38,10 @@ typedef struct train_env {
 } train_env_t;
 
 typedef struct train_outcome {
-    bool speaker;   /* this rank prints the error message */
+    bool speaker; /* this rank prints the error message */
+    /* The device was given up: the process must end without the exit handlers
+     * of its library, which could wait for it. */
+    bool device_lost;
     bool have_eval; /* the fields below are set (on all ranks) */
     /* Of the validation samples; accuracy: NaN unless a classifier. */
     double loss, accuracy;

@@ -11,6 +11,8 @@
  * all ranks stop without an update and get its error.
  */
 #include "train/step.h"
+
+#include "base/check.h"
 #include "base/clock.h"
 #include "train/batch_part.h"
 
@@ -198,66 +200,115 @@ static err_code_t step_enqueue(train_state_t *run, const hdf5io_batch_t *batch,
 /* Why the steps of this run cannot be captured; NULL: they can. */
 static const char *capture_lacks(const train_state_t *run)
 {
+    const bool alone = run->world.size == 1;
+
     if (!dev_can_capture(run->compute.dev))
         return "the device captures no graphs";
-    if (run->world.size > 1)
+    if (!train_world_graphs(&run->world))
         return "ranks sum gradients through the host";
     if (run->replica.tree != NULL)
         return "the host adds the micro-batches of train.reproducible";
+    if (!alone && run->replica.sync != NULL)
+        return "syncbatchnorm sums through the host";
+    if (!alone && run->config->ddp.local_sgd.period > 0)
+        return "ddp.local_sgd is on";
     return run->replica.shard != NULL ? "ddp.zero is 1" : NULL;
 }
 
-/* The graph of this step; NULL: it is made plainly. */
+/* The graph of this step; NULL: it is made plainly. The same on all ranks. */
 static train_replay_graph_t *graph_find(train_state_t *run)
 {
-    const char *lack = capture_lacks(run);
+    const bool last = run->progress.epoch_step + 1 == run->data.train.steps;
+    const char *lack;
 
     if (dev_host_visible(run->compute.dev))
         return NULL;
+    lack = capture_lacks(run);
     if (lack != NULL)
         train_replay_stop(&run->replay, lack, run->world.rank == 0);
-    return train_replay_find(&run->replay, run->there.count,
+    return train_replay_find(&run->replay, last,
                              train_feed_slot(run->data.train.feed));
 }
 
-/* Capture the step in [graph]; if that fails, the step is still to be made. */
+/* Has a rank an error? Sets [why] to its reason, or to one of its own.
+ * Collective. */
+static err_code_t capture_vote(train_state_t *run, err_code_t rc, err_t *why)
+{
+    double failed = rc != ERR_OK;
+    err_code_t voted = ERR_OK;
+
+    if (run->world.size > 1)
+        voted = comm_allreduce(run->world.group, &failed, 1, COMM_FLOAT64,
+                               COMM_MAX, why);
+    if (voted != ERR_OK || rc != ERR_OK)
+        return voted != ERR_OK ? voted : rc;
+    return failed > 0 ? err_set(why, ERR_UNAVAILABLE,
+                                "another rank could not capture them")
+                      : ERR_OK;
+}
+
+/* Capture the step in [graph]; if that fails on some rank, the step is still to
+ * be made. A rank that has an error takes no part. */
 static void step_capture(train_state_t *run, const hdf5io_batch_t *batch,
-                         train_times_t *times, train_replay_graph_t *graph)
+                         train_times_t *times, const train_own_t *had,
+                         train_replay_graph_t *graph)
 {
     dev_stream_t *stream = train_replica_stream(&run->replica);
     err_t why = ERR_INIT;
     train_own_t own = {.err = &why};
-    err_code_t rc = dev_capture_begin(stream, &why);
+    err_code_t rc = had->rc != ERR_OK
+                        ? err_set(&why, had->rc, "a step has an error")
+                        : dev_capture_begin(stream, &why);
 
     if (rc == ERR_OK) {
         train_own_add(&own, step_enqueue(run, batch, times, &own));
         rc = dev_capture_end(stream, &graph->graph, train_own_err(&own));
         rc = train_own_first(&own, rc);
     }
-    if (rc != ERR_OK)
-        train_replay_stop(&run->replay, why.text, run->world.rank == 0);
+    graph->samples = run->there.count;
+    if (capture_vote(run, rc, &why) == ERR_OK)
+        return;
+    dev_graph_close(graph->graph);
+    graph->graph = NULL;
+    train_replay_stop(&run->replay, why.text, run->world.rank == 0);
+}
+
+/* Launch the graph of a step. A rank that has no good batch computes an older
+ * one once more, and tells the others: then no rank makes an update. */
+static err_code_t step_launch(train_state_t *run, const hdf5io_batch_t *batch,
+                              train_replay_graph_t *graph, train_own_t *own)
+{
+    const bool good = own->rc == ERR_OK;
+
+    check(!good || graph->samples == run->there.count,
+          "a graph for %lld samples is launched for %lld",
+          (long long)graph->samples, (long long)run->there.count);
+    train_phase_set(&run->world, "forward and backward");
+    ddp_step_replay(run->replica.ddp);
+    train_in_begin(run, good ? batch : NULL);
+    train_in_weigh(run);
+    if (!good)
+        run->replica.io.in->flags[TRAIN_TAIL_FAILED] = 1;
+    return dev_graph_launch(graph->graph, train_replica_stream(&run->replica),
+                            train_own_err(own));
 }
 
 /* Let the device begin the step: by its graph, if it has one. */
 static err_code_t step_start(train_state_t *run, const hdf5io_batch_t *batch,
                              train_times_t *times, train_own_t *own)
 {
-    train_replay_graph_t *graph = own->rc == ERR_OK ? graph_find(run) : NULL;
+    train_replay_graph_t *graph =
+        own->rc == ERR_OK || run->world.size > 1 ? graph_find(run) : NULL;
 
-    if (graph == NULL)
-        return step_enqueue(run, batch, times, own);
-    if (graph->graph != NULL) {
-        train_phase_set(&run->world, "forward and backward");
-        ddp_step_replay(run->replica.ddp);
-        train_in_begin(run, batch);
-        train_in_weigh(run);
-    } else if (train_replay_due(graph)) {
-        step_capture(run, batch, times, graph);
+    if (graph != NULL && graph->graph == NULL && train_replay_due(graph)) {
+        step_capture(run, batch, times, own, graph);
+        if (graph->graph != NULL) /* the weights of this step are sent */
+            return dev_graph_launch(
+                graph->graph, train_replica_stream(&run->replica), own->err);
     }
-    if (graph->graph == NULL)
-        return step_enqueue(run, batch, times, own);
-    return dev_graph_launch(graph->graph, train_replica_stream(&run->replica),
-                            own->err);
+    return graph != NULL && graph->graph != NULL
+               ? step_launch(run, batch, graph, own)
+               : step_enqueue(run, batch, times, own);
 }
 
 /* Wait until the device has done the step. */

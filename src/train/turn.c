@@ -85,6 +85,8 @@ err_code_t train_turn_load(train_state_t *run, int64_t step, err_t *err)
     batch_read(run, turn);
     if (turn->rc == ERR_OK)
         turn->rc = batch_send(run, turn->batch, &turn->err);
+    if (turn->rc != ERR_OK)
+        train_feed_skip(run->data.train.feed);
     return dev_host_visible(run->compute.dev)
                ? ERR_OK
                : batch_weigh(run, turn, step, err);

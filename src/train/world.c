@@ -2,6 +2,8 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 #include "train/world.h"
 
+#include <string.h>
+
 #include "comm/comm_split.h"
 
 /* Make [err] this rank's fault. */
@@ -39,18 +41,38 @@ err_code_t train_world_vote(train_world_t *world, err_code_t code, err_t *err)
     return train_vote(&world->votes, code, &world->speaker, err);
 }
 
+/* Asked by each wait for the device. */
+static err_code_t device_look(void *context, double waited, err_t *err)
+{
+    train_world_t *world = context;
+
+    return world->data == NULL ? ERR_OK
+                               : comm_group_look(world->data, waited, err);
+}
+
 err_code_t train_world_data_open(train_world_t *world,
                                  const comm_config_t *like, dev_device_t *dev,
                                  err_t *err)
 {
     comm_config_t config = *like;
 
+    err_code_t rc;
+
     world->data = world->group;
     if (dev_host_visible(dev))
         return ERR_OK;
     config.dev = dev;
     world->data = NULL;
-    return comm_split_whole(world->group, &config, &world->data, err);
+    rc = comm_split_whole(world->group, &config, &world->data, err);
+    if (rc == ERR_OK)
+        dev_watch(dev, device_look, world);
+    return rc;
+}
+
+bool train_world_graphs(const train_world_t *world)
+{
+    return world->size == 1 ||
+           strcmp(comm_group_backend(world->data), "nccl") == 0;
 }
 
 void train_world_data_close(train_world_t *world)

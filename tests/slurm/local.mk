@@ -36,6 +36,7 @@ SLURM_TESTS = \
 	bad_input.t \
 	reproducible.t \
 	zero.t \
+	device.t \
 	soak.t \
 	api.t \
 	fault.t \

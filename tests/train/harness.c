@@ -310,6 +310,24 @@ err_code_t harness_run(const harness_t *harness, int ranks,
     return all[0].rc;
 }
 
+err_code_t harness_rank_run(const harness_t *harness, boot_t *boot,
+                            const char *backend, train_outcome_t *out,
+                            err_t *err)
+{
+    const slurm_job_t job = {
+        .id = "7", .host = "test", .restarts = harness->restarts};
+    rank_t rank = {.boot = boot};
+
+    rank_prepare(&rank, harness, &job);
+    rank.env.backend = backend;
+    rank_main(&rank);
+    *err = rank.err;
+    *out = rank.outcome;
+    train_config_free(&rank.config);
+    tree_free(rank.tree);
+    return rank.rc;
+}
+
 char *harness_listen(const harness_t *harness, int ranks)
 {
     char path[] = "/tmp/cddp-run-XXXXXX";

@@ -42,6 +42,12 @@ err_code_t harness_config(const harness_t *harness, tree_t **tree,
 err_code_t harness_run(const harness_t *harness, int ranks,
                        train_outcome_t *out, err_t *err);
 
+/* One rank of a run, which [boot] has brought together; it is closed.
+ * [backend]: what "auto" means for its group. */
+err_code_t harness_rank_run(const harness_t *harness, boot_t *boot,
+                            const char *backend, train_outcome_t *out,
+                            err_t *err);
+
 /* Like harness_run, and asserts that the run succeeds. */
 void harness_run_ok(const harness_t *harness, int ranks, train_outcome_t *out);
 

@@ -41,6 +41,13 @@ tests_train_test_rollback_kill_LDFLAGS = $(AM_LDFLAGS) \
 	$(ROLLBACK_WRAPS:%=-Wl,--wrap=%)
 tests_train_test_step_alloc_LDADD = liballoc.la $(LDADD)
 
+# On emulated GPUs.
+check_PROGRAMS += tests/train/test_nccl
+tests_train_test_nccl_SOURCES = tests/train/test_nccl.c \
+	tests/train/harness_forks.c tests/train/harness_forks.h
+tests_train_test_nccl_LDADD = $(TRAIN_TEST_LIBS) $(HDF5_LIBS) $(TEST_LIBS) -ldl
+EXTRA_tests_train_test_nccl_DEPENDENCIES = $(TRAIN_TEST_LIBS) $(EMU_MODULE)
+
 # On the test device.
 TRAIN_FAR_TESTS = \
 	tests/train/test_bench \

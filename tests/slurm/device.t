@@ -1,0 +1,121 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# SPDX-FileCopyrightText: The cddp authors
+#
+# Ranks on emulated GPUs, which sum gradients by a stand-in for NCCL: they learn
+# what one rank learns; a rank that is killed or stopped in a step is found, all
+# others end with 76 and name it, and the run goes on with fewer ranks; a node
+# without GPUs among others is refused.
+# shellcheck disable=SC2317 # cases are called by name
+# shellcheck source=SCRIPTDIR/lib.sh
+. "$(dirname "$0")/lib.sh"
+# shellcheck source=SCRIPTDIR/trainlib.sh
+. "$(dirname "$0")/trainlib.sh"
+DATA=$(mktemp -d "${TMPDIR:-/tmp}/cddp-test-data.XXXXXX")
+trap 'rm -rf "$DATA"' EXIT
+"$BUILD/cddp-data" make ising -o "$DATA" --seed 11 --train 118 --valid 30 \
+    --shards 2 >/dev/null || exit 1
+chmod 755 "$DATA"
+timeout=10
+# Seconds that a loaded machine may add, to end processes and for Slurm's own
+# messages.
+grace=25
+settings=(--set train.batch=23 --set train.log_every=1 --set train.threads=1
+          --set fault.timeout="$timeout s" --set checkpoint.every="4 steps")
+
+emulated()
+{
+    export CDDP_CUDA_PLUGIN=$BUILD/.libs/libcddp_cuda_emu.so
+    [ -e "$CDDP_CUDA_PLUGIN" ] || skip "this build has no CUDA"
+    # The memory that ranks share lies where all of them see it.
+    export CDDP_FAKE_NCCL=$PWD CDDP_FAKE_CUDA="devices=2"
+    run_file full
+}
+
+# near A B: the losses of two runs are equal within 1e-4.
+near()
+{
+    paste -d' ' <(losses "$1/metrics.jsonl") <(losses "$2/metrics.jsonl") |
+        awk '{ off = $2 - $4; if (off < 0) off = -off
+               if ($1 != $3 || off > 1e-4) { print; bad = 1 } }
+             END { exit bad || NR < 10 }' || fail "$1 and $2 differ"
+}
+
+# ranks N HOW STATUS ARGUMENT...: N ranks on two nodes; HOW is run or start. Each
+# writes its pid.
+ranks()
+{
+    local status=("$3")
+
+    [ "$2" = run ] || status=()
+    # shellcheck disable=SC2016 # expanded by the task
+    "$2" "${status[@]}" srun -N2 -n"$1" --mpi=pmix -K0 bash -c \
+        'echo $$ >pid.$SLURM_PROCID; exec "$@"' rank "$train" \
+        "${settings[@]}" --set train.device=auto "${@:4}" full.yaml
+}
+
+trains()
+{
+    emulated
+    run 0 "$train" "${settings[@]}" --set train.device=cuda \
+        --set train.epochs=3 --set run.dir=one full.yaml
+    ranks 4 run 0 --set train.epochs=3 --set run.dir=four
+    near one four
+    ranks 4 run 0 --set train.epochs=3 --set ddp.backend=ucx \
+        --set run.dir=staged
+    near one staged
+}
+
+# fault SIGNAL: rank 2 gets it in the middle of the run.
+fault()
+{
+    local begin steps
+
+    emulated
+    ranks 4 start - --set train.epochs=400
+    wait_text 120 run/metrics.jsonl '"step": 14,'
+    begin=$SECONDS
+    kill -"$1" "$(cat pid.2)"
+    finish nonzero
+    [ $((SECONDS - begin)) -le $((timeout + 5 + grace)) ] ||
+        fail "the job ended $((SECONDS - begin)) s after the fault"
+    expect_text bg.err '^cddp-train: rank 2 on n2'
+    expect_equal status "$(summary_field run/exit.json status)" 76
+    expect_equal culprit "$(summary_field run/exit.json culprit)" 2
+    steps=$(losses run/metrics.jsonl | tail -n 1 | cut -d' ' -f1)
+    ranks 3 run 0 --set train.epochs=$((steps / 6 + 2))
+    expect_equal status "$(summary_field run/summary.json status)" 0
+}
+
+killed()
+{
+    fault KILL
+}
+
+stopped()
+{
+    fault STOP
+}
+
+# What node n2 shows its ranks is empty.
+mixed()
+{
+    emulated
+    # shellcheck disable=SC2016 # expanded by the task
+    run 78 srun -N2 -n4 --mpi=pmix bash -c \
+        '[ "$SLURM_NODEID" = 0 ] || export CUDA_VISIBLE_DEVICES=
+         exec "$@"' rank "$train" "${settings[@]}" --set train.device=auto \
+        full.yaml
+    expect_text err 'n2'
+    # shellcheck disable=SC2016 # expanded by the task
+    run 0 srun -N2 -n4 --mpi=pmix bash -c \
+        '[ "$SLURM_NODEID" = 0 ] || export CUDA_VISIBLE_DEVICES=
+         exec "$@"' rank "$train" "${settings[@]}" --set train.device=cpu \
+        --set train.epochs=1 full.yaml
+}
+
+test_case "4 ranks learn what one learns, by NCCL and through the host" trains
+test_case "a rank is killed: the others end, 3 go on" killed
+test_case "a rank is stopped: the others end, 3 go on" stopped
+test_case "a node without GPUs among others is refused" mixed
+test_done

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * Whole runs on emulated GPUs whose ranks are processes and sum gradients by
+ * NCCL: they learn what one rank learns, in graphs and without; and whatever
+ * happens to a rank or its GPU, the others end in time and name it.
+ */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "cuda/emu.h"
+#include "train/harness_forks.h"
+
+/* The last batch of an epoch has 3 samples: with 4 ranks and more, some have
+ * none. */
+enum { SAMPLES = 118, VALUES_MAX = 64, RANKS_MOST = 8 };
+
+#define SECONDS 240 /* only a rank that hangs takes so long */
+#define TIMEOUT 20  /* fault.timeout, where a fault is to be found by it */
+
+typedef struct plan {
+    const fake_cuda_t *fake;
+    int order;
+    int64_t late;
+    /* For the last rank: calls and collectives, see fake_cuda_settings_t. */
+    int64_t stuck, fail;
+    int64_t hangs; /* of all ranks */
+    int signal;    /* that the last rank gets in its first graphs */
+    bool stops;    /* then its GPU never ends what it does */
+} plan_t;
+
+/* ---- runs ---------------------------------------------------------------- */
+
+static void *victim_main(void *argument)
+{
+    const plan_t *plan = argument;
+
+    while (plan->fake->counts().graphs < 2)
+        usleep(1000);
+    if (plan->stops)
+        emu_set(plan->fake, hang_op, 1);
+    else
+        kill(getpid(), plan->signal);
+    return NULL;
+}
+
+static void prepare(int rank, int ranks, void *context)
+{
+    plan_t *plan = context;
+    const bool last = rank == ranks - 1;
+    pthread_t thread;
+
+    emu_set(plan->fake, devices, 8);
+    emu_set(plan->fake, order, plan->order);
+    emu_set(plan->fake, nccl_late, plan->late);
+    emu_set(plan->fake, nccl_hangs, plan->hangs);
+    if (last)
+        emu_set(plan->fake, nccl_stuck, plan->stuck);
+    if (last && (plan->signal != 0 || plan->stops))
+        pthread_create(&thread, NULL, victim_main, plan);
+}
+
+/* Run in a new directory. */
+static void run(harness_t *harness, plan_t *plan, int ranks, int *results,
+                char (*texts)[512])
+{
+    const harness_forks_t forks = {.harness = harness,
+                                   .prepare = prepare,
+                                   .context = plan,
+                                   .seconds = SECONDS};
+
+    harness_forks_run(&forks, ranks, results, texts);
+}
+
+static void settings(harness_t *harness, const char *a, const char *b)
+{
+    harness->settings[0] = "train.device=cuda";
+    harness->settings[1] = "train.log_every=1";
+    harness->settings[2] = "train.batch=23";
+    harness->settings[3] = a;
+    harness->settings[4] = a == NULL ? NULL : b;
+    harness->settings[5] = NULL;
+}
+
+static int losses(const harness_t *harness, double *out)
+{
+    return harness_values(harness, false, "loss", out, VALUES_MAX);
+}
+
+/* ---- runs that succeed --------------------------------------------------- */
+
+static void agree(const char *a, const char *b)
+{
+    static const int sizes[] = {1, 2, 3, 4, RANKS_MOST};
+    double first[VALUES_MAX], other[VALUES_MAX];
+    char texts[RANKS_MOST][512];
+    int results[RANKS_MAX], count = 0;
+
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        plan_t plan = {.fake = emu_open(), .order = (int)i % 2};
+        harness_t harness;
+
+        plan.late = i == 2 ? 2 : 0;
+        harness_open(&harness, SAMPLES);
+        settings(&harness, a, b);
+        run(&harness, &plan, sizes[i], results, texts);
+        for (int r = 0; r < sizes[i]; r++)
+            cr_assert_eq(results[r], 0, "%d ranks, rank %d: %d: %s", sizes[i],
+                         r, results[r], texts[r]);
+        count = losses(&harness, i == 0 ? first : other);
+        cr_assert_gt(count, 10);
+        for (int v = 0; v < count && i > 0; v++)
+            cr_assert_lt(fabs(first[v] - other[v]), 1e-5 * (1 + first[v]),
+                         "%d ranks, step %d: %g and %g", sizes[i], v, first[v],
+                         other[v]);
+        harness_close(&harness);
+    }
+}
+
+Test(nccl, ranks_learn_what_one_rank_learns)
+{
+    agree(NULL, NULL);
+}
+
+Test(nccl, micro_batches)
+{
+    agree("train.accumulate=2", NULL);
+}
+
+Test(nccl, shards)
+{
+    agree("ddp.zero=1", NULL);
+}
+
+/* ---- data that is wrong -------------------------------------------------- */
+
+/* In the last epoch all steps are graphs. */
+Test(nccl, a_bad_label_ends_all_ranks_in_a_replayed_step)
+{
+    char texts[RANKS_MOST][512];
+    int results[RANKS_MAX];
+
+    for (int ranks = 1; ranks <= 3; ranks++) {
+        plan_t plan = {.fake = emu_open()};
+        harness_t harness;
+        int named = 0;
+
+        harness_open(&harness, SAMPLES);
+        settings(&harness, NULL, NULL);
+        harness_label_set(&harness, 77, 9);
+        run(&harness, &plan, ranks, results, texts);
+        for (int r = 0; r < ranks; r++) {
+            cr_assert_eq(results[r], ERR_DATA, "%d ranks, rank %d: %d: %s",
+                         ranks, r, results[r], texts[r]);
+            named += strstr(texts[r], "77") != NULL;
+        }
+        cr_assert_geq(named, 1);
+        harness_close(&harness);
+    }
+}
+
+/* ---- faults -------------------------------------------------------------- */
+
+/* Three ranks, of which the last one is the culprit. [survives]: it ends by
+ * itself. */
+static void fault(plan_t *plan, int result)
+{
+    const double begin = clock_now();
+    char texts[RANKS_MOST][512], timeout[64];
+    int results[RANKS_MAX];
+    harness_t harness;
+
+    plan->fake = emu_open();
+    harness_open(&harness, SAMPLES);
+    snprintf(timeout, sizeof timeout, "fault.timeout=%d", TIMEOUT);
+    settings(&harness, timeout, "train.epochs=200");
+    run(&harness, plan, 3, results, texts);
+    for (int r = 0; r < 2; r++) {
+        cr_assert_eq(results[r], ERR_PEER, "rank %d: %d: %s", r, results[r],
+                     texts[r]);
+        cr_assert_eq(strncmp(texts[r], "2: ", 3), 0, "rank %d: %s", r,
+                     texts[r]);
+    }
+    cr_assert_eq(results[2], result, "%d: %s", results[2], texts[2]);
+    cr_log_info("after %.1f s: %s", clock_now() - begin, texts[0]);
+    harness_close(&harness);
+}
+
+Test(nccl, a_rank_is_killed)
+{
+    plan_t plan = {.signal = SIGKILL};
+
+    fault(&plan, 128 + SIGKILL);
+}
+
+Test(nccl, a_rank_is_killed_and_aborts_hang)
+{
+    plan_t plan = {.signal = SIGKILL, .hangs = 1};
+
+    fault(&plan, 128 + SIGKILL);
+}
+
+/* The others end the stopped rank, too, as it is on their node. */
+Test(nccl, a_rank_is_stopped)
+{
+    plan_t plan = {.signal = SIGSTOP};
+
+    fault(&plan, 128 + SIGKILL);
+}
+
+Test(nccl, a_gpu_hangs)
+{
+    plan_t plan = {.stops = true};
+
+    fault(&plan, ERR_PEER);
+}
