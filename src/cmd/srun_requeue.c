@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "slurm/ask.h"
 
-#define CONFIG_MOST ((size_t)1 << 18) /* bytes of `scontrol show config` */
+#define CONFIG_MOST ((size_t)1 << 18) /* bytes of what scontrol says */
 #define ASK_EVERY 5.0                 /* seconds */
 #define MISSING 127                   /* status: there is no such program */
 
@@ -45,17 +45,26 @@ bool srun_requeue_exit(const char *config, int status)
     return false;
 }
 
-static bool slurm_requeues(void)
+bool srun_requeue_holds(const char *about)
 {
-    const char *const args[] = {"scontrol", "show", "config", NULL};
-    char *config = NULL;
+    return strstr(about, " ExpeditedRequeue=Yes") != NULL;
+}
+
+/* Does Slurm requeue [job] if it ends with 75? */
+static bool slurm_requeues(const slurm_job_t *job)
+{
+    const char *const config[] = {"scontrol", "show", "config", NULL};
+    const char *const about[] = {"scontrol", "--oneliner", "show",
+                                 "job",      job->id,      NULL};
+    char *said = NULL;
     bool does = false;
 
-    if (mem_new(char, CONFIG_MOST, "Slurm's configuration", &config, NULL) ==
-        ERR_OK)
-        does = slurm_ask(args, config, CONFIG_MOST, NULL) == ERR_OK &&
-               srun_requeue_exit(config, ERR_REQUEUE);
-    mem_free(config);
+    if (mem_new(char, CONFIG_MOST, "scontrol's answer", &said, NULL) == ERR_OK)
+        does = slurm_ask(config, said, CONFIG_MOST, NULL) == ERR_OK &&
+               srun_requeue_exit(said, ERR_REQUEUE) &&
+               slurm_ask(about, said, CONFIG_MOST, NULL) == ERR_OK &&
+               !srun_requeue_holds(said);
+    mem_free(said);
     return does;
 }
 
@@ -63,13 +72,14 @@ err_code_t srun_requeue(const slurm_job_t *job, srun_signals_t *signals,
                         err_t *err)
 {
     const char *const args[] = {"scontrol", "requeue", job->id, NULL};
-    const slurm_command_t command = {args, SLURM_ASK_TIMEOUT, true};
+    const slurm_command_t command = {
+        .args = args, .timeout = SLURM_ASK_TIMEOUT, .errors = true};
     const double until = clock_now() + SRUN_REQUEUE_PATIENCE;
     char said[256];
     int status;
     err_code_t rc;
 
-    if (slurm_requeues())
+    if (slurm_requeues(job))
         return ERR_OK;
     do {
         rc = slurm_command_read(&command, said, sizeof said, &status, err);

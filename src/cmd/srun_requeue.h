@@ -8,10 +8,11 @@
 
 /*
  * Requeue the job, or this task of its array: by ending with 75, if Slurm is
- * configured to requeue such jobs (RequeueExit), otherwise by `scontrol
- * requeue`. A controller that does not answer is asked again for
- * SRUN_REQUEUE_PATIENCE seconds. ERR_UNAVAILABLE: the job is not requeued; the
- * sentence says how to go on. Blocks.
+ * configured to requeue such jobs (RequeueExit) and this job is none of those
+ * that it would hold instead, otherwise by `scontrol requeue`. A controller
+ * that does not answer is asked again for SRUN_REQUEUE_PATIENCE seconds.
+ * ERR_UNAVAILABLE: the job is not requeued; the sentence says how to go on.
+ * Blocks.
  */
 #define SRUN_REQUEUE_PATIENCE 120.0
 err_code_t srun_requeue(const slurm_job_t *job, srun_signals_t *signals,
@@ -20,5 +21,10 @@ err_code_t srun_requeue(const slurm_job_t *job, srun_signals_t *signals,
 /* Does the text of `scontrol show config` say that jobs that end with [status]
  * are requeued? */
 bool srun_requeue_exit(const char *config, int status);
+
+/* Does [about], the text of `scontrol show job`, say that the job was submitted
+ * with --requeue=expedite? Slurm 25.11 and later hold such a job when it ends
+ * with a status in RequeueExit. */
+bool srun_requeue_holds(const char *about);
 
 #endif

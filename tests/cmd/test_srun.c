@@ -113,6 +113,9 @@ Test(srun, the_exit_statuses_that_requeue)
     cr_assert(!srun_requeue_exit("RequeueExit = (null)\n", 75));
     cr_assert(!srun_requeue_exit("RequeueExitHold = 75\n", 75));
     cr_assert(!srun_requeue_exit("", 75));
+    cr_assert(srun_requeue_holds("Requeue=1 ExpeditedRequeue=Yes Restarts=0"));
+    cr_assert(!srun_requeue_holds("Requeue=1 ExpeditedRequeue=No Restarts=0"));
+    cr_assert(!srun_requeue_holds("Requeue=1 Restarts=0"));
 }
 
 /* ---- history ------------------------------------------------------------- */
