@@ -11,7 +11,7 @@ build_packages="autoconf automake libtool m4 pkg-config make gcc libc6-dev
 test_packages="libcriterion-dev ccache clang clang-format clang-tidy cppcheck
     shellcheck universal-ctags slurm-wlm slurm-client munge iproute2 util-linux procps
     openmpi-bin ucx-utils libhdf5-dev hdf5-tools python3 python3-h5py python3-yaml man-db
-    strace git"
+    strace git libfaketime"
 # Where Slurm's PMIx plugin and clang's libFuzzer have packages of their own.
 optional_packages="slurm-wlm-mpi-plugins libclang-rt-dev"
 

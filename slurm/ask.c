@@ -48,20 +48,24 @@ static int command_start(const slurm_command_t *command, pid_t *pid, int *fd)
     return rc;
 }
 
-/* Read all that the writer prints; false after the deadline, after an error, or
- * if it is [room] bytes or more. */
-static bool read_all(int fd, double deadline, char *out, size_t room)
+/* Read all that the writer prints; false after the deadline, after an error, if
+ * it is [room] bytes or more, or once [cancel] is readable. */
+static bool read_all(int fd, int cancel, double deadline, char *out,
+                     size_t room)
 {
     size_t length = 0;
 
     for (;;) {
-        struct pollfd wait = {.fd = fd, .events = POLLIN};
+        struct pollfd wait[2] = {{.fd = fd, .events = POLLIN},
+                                 {.fd = cancel, .events = POLLIN}};
         double left = deadline - clock_now();
-        int ready = left <= 0 ? 0 : poll(&wait, 1, (int)(left * 1000) + 1);
+        int ready =
+            left <= 0 ? 0
+                      : poll(wait, cancel > 0 ? 2 : 1, (int)(left * 1000) + 1);
 
         if (ready < 0 && errno == EINTR)
             continue;
-        if (ready <= 0)
+        if (ready <= 0 || wait[1].revents != 0)
             return false;
         if (length == room - 1)
             return false;
@@ -90,7 +94,8 @@ err_code_t slurm_command_read(const slurm_command_t *command, char *out,
     if (rc != 0)
         return err_set(err, ERR_UNAVAILABLE, "cannot run %s: %s",
                        command->args[0], strerror(rc));
-    complete = read_all(fd, clock_now() + command->timeout, out, room);
+    complete = read_all(fd, command->cancel, clock_now() + command->timeout,
+                        out, room);
     close(fd);
     /* Either the program has closed its output and will end, or the deadline
      * has passed. */

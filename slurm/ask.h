@@ -27,6 +27,8 @@ typedef struct slurm_command {
     const char *const *args; /* as for slurm_ask */
     double timeout;          /* seconds */
     bool errors;             /* its standard error is shown, not dropped */
+    /* Once this file descriptor is readable, the program is killed; 0: none */
+    int cancel;
 } slurm_command_t;
 
 /* As slurm_ask, but a program that ends with a status other than 0 is no error:

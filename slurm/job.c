@@ -58,7 +58,7 @@ err_code_t slurm_job_read(const char *(*lookup)(const char *name),
                           slurm_job_t *out, err_t *err)
 {
     slurm_job_t job = {.tasks = 1};
-    int64_t tasks = 1, restarts = 0, attempt = 1, end = 0;
+    int64_t tasks = 1, restarts = 0, attempt = 1;
     err_code_t rc;
 
     rc = read_int(lookup, "SLURM_STEP_NUM_TASKS", 1, &tasks, err);
@@ -66,15 +66,12 @@ err_code_t slurm_job_read(const char *(*lookup)(const char *name),
         rc = read_int(lookup, "SLURM_RESTART_COUNT", 0, &restarts, err);
     if (rc == ERR_OK)
         rc = read_int(lookup, "CDDP_ATTEMPT", 1, &attempt, err);
-    if (rc == ERR_OK)
-        rc = read_int(lookup, "SLURM_JOB_END_TIME", 0, &end, err);
     if (rc != ERR_OK)
         return rc;
     read_id(lookup, &job);
     job.tasks = (int)tasks;
     job.restarts = (int)restarts;
     job.attempt = (int)attempt;
-    job.end_time = (double)end;
     if (gethostname(job.host, sizeof job.host - 1) != 0)
         snprintf(job.host, sizeof job.host, "?");
     *out = job;

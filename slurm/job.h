@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * job: reads what Slurm tells a step (environment, end of the job, signals),
- * and writes the record of how the step ended. All functions work outside
- * Slurm, too; the job then has no id and no end.
+ * job: reads what Slurm tells a step (environment, signals), and writes the
+ * record of how the step ended. All functions work outside Slurm, too; the job
+ * then has no id.
  */
 #ifndef CDDP_SLURM_JOB_H
 #define CDDP_SLURM_JOB_H
@@ -13,7 +13,7 @@
 
 #include "base/err.h"
 
-typedef struct slurm_job { /* constant after slurm_job_find_end */
+typedef struct slurm_job {
     char id[32]; /* job id "123", of an array job "120_3"; "" outside Slurm */
     char step_id[64]; /* id of the step, "123.0"; "" outside a step */
     char array[16];   /* index in the job array, "3"; "": no array */
@@ -23,8 +23,6 @@ typedef struct slurm_job { /* constant after slurm_job_find_end */
      * CDDP_ATTEMPT. */
     int attempt;
     char nodes[256]; /* SLURM_STEP_NODELIST, "n[1-2]", cut if longer; "" */
-    /* wall-clock time at which Slurm kills the job; 0: unknown */
-    double end_time;
     char host[64];
 } slurm_job_t;
 
@@ -34,23 +32,10 @@ typedef struct slurm_job { /* constant after slurm_job_find_end */
 err_code_t slurm_job_read(const char *(*lookup)(const char *name),
                           slurm_job_t *out, err_t *err);
 
-/*
- * Find job->end_time if the environment does not have it (before Slurm 23.02).
- * This runs `squeue`, which asks the controller, so only one rank should call
- * it, once. Blocks for at most SLURM_ASK_TIMEOUT seconds (ask.h). Does nothing
- * if the end is known or there is no job; a job without limit keeps 0.
- * ERR_UNAVAILABLE if squeue is missing (in containers), fails or takes too
- * long; the end then stays unknown.
- */
-err_code_t slurm_job_find_end(slurm_job_t *job, err_t *err);
-
-/* Convert the time that `squeue -o %L` prints ("1-02:03:04", "5:00") to
- * seconds; INFINITY for "UNLIMITED". Returns false for any other text
- * ("INVALID", "NOT_SET"). */
-bool slurm_time_parse(const char *text, double *seconds);
-
 typedef enum slurm_signal {
     SLURM_SIGNAL_NONE,
+    /* no signal: the end of the job is near (train/leave.h) */
+    SLURM_SIGNAL_TIME,
     /* USR1: the job's time runs out, or somebody asked for a checkpoint */
     SLURM_SIGNAL_CHECKPOINT,
     SLURM_SIGNAL_TERM /* TERM, INT, HUP: end of the run (requeue, scancel, a
@@ -63,9 +48,42 @@ typedef enum slurm_signal {
  * Interrupted system calls are restarted. ERR_CONFIG if the kernel refuses. */
 err_code_t slurm_signal_install(err_t *err);
 
+/* The number of the signal [name], "USR1" or "SIGUSR1", if it can be one of
+ * fault.signals; otherwise 0. SLURM_SIGNAL_NAMES lists them. */
+#define SLURM_SIGNAL_NAMES "USR1, USR2, TERM, XCPU, INT, HUP"
+int slurm_signal_number(const char *name);
+
+/* After slurm_signal_install: the signals [names], [count] in number, set a
+ * flag instead of USR1 and TERM. INT and HUP always do. Of those left out, USR1
+ * is ignored, and TERM ends the process at once. ERR_CONFIG: a name is not
+ * known. */
+err_code_t slurm_signal_choose(const char *const *names, int count, err_t *err);
+
+/*
+ * While a run starts up, it may wait where it looks at no flag. From here until
+ * slurm_signal_started, [give_up] is called SLURM_START_PATIENCE seconds after
+ * the first signal, in a signal handler (of SIGALRM); it should end the
+ * process. For the program that has the process to itself.
+ */
+#define SLURM_START_PATIENCE 4
+void slurm_signal_start(void (*give_up)(int number));
+void slurm_signal_started(void);
+
+/* As if a signal had come, but no flag is set: a start-up that goes on has
+ * SLURM_START_PATIENCE seconds left. Any thread. */
+void slurm_signal_late(void);
+
+/* From here on, a third INT (Ctrl-C) within 3 s ends the process at once, as
+ * INT does by default: a shell then shows status 130. */
+void slurm_signal_impatient(void);
+
 /* The strongest signal received so far (TERM before CHECKPOINT). Never blocks.
  */
 slurm_signal_t slurm_signal_pending(void);
+
+/* What to call [signal]: the signal of this kind that was received last, such
+ * as "USR1", or its usual name. Static text. */
+const char *slurm_signal_name(slurm_signal_t signal);
 
 /* How a step ended. */
 typedef struct slurm_exit {

@@ -4,10 +4,11 @@ libslurm_la_SOURCES = \
 	slurm/ask.c slurm/ask.h \
 	slurm/exit_record.c \
 	slurm/job.c slurm/job.h \
-	slurm/job_end.c \
+	slurm/limits.c slurm/limits.h \
 	slurm/nodes.c slurm/nodes.h \
 	slurm/signal.c \
-	slurm/supervise.c slurm/supervise.h
+	slurm/supervise.c slurm/supervise.h \
+	slurm/watch.c slurm/watch.h
 libslurm_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 libslurm_la_LIBADD = $(JANSSON_LIBS)
 

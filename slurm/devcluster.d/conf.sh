@@ -94,12 +94,15 @@ MessageTimeout=30
 # Ten seconds from SIGTERM to SIGKILL (default 30): tests wait less.
 KillWait=10
 JobRequeue=1
+# Tests of preemption make partitions with different PriorityTier.
+PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
 # "checkpointed, requeue me"
 RequeueExit=75
 AccountingStorageType=accounting_storage/none
 JobAcctGatherType=jobacct_gather/none
 $(conf_nodes "$memory")
-PartitionName=dev Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+PartitionName=dev Nodes=ALL Default=YES MaxTime=INFINITE State=UP PreemptMode=OFF
 END
     # cgroups are not used here. Version 1 does nothing unless asked, whereas
     # version 2, which Slurm would detect, needs systemd or its own cgroup to

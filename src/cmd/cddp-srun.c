@@ -23,6 +23,7 @@
 #include "cmd/srun_step.h"
 #include "cmd/version.h"
 #include "slurm/ask.h"
+#include "slurm/limits.h"
 #include "slurm/supervise.h"
 
 /* Seconds that cddp-train may take to read the run file. */
@@ -102,8 +103,9 @@ static int number_of(const char *name)
 static err_code_t run_dir_ask(supervisor_t *run, err_t *err)
 {
     srun_line_t line = srun_line_rundir(run->args);
-    const slurm_command_t command = {(const char *const *)line.args,
-                                     RUN_FILE_PATIENCE, true};
+    const slurm_command_t command = {.args = (const char *const *)line.args,
+                                     .timeout = RUN_FILE_PATIENCE,
+                                     .errors = true};
     int status = -1;
     err_code_t rc = slurm_command_read(&command, run->run_dir,
                                        sizeof run->run_dir, &status, err);
@@ -142,13 +144,12 @@ static void nodes_find(supervisor_t *run)
  * clock, which no correction of the node's time moves. */
 static void end_find(supervisor_t *run)
 {
+    slurm_limits_t limits = slurm_limits_none();
     err_t err = ERR_INIT;
 
-    run->end = INFINITY;
-    if (slurm_job_find_end(&run->job, &err) != ERR_OK)
+    if (slurm_limits_ask(&run->job, 0, &limits, &err) != ERR_OK)
         log_warn("srun", "%s; the time limit is unknown", err.text);
-    else if (run->job.end_time > 0)
-        run->end = clock_now() + run->job.end_time - clock_wall();
+    run->end = limits.end;
 }
 
 static const char *lookup(const char *name)

@@ -52,6 +52,28 @@ typedef struct rank_job {
 
 /* ---- one rank ----------------------------------------------------------- */
 
+/* A signal during start-up ends the process, if no vote of the ranks has done
+ * so in time: some rank waits, for slow storage or for another rank. Nothing is
+ * lost, as there was no step. A signal handler may call little, not even
+ * printf. */
+static void start_give_up(int number)
+{
+    static const char text[] =
+        "cddp-train: asked to stop during start-up, which takes long: start it "
+        "again to go on\n";
+    ssize_t wrote = write(STDERR_FILENO, text, sizeof text - 1);
+
+    (void)number;
+    (void)wrote;
+    _exit(ERR_REQUEUE);
+}
+
+static err_code_t signals_choose(const train_config_t *config, err_t *err)
+{
+    return slurm_signal_choose((const char *const *)config->fault.signals.items,
+                               config->fault.signals.count, err);
+}
+
 static void rank_run(rank_job_t *job)
 {
     train_votes_t votes = {.context = job->boot,
@@ -68,6 +90,8 @@ static void rank_run(rank_job_t *job)
                                           .job = job->env.job},
                             &tree, &config, &job->err);
     loaded = job->rc == ERR_OK;
+    if (loaded)
+        job->rc = signals_choose(&config, &job->err);
     job->rc = train_vote(&votes, job->rc, &job->outcome.speaker, &job->err);
     if (job->rc == ERR_OK)
         job->rc =
@@ -205,6 +229,7 @@ static err_code_t train_main(const train_args_t *args, char *const *argv,
         .args = args,
         .env = {.job = &slurm,
                 .signal = slurm_signal_pending,
+                .signal_start = slurm_signal_pending,
                 .resume = args->resume,
                 .resume_path = args->resume_path,
                 .build_hash = hash_bytes(BUILD_ID, strlen(BUILD_ID)),
@@ -224,6 +249,9 @@ static err_code_t train_main(const train_args_t *args, char *const *argv,
                        "--local %d inside a Slurm step of %d tasks would start "
                        "%d runs: leave --local away",
                        args->local, slurm.tasks, slurm.tasks);
+    if (args->local > 0)
+        slurm_signal_impatient();
+    slurm_signal_start(start_give_up);
     versions = cmd_version_line();
     model.env.versions = versions;
     rc = local ? local_run(&model, argv, answer, err)

@@ -38,6 +38,7 @@ err_code_t srun_signals_open(srun_signals_t *signals, err_t *err)
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGUSR1);
+    sigaddset(&set, SIGUSR2);
     (void)signal(SIGPIPE, SIG_IGN);
     (void)sigprocmask(SIG_BLOCK, &set, NULL);
     *signals =
@@ -53,7 +54,8 @@ void srun_signals_close(srun_signals_t *signals)
     close(signals->fd);
 }
 
-/* Read all signals that have arrived; USR1 goes to [pid] (-1: to nobody). */
+/* Read all signals that have arrived; USR1 and USR2 go to [pid] (-1: to
+ * nobody). */
 static void signals_take(srun_signals_t *signals, pid_t pid)
 {
     struct signalfd_siginfo info;
@@ -61,8 +63,8 @@ static void signals_take(srun_signals_t *signals, pid_t pid)
     while (read(signals->fd, &info, sizeof info) == (ssize_t)sizeof info) {
         if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT)
             signals->ends = true;
-        if (info.ssi_signo == SIGUSR1 && pid > 0)
-            (void)kill(pid, SIGUSR1);
+        if ((info.ssi_signo == SIGUSR1 || info.ssi_signo == SIGUSR2) && pid > 0)
+            (void)kill(pid, (int)info.ssi_signo);
     }
 }
 

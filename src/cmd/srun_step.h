@@ -5,7 +5,7 @@
  * it has ended. Signals to this process are handled meanwhile:
  * - TERM: Slurm ends the job and has sent TERM to the ranks itself. INT: so has
  *   the terminal. Both are only noted.
- * - USR1 is passed on to srun, which passes it on to the ranks.
+ * - USR1 and USR2 are passed on to srun, which passes them on to the ranks.
  *
  * Thread rule: one thread; the signals stay blocked from srun_signals_open on.
  */

@@ -15,6 +15,7 @@
 #include "base/retry.h"
 #include "train/finite.h"
 #include "train/inputs.h"
+#include "train/leave.h"
 #include "train/lives.h"
 
 static err_code_t state_exchange(void *context, const void *mine, size_t bytes,
@@ -183,6 +184,7 @@ static err_code_t state_write(train_state_t *run, err_t *err)
 
 err_code_t train_checkpoint(train_state_t *run, err_t *err)
 {
+    const double begin = clock_now();
     err_code_t rc;
 
     train_storage_begin(&run->world, "checkpoint");
@@ -190,5 +192,7 @@ err_code_t train_checkpoint(train_state_t *run, err_t *err)
     if (rc == ERR_OK)
         rc = state_write(run, err);
     train_storage_end(&run->world);
+    if (rc == ERR_OK)
+        train_leave_saved(run, clock_now() - begin);
     return rc;
 }

@@ -159,6 +159,11 @@ static const opt_row_t checkpoint_options[] = {
            .free = true,
            .help = "independent: one file per writer; mpi: one shared "
                    "file, by MPI-IO"),
+    CONFIG(checkpoint.reserve, "reserve", OPT_SECONDS, "60 s", .min = 0,
+           .max = 86400, .unit = "s", .free = true,
+           .help = "time that is kept for the last checkpoint before the time "
+                   "limit of the job, until one was measured; at most half of "
+                   "the time that the job has left at its start"),
     {.name = NULL}};
 
 static const opt_row_t fault_options[] = {
@@ -186,6 +191,11 @@ static const opt_row_t fault_options[] = {
            .max = HDF5IO_SKIPS_MAX, .free = true,
            .help = "how often a run may go back; the next time it ends with "
                    "status 70"),
+    CONFIG(fault.signals, "signals", OPT_TEXTS, "[USR1, TERM]", .free = true,
+           .help = "signals after which a run writes a checkpoint and ends "
+                   "with 75: some of " SLURM_SIGNAL_NAMES
+                   ". INT and HUP always do; USR1, if left out, is ignored, "
+                   "and TERM ends the run at once"),
     {.name = NULL}};
 
 const opt_row_t train_options[] = {
@@ -309,6 +319,23 @@ static err_code_t config_check(const tree_t *tree, const train_config_t *config,
     return local_check(tree, config, err);
 }
 
+static err_code_t signals_check(const tree_t *tree,
+                                const train_config_t *config, err_t *err)
+{
+    const opt_texts_t *signals = &config->fault.signals;
+    char why[256];
+
+    for (int i = 0; i < signals->count; i++) {
+        if (slurm_signal_number(signals->items[i]) != 0)
+            continue;
+        snprintf(why, sizeof why,
+                 "has '%.40s', expected some of " SLURM_SIGNAL_NAMES,
+                 signals->items[i]);
+        return refuse(tree, "fault", "signals", why, err);
+    }
+    return ERR_OK;
+}
+
 /* With data.sequence there must be no target; otherwise each target needs a
  * path. */
 static err_code_t fields_check(const tree_t *tree, const train_config_t *config,
@@ -376,6 +403,8 @@ err_code_t train_config_read(const tree_t *tree, const slurm_job_t *job,
     rc = fields_check(tree, &read, err);
     if (rc == ERR_OK)
         rc = config_check(tree, &read, err);
+    if (rc == ERR_OK)
+        rc = signals_check(tree, &read, err);
     if (rc == ERR_OK)
         rc = dir_resolve(tree, job, &read, err);
     if (rc != ERR_OK) {

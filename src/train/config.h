@@ -74,14 +74,16 @@ typedef struct train_config {
     struct {
         opt_every_t every;
         int64_t keep;
-        int io; /* train_io_t */
+        int io;         /* train_io_t */
+        double reserve; /* seconds */
     } checkpoint;
     struct {
-        double timeout;    /* seconds */
-        double io_timeout; /* seconds */
-        int diverge;       /* train_diverge_t */
-        double spike;      /* standard deviations; 0: off */
-        int64_t rollbacks; /* at most HDF5IO_SKIPS_MAX */
+        double timeout;      /* seconds */
+        double io_timeout;   /* seconds */
+        opt_texts_t signals; /* names, see slurm_signal_choose */
+        int diverge;         /* train_diverge_t */
+        double spike;        /* standard deviations; 0: off */
+        int64_t rollbacks;   /* at most HDF5IO_SKIPS_MAX */
     } fault;
 } train_config_t;
 

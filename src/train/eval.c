@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "train/batch_part.h"
+#include "train/leave.h"
 #include "train/step.h"
 
 /* ---- opening ------------------------------------------------------------- */
@@ -150,7 +151,7 @@ static err_code_t eval_step(train_state_t *run, double *sums, err_t *err)
     if (own.rc == ERR_OK)
         own.rc = tree ? train_leaves_eval(run, batch, err)
                       : eval_share(run, batch, sums, err);
-    sums[EVAL_STOP] = run->env->signal() != SLURM_SIGNAL_NONE ? 1.0 : 0.0;
+    sums[EVAL_STOP] = train_leave_asked(run) != SLURM_SIGNAL_NONE ? 1.0 : 0.0;
     sums[EVAL_FAILED] = own.rc != ERR_OK ? 1.0 : 0.0;
     rc = comm_allreduce(run->world.group, sums, count, COMM_FLOAT64, COMM_SUM,
                         train_own_err(&own));
@@ -255,8 +256,11 @@ err_code_t train_evaluate(train_state_t *run, train_eval_t *out, err_t *err)
         return rc;
     memset(total, 0, count * sizeof *total);
     for (int64_t s = 0; s < run->data.valid.steps && !eval.stopped; s++) {
+        const double begin = clock_now();
+
         memset(sums, 0, count * sizeof *sums);
         rc = eval_step(run, sums, err);
+        train_deadline_step(&run->leave.deadline, clock_now() - begin);
         if (rc != ERR_OK)
             return rc;
         for (size_t i = 0; i < count; i++)

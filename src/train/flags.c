@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 #include "base/clock.h"
+#include "train/leave.h"
 #include "train/step.h"
 
-void train_flags_fill(const train_state_t *run, double *flags)
+void train_flags_fill(train_state_t *run, double *flags)
 {
     const opt_every_t *every = &run->config->checkpoint.every;
-    slurm_signal_t asked = run->env->signal();
+    slurm_signal_t asked = train_leave_asked(run);
 
-    flags[TRAIN_TAIL_REQUEST] = asked == SLURM_SIGNAL_CHECKPOINT ? 1.0 : 0.0;
+    flags[TRAIN_TAIL_REQUEST] =
+        asked == SLURM_SIGNAL_CHECKPOINT || asked == SLURM_SIGNAL_TIME ? 1.0
+                                                                       : 0.0;
     flags[TRAIN_TAIL_TERM] = asked == SLURM_SIGNAL_TERM ? 1.0 : 0.0;
     if (run->world.rank == 0 && every->unit == OPT_TIME &&
         clock_now() - run->dir.saved_at >= every->value)

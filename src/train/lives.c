@@ -2,6 +2,8 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 #include "train/lives.h"
 
+#include <math.h>
+
 #include "base/log.h"
 
 void train_lives_add(const train_state_t *run, const obs_lives_line_t *line)
@@ -33,6 +35,35 @@ void train_lives_begin(const train_state_t *run)
     line = obs_lives_line(OBS_LIVES_RESUMED, run->progress.step);
     line.detail = run->dir.resumed;
     train_lives_add(run, &line);
+}
+
+/* Seconds of the newest checkpoints: the k-th is in [k % TRAIN_LIVES_SAVES]. */
+typedef struct saves {
+    double seconds[TRAIN_LIVES_SAVES];
+    int count;
+} saves_t;
+
+static void save_visit(void *context, const obs_lives_read_t *read)
+{
+    saves_t *saves = context;
+
+    if (read->line.event == OBS_LIVES_CHECKPOINT &&
+        isfinite(read->line.seconds))
+        saves->seconds[saves->count++ % TRAIN_LIVES_SAVES] = read->line.seconds;
+}
+
+double train_lives_save_s(const train_state_t *run)
+{
+    saves_t saves = {0};
+    double slowest = 0;
+    err_t trouble = ERR_INIT;
+
+    if (obs_lives_read(run->dir.path, save_visit, &saves, NULL, &trouble) !=
+        ERR_OK)
+        log_warn("train", "%s", trouble.text);
+    for (int i = 0; i < TRAIN_LIVES_SAVES; i++)
+        slowest = fmax(slowest, saves.seconds[i]);
+    return slowest;
 }
 
 void train_lives_end(const train_state_t *run, err_code_t rc, const err_t *err)

@@ -16,6 +16,11 @@ void train_lives_begin(const train_state_t *run);
  * a run directory. */
 void train_lives_add(const train_state_t *run, const obs_lives_line_t *line);
 
+/* Return the seconds of the slowest of the newest TRAIN_LIVES_SAVES checkpoints
+ * in the history; 0: there is none. */
+#define TRAIN_LIVES_SAVES 16
+double train_lives_save_s(const train_state_t *run);
+
 /* The run ends with [rc]: add "fault" after ERR_PEER, and "end". Only the rank
  * that writes for all. */
 void train_lives_end(const train_state_t *run, err_code_t rc, const err_t *err);

@@ -9,6 +9,7 @@ libtrain_la_SOURCES = \
 	src/train/checkpoint.c src/train/checkpoint.h \
 	src/train/config.c src/train/config.h \
 	src/train/data.c src/train/data.h \
+	src/train/deadline.c src/train/deadline.h \
 	src/train/device.c src/train/device.h \
 	src/train/dir_name.c src/train/dir_name.h \
 	src/train/eval.c src/train/eval.h \
@@ -23,6 +24,7 @@ libtrain_la_SOURCES = \
 	src/train/join.c \
 	src/train/kept.c src/train/kept.h \
 	src/train/last_words.c src/train/last_words.h \
+	src/train/leave.c src/train/leave.h \
 	src/train/leaves.c \
 	src/train/lives.c src/train/lives.h \
 	src/train/local_sgd.c \

@@ -16,6 +16,7 @@
 #include "hdf5io/checkpoint_data.h"
 #include "train/begin.h"
 #include "train/device.h"
+#include "train/leave.h"
 #include "train/lives.h"
 #include "train/lone.h"
 #include "train/marks.h"
@@ -162,13 +163,15 @@ static train_replica_plan_t plan_of(train_state_t *run)
                 : 0};
 }
 
-/* Do local work, then vote on its outcome. */
+/* Do local work, then vote on its outcome, and on whether a rank is asked to
+ * leave. */
 static err_code_t voted(train_state_t *run,
                         err_code_t (*work)(train_state_t *run, err_t *err),
                         err_t *err)
 {
     err_code_t rc = work(run, err);
 
+    rc = train_leave_start(run, rc, err);
     return train_world_vote(&run->world, rc, err);
 }
 
@@ -324,8 +327,10 @@ static err_code_t position_read(train_state_t *run, err_t *err)
     }
     train_storage_end(&run->world);
     run->dir.accepted = rc == ERR_OK;
-    if (rc == ERR_OK && run->world.rank == 0)
+    if (rc == ERR_OK && run->world.rank == 0) {
         train_lives_begin(run);
+        train_leave_past(run);
+    }
     return rc;
 }
 
@@ -349,6 +354,7 @@ err_code_t train_open(train_state_t *run, err_t *err)
     train_phase_set(&run->world, "initial weights");
     rc = train_replica_start(&plan, run->dir.saved_step >= 0, &run->replica,
                              err);
+    rc = train_leave_start(run, rc, err);
     rc = train_world_vote(&run->world, rc, err);
     run->world.working = rc == ERR_OK && !dev_host_visible(run->compute.dev);
     run->life.first_step = run->progress.step;

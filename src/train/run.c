@@ -17,6 +17,7 @@
 #include "base/mem.h"
 #include "obs/progress.h"
 #include "train/last_words.h"
+#include "train/leave.h"
 #include "train/lives.h"
 #include "train/outcome.h"
 #include "train/rollback.h"
@@ -117,11 +118,28 @@ static err_code_t stop_ask(train_state_t *run, err_t *err)
 
     if (run->progress.epoch >= run->config->train.epochs)
         return ERR_OK;
-    asked = run->env->signal() != SLURM_SIGNAL_NONE ? 1.0 : 0.0;
+    asked = train_leave_asked(run) != SLURM_SIGNAL_NONE ? 1.0 : 0.0;
     rc = comm_allreduce(run->world.group, &asked, 1, COMM_FLOAT64, COMM_MAX,
                         err);
     if (rc == ERR_OK && asked > 0)
         run->agreed.stop = run->agreed.saved = true;
+    return rc;
+}
+
+/* After the first step of a life: ask whether there is time for another one. A
+ * later step is told so when it ends, but while the first step was made, nobody
+ * knew how long a step takes. */
+static err_code_t time_ask(train_state_t *run, err_t *err)
+{
+    double late = train_leave_late(run) ? 1.0 : 0.0;
+    err_code_t rc;
+
+    if (run->env->job->id[0] == '\0' || run->agreed.stop || run->local.apart)
+        return ERR_OK;
+    rc =
+        comm_allreduce(run->world.group, &late, 1, COMM_FLOAT64, COMM_MAX, err);
+    if (rc == ERR_OK && late > 0)
+        run->agreed.stop = true;
     return rc;
 }
 
@@ -181,9 +199,14 @@ static err_code_t step_boundary(train_state_t *run, err_t *err)
 {
     const train_config_t *config = run->config;
     int64_t step = run->progress.step;
+    err_code_t rc = ERR_OK;
 
-    if (step == run->life.first_step + 1 && run->life.first_step_at == 0)
+    if (step == run->life.first_step + 1 && run->life.first_step_at == 0) {
         first_step_note(run);
+        rc = time_ask(run, err);
+    }
+    if (rc != ERR_OK)
+        return rc;
     run->agreed.due.check |=
         every_hit(&config->ddp.check_every, OPT_STEPS, step);
     run->agreed.due.evaluate |=
@@ -221,15 +244,12 @@ static err_code_t epoch_end(train_state_t *run, err_t *err)
 
 /* Add the signal that ends this life to the history. Rank 0 may not have got it
  * itself. */
-static void signal_note(const train_state_t *run)
+static void signal_note(const train_state_t *run, slurm_signal_t signal)
 {
-    static const char *const names[] = {[SLURM_SIGNAL_NONE] = "another rank's",
-                                        [SLURM_SIGNAL_CHECKPOINT] = "USR1",
-                                        [SLURM_SIGNAL_TERM] = "TERM"};
     obs_lives_line_t line =
         obs_lives_line(OBS_LIVES_SIGNAL, run->progress.step);
 
-    line.detail = names[run->env->signal()];
+    line.detail = slurm_signal_name(signal);
     if (run->world.rank == 0)
         train_lives_add(run, &line);
 }
@@ -238,18 +258,21 @@ static void signal_note(const train_state_t *run)
  * ERR_REQUEUE. */
 static err_code_t leave(train_state_t *run, err_t *err)
 {
+    const slurm_signal_t signal = train_leave_asked(run);
     err_code_t rc = ERR_OK;
 
-    signal_note(run);
+    signal_note(run, signal);
     if (!run->agreed.saved)
         rc = train_checkpoint(run, err);
     if (rc != ERR_OK)
         return rc;
     run->world.speaker = run->world.rank == 0;
     return err_set(err, ERR_REQUEUE,
-                   "asked to stop: checkpointed at step %lld of epoch %lld; "
+                   "%s: checkpointed at step %lld of epoch %lld; "
                    "start it again (without --fresh or --resume) to go on from "
                    "there",
+                   signal == SLURM_SIGNAL_TIME ? "the time limit is near"
+                                               : "asked to stop",
                    (long long)run->progress.step,
                    (long long)run->progress.epoch + 1);
 }
@@ -271,6 +294,7 @@ static err_code_t eval_catch_up(train_state_t *run, err_t *err)
 static err_code_t steps_make(train_state_t *run, err_t *err)
 {
     int64_t epochs = run->config->train.epochs;
+    double begin;
     err_code_t rc = eval_catch_up(run, err);
 
     while (rc == ERR_OK && !run->agreed.stop) {
@@ -280,7 +304,9 @@ static err_code_t steps_make(train_state_t *run, err_t *err)
         }
         if (run->progress.epoch >= epochs)
             break;
+        begin = clock_now();
         rc = train_rollback_step(run, err);
+        train_deadline_step(&run->leave.deadline, clock_now() - begin);
         if (rc == ERR_OK)
             rc = step_boundary(run, err);
     }
@@ -368,8 +394,10 @@ err_code_t train_run(const train_config_t *config, const train_env_t *env,
     err_code_t rc;
 
     train_state_init(&run, config, env, boot);
+    train_leave_open(&run);
     rc = train_open(&run, err);
     run.life.opened = rc == ERR_OK;
+    slurm_signal_started();
     if (rc == ERR_OK)
         abort_handler_install(&run.world, &run.dir);
     if (rc == ERR_OK)
@@ -395,6 +423,7 @@ err_code_t train_run(const train_config_t *config, const train_env_t *env,
         run.world.size > 1)
         dev_abandon(run.compute.dev);
     train_outcome_fill(&run, out);
+    train_leave_close(&run);
     train_close(&run);
     return rc;
 }

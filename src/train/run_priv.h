@@ -8,8 +8,10 @@
 #define CDDP_TRAIN_RUN_PRIV_H
 
 #include "hdf5io/loader.h"
+#include "slurm/watch.h"
 #include "train/begin.h"
 #include "train/data.h"
+#include "train/deadline.h"
 #include "train/device.h"
 #include "train/eval.h"
 #include "train/own.h"
@@ -69,6 +71,15 @@ typedef struct train_agreed {
     bool saved;      /* the checkpoint before the end is written already */
 } train_agreed_t;
 
+/* When to leave, so that the last checkpoint is complete before Slurm ends the
+ * job; see leave.h. */
+typedef struct train_leave {
+    slurm_watch_t *watch; /* NULL on other ranks than rank 0, and outside of
+                             Slurm */
+    train_deadline_t deadline;
+    bool known; /* the controller has answered */
+} train_leave_t;
+
 /* The newest evaluation. */
 typedef struct train_last_eval {
     train_eval_t found;
@@ -112,6 +123,7 @@ typedef struct train_state {
     hdf5io_progress_t progress;
     hdf5io_skip_t newest; /* samples of the newest step; count 0: none yet */
     train_agreed_t agreed;
+    train_leave_t leave;
     train_evaluator_t evaluator;
     train_last_eval_t last_eval;
     train_life_t life;

@@ -25,9 +25,9 @@ void train_in_begin(train_state_t *run, const hdf5io_batch_t *batch);
 void train_in_weigh(train_state_t *run);
 err_code_t train_in_send(train_state_t *run, err_t *err);
 
-/* flags.c: set the flags of the tail for received signals and for the time of
- * the next checkpoint. */
-void train_flags_fill(const train_state_t *run, double *flags);
+/* flags.c: set the flags of the tail for received signals, for the end of the
+ * job and for the time of the next checkpoint. */
+void train_flags_fill(train_state_t *run, double *flags);
 
 /*
  * Local SGD (local_sgd.c):

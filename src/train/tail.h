@@ -12,8 +12,8 @@
 
 /* First come the flags, which are whole numbers: */
 enum {
-    TRAIN_TAIL_REQUEST, /* ranks that were asked (USR1) to checkpoint and
-                           stop */
+    TRAIN_TAIL_REQUEST, /* ranks that were asked (USR1, or because the end of
+                           the job is near) to checkpoint and stop */
     TRAIN_TAIL_TERM,    /* ranks that were told to end (TERM) */
     TRAIN_TAIL_DUE,     /* rank 0: it is time for a checkpoint */
     TRAIN_TAIL_FAILED,  /* ranks that met an error in this step */

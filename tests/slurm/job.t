@@ -24,10 +24,25 @@ time_left()
     in_order "$(left)" 301 || fail "$(left) s left of 300"
 }
 
+# Slurm gives a job without a limit a year.
 no_limit()
 {
     run 0 srun -n2 "$probe"
-    expect_lines out 'tasks 2 .* left -1$' 2
+    expect_lines out 'tasks 2 .* left 3153[0-9]{4}$' 2
+}
+
+# A node whose clock is wrong by an hour.
+other_clock()
+{
+    local shift
+
+    need test -e "$faketime" -- "libfaketime"
+    for shift in +3600 -3600; do
+        run 0 env LD_PRELOAD="$faketime" FAKETIME="$shift" \
+            FAKETIME_DONT_FAKE_MONOTONIC=1 srun -n1 -t 5 "$probe"
+        in_order 270 "$(left)" || fail "$(left) s left of 300"
+        in_order "$(left)" 301 || fail "$(left) s left of 300"
+    done
 }
 
 outside()
@@ -96,6 +111,7 @@ warned_before_the_end()
 
 test_case "ids and time left" time_left
 test_case "no time limit" no_limit
+test_case "time left, with a wrong clock" other_clock
 test_case "outside of Slurm" outside
 test_case "a job array" array_job
 test_case "USR1 and scancel set the flag" signals

@@ -6,6 +6,7 @@
  * is pending if that is given, and writes an exit record to the current
  * directory.
  */
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "slurm/job.h"
+#include "slurm/limits.h"
 
 static const char *lookup(const char *name)
 {
@@ -38,18 +39,19 @@ static void wait_signal(slurm_signal_t wanted)
 static err_code_t probe(const char *wanted, err_t *err)
 {
     slurm_exit_t record = {.status = ERR_REQUEUE, .culprit = -1, .step = 5};
+    slurm_limits_t limits;
     slurm_job_t job;
     err_code_t code = slurm_job_read(lookup, &job, err);
 
     if (code == ERR_OK)
-        code = slurm_job_find_end(&job, err);
+        code = slurm_limits_ask(&job, 0, &limits, err);
     if (code == ERR_OK)
         code = slurm_signal_install(err);
     if (code != ERR_OK)
         return code;
     printf("job %s step %s tasks %d restarts %d host %s left %.0f\n", job.id,
            job.step_id, job.tasks, job.restarts, job.host,
-           job.end_time == 0 ? -1 : job.end_time - clock_wall());
+           isinf(limits.end) ? -1 : limits.end - clock_now());
     fflush(stdout);
     if (wanted != NULL)
         wait_signal(strcmp(wanted, "term") == 0 ? SLURM_SIGNAL_TERM

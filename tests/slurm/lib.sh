@@ -51,6 +51,7 @@
 #   fail TEXT                the case fails
 #   skip TEXT                the case is skipped; say what is missing
 #   need CMD... -- TEXT      skip with TEXT unless CMD succeeds
+#   $faketime                the library of libfaketime, which may be missing
 #   need_mpi                 skip unless cddp is built with parallel HDF5; the
 #                            environment that MPI needs is set
 #   submit ARG...            sbatch ARG..., job id in $job
@@ -68,6 +69,7 @@ set -u
 SOURCE=${SOURCE:-$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)}
 BUILD=${BUILD:-$SOURCE}
 RUN_LIMIT=${RUN_LIMIT:-120}
+faketime=/usr/lib/$(uname -m)-linux-gnu/faketime/libfaketime.so.1
 WORK=
 pid=
 job=

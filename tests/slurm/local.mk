@@ -2,6 +2,7 @@
 SLURM_UNIT_TESTS = \
 	tests/slurm/test_ask \
 	tests/slurm/test_job \
+	tests/slurm/test_limits \
 	tests/slurm/test_nodes \
 	tests/slurm/test_supervise
 check_PROGRAMS += $(SLURM_UNIT_TESTS)
@@ -31,6 +32,7 @@ SLURM_TESTS = \
 	mpiio.t \
 	train.t \
 	signal.t \
+	time.t \
 	kill.t \
 	strangers.t \
 	bad_input.t \
@@ -46,13 +48,17 @@ EXTRA_DIST += $(SLURM_TESTS:%=tests/slurm/%) tests/slurm/lib.sh \
 	tests/slurm/trainlib.sh tests/slurm/run-slurm-tests \
 	tests/slurm/mpiio_data.py tests/slurm/runs
 # Preloaded into one rank; a module is what libtool calls it.
-EXTRA_LTLIBRARIES = tests/slurm/fault_point.la
-CLEANFILES += tests/slurm/fault_point.la
+EXTRA_LTLIBRARIES = tests/slurm/fault_point.la tests/slurm/slow_point.la
+CLEANFILES += tests/slurm/fault_point.la tests/slurm/slow_point.la
 tests_slurm_fault_point_la_SOURCES = tests/slurm/fault_point.c
 tests_slurm_fault_point_la_LDFLAGS = -module -avoid-version -shared \
 	-rpath /nowhere
 tests_slurm_fault_point_la_LIBADD = -ldl
-check-slurm: all $(SLURM_PROBES) tests/slurm/fault_point.la
+tests_slurm_slow_point_la_SOURCES = tests/slurm/slow_point.c
+tests_slurm_slow_point_la_LDFLAGS = $(tests_slurm_fault_point_la_LDFLAGS)
+tests_slurm_slow_point_la_LIBADD = -ldl
+check-slurm: all $(SLURM_PROBES) tests/slurm/fault_point.la \
+		tests/slurm/slow_point.la
 	SOURCE=$(abs_top_srcdir) BUILD=$(abs_top_builddir) \
 	    bash $(srcdir)/tests/slurm/run-slurm-tests $(SLURM_TESTS)
 

@@ -36,7 +36,7 @@ Test(ask, a_command_tells_how_it_ended)
     const char *const fails[] = {"sh", "-c", "exit 3", NULL};
     const char *const dies[] = {"sh", "-c", "kill -9 $$", NULL};
     const char *const missing[] = {"/nonexistent/scontrol", NULL};
-    slurm_command_t command = {fails, SLURM_ASK_TIMEOUT, false};
+    slurm_command_t command = {.args = fails, .timeout = SLURM_ASK_TIMEOUT};
     char out[8];
     int status = 0;
 
@@ -57,7 +57,7 @@ Test(ask, a_command_tells_how_it_ended)
 Test(ask, a_program_that_does_not_answer_is_killed)
 {
     const char *const args[] = {"sleep", "3600", NULL};
-    const slurm_command_t command = {args, 0.05, false};
+    const slurm_command_t command = {.args = args, .timeout = 0.05};
     char out[8];
     int status = 0;
 

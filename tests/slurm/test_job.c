@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* The job's environment as recorded from Slurm 22.05 (with one variable of
- * 23.02 where noted), remaining time, signals, and the exit record. */
+/* The job's environment as recorded from Slurm 22.05, signals, and the exit
+ * record. */
 #include <criterion/criterion.h>
 #include <jansson.h>
-#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,8 +11,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "slurm/ask.h"
 #include "slurm/job.h"
 
 typedef const char *pair_t[2];
@@ -38,14 +35,13 @@ static const char *lookup_step(const char *name)
     return find(table, name);
 }
 
-/* environment of sbatch --array=3-5, Slurm 23.02, without srun */
+/* environment of sbatch --array=3-5 without srun */
 static const char *lookup_array(const char *name)
 {
     static const pair_t table[] = {
         {"SLURM_JOB_ID", "121"},
         {"SLURM_ARRAY_JOB_ID", "120"},
         {"SLURM_ARRAY_TASK_ID", "3"},
-        {"SLURM_JOB_END_TIME", "1800000000"},
         {NULL, NULL},
     };
 
@@ -81,7 +77,6 @@ Test(slurm_job, step)
     cr_assert_str_eq(job.step_id, "12.1");
     cr_assert_eq(job.tasks, 4);
     cr_assert_eq(job.restarts, 1);
-    cr_assert_eq(job.end_time, 0);
     gethostname(host, sizeof host);
     cr_assert_str_eq(job.host, host);
 }
@@ -96,10 +91,6 @@ Test(slurm_job, array_outside_a_step)
     cr_assert_str_eq(job.step_id, "");
     cr_assert_eq(job.tasks, 1);
     cr_assert_eq(job.restarts, 0);
-    cr_assert_eq(job.end_time, 1800000000.0);
-    /* The end is known already, so squeue is not called. */
-    cr_assert_eq(slurm_job_find_end(&job, NULL), ERR_OK);
-    cr_assert_eq(job.end_time, 1800000000.0);
 }
 
 Test(slurm_job, outside)
@@ -109,8 +100,6 @@ Test(slurm_job, outside)
     cr_assert_eq(slurm_job_read(lookup_nothing, &job, NULL), ERR_OK);
     cr_assert_str_eq(job.id, "");
     cr_assert_eq(job.tasks, 1);
-    cr_assert_eq(slurm_job_find_end(&job, NULL), ERR_OK);
-    cr_assert_eq(job.end_time, 0);
 }
 
 Test(slurm_job, broken)
@@ -121,122 +110,6 @@ Test(slurm_job, broken)
     cr_assert_eq(slurm_job_read(lookup_broken, &job, &err), ERR_CONFIG);
     cr_assert_not_null(strstr(err.text, "SLURM_STEP_NUM_TASKS is 'four'"));
     cr_assert_eq(job.tasks, 77, "outputs are written only on success");
-}
-
-Test(slurm_time, parse)
-{
-    static const struct {
-        const char *text;
-        double seconds;
-    } good[] = {
-        {"0:00", 0},       {"5:00", 300},         {"59:59", 3599},
-        {"1:00:01", 3601}, {"1-02:03:04", 93784}, {"UNLIMITED", INFINITY},
-    };
-    static const char *const bad[] = {
-        "",       "5",     "INVALID", "NOT_SET", "1:2:3:4",
-        "1-2:03", "-1:00", "1:",      "1:00 ",   "x-1:02:03"};
-    double seconds;
-
-    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
-        cr_assert(slurm_time_parse(good[i].text, &seconds), "%s", good[i].text);
-        cr_assert_eq(seconds, good[i].seconds, "%s", good[i].text);
-    }
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-        cr_assert_not(slurm_time_parse(bad[i], &seconds), "'%s'", bad[i]);
-}
-
-/* Make a directory [dir] with a script named squeue, and put it first in
- * PATH. */
-static void fake_squeue(char *dir, const char *body)
-{
-    char path[128], search[4096];
-    FILE *file;
-
-    cr_assert_not_null(mkdtemp(dir));
-    snprintf(path, sizeof path, "%s/squeue", dir);
-    file = fopen(path, "w");
-    cr_assert_not_null(file);
-    fprintf(file, "#!/bin/sh\n%s\n", body);
-    fclose(file);
-    cr_assert_eq(chmod(path, 0755), 0);
-    snprintf(search, sizeof search, "%s:%s", dir, getenv("PATH"));
-    setenv("PATH", search, 1);
-}
-
-static void fake_remove(const char *dir)
-{
-    char path[128];
-
-    snprintf(path, sizeof path, "%s/squeue", dir);
-    unlink(path);
-    rmdir(dir);
-}
-
-Test(slurm_job, end_from_squeue)
-{
-    char dir[] = "/tmp/cddp-test-XXXXXX";
-    err_t err = ERR_INIT;
-    slurm_job_t job;
-    double left;
-
-    fake_squeue(dir, "test \"$*\" = '-h -j 12 -o %L' && echo 1:00:00");
-    cr_assert_eq(slurm_job_read(lookup_step, &job, NULL), ERR_OK);
-    cr_assert_eq(slurm_job_find_end(&job, &err), ERR_OK, "%s", err.text);
-    left = job.end_time - clock_wall();
-    cr_assert(left > 3590 && left <= 3600, "%g s left", left);
-    fake_remove(dir);
-}
-
-Test(slurm_job, no_time_limit)
-{
-    char dir[] = "/tmp/cddp-test-XXXXXX";
-    slurm_job_t job;
-
-    fake_squeue(dir, "echo UNLIMITED");
-    cr_assert_eq(slurm_job_read(lookup_step, &job, NULL), ERR_OK);
-    cr_assert_eq(slurm_job_find_end(&job, NULL), ERR_OK);
-    cr_assert_eq(job.end_time, 0);
-    fake_remove(dir);
-}
-
-Test(slurm_job, squeue_fails)
-{
-    char dir[] = "/tmp/cddp-test-XXXXXX";
-    err_t err = ERR_INIT;
-    slurm_job_t job;
-
-    fake_squeue(dir, "echo 1:00:00; exit 1");
-    cr_assert_eq(slurm_job_read(lookup_step, &job, NULL), ERR_OK);
-    cr_assert_eq(slurm_job_find_end(&job, &err), ERR_UNAVAILABLE);
-    cr_assert_eq(job.end_time, 0);
-    cr_assert_not_null(strstr(err.text, "squeue"));
-    fake_remove(dir);
-}
-
-Test(slurm_job, squeue_hangs, .timeout = 40)
-{
-    char dir[] = "/tmp/cddp-test-XXXXXX";
-    double start = clock_now(), took;
-    err_t err = ERR_INIT;
-    slurm_job_t job;
-
-    fake_squeue(dir, "exec sleep 1000");
-    cr_assert_eq(slurm_job_read(lookup_step, &job, NULL), ERR_OK);
-    cr_assert_eq(slurm_job_find_end(&job, &err), ERR_UNAVAILABLE);
-    took = clock_now() - start;
-    cr_assert(took >= SLURM_ASK_TIMEOUT && took < 3 * SLURM_ASK_TIMEOUT);
-    fake_remove(dir);
-}
-
-Test(slurm_job, squeue_missing)
-{
-    err_t err = ERR_INIT;
-    slurm_job_t job;
-
-    setenv("PATH", "/nonexistent", 1);
-    cr_assert_eq(slurm_job_read(lookup_step, &job, NULL), ERR_OK);
-    cr_assert_eq(slurm_job_find_end(&job, &err), ERR_UNAVAILABLE);
-    cr_assert_not_null(strstr(err.text, "cannot run squeue"), "%s", err.text);
 }
 
 Test(slurm_signal, strongest_wins)
@@ -262,6 +135,90 @@ Test(slurm_signal, interrupt_is_term)
 {
     cr_assert_eq(slurm_signal_install(NULL), ERR_OK);
     raise(SIGINT);
+    cr_assert_eq(slurm_signal_pending(), SLURM_SIGNAL_TERM);
+}
+
+Test(slurm_signal, has_its_name)
+{
+    cr_assert_eq(slurm_signal_install(NULL), ERR_OK);
+    cr_assert_str_eq(slurm_signal_name(SLURM_SIGNAL_TERM), "TERM");
+    cr_assert_str_eq(slurm_signal_name(SLURM_SIGNAL_CHECKPOINT), "USR1");
+    cr_assert_str_eq(slurm_signal_name(SLURM_SIGNAL_TIME), "time limit");
+    raise(SIGINT);
+    cr_assert_str_eq(slurm_signal_name(SLURM_SIGNAL_TERM), "INT");
+}
+
+Test(slurm_signal, others_can_be_chosen)
+{
+    const char *const names[] = {"SIGUSR2", "TERM"};
+    const char *const wrong[] = {"USR1", "KILL"};
+    err_t err = ERR_INIT;
+
+    cr_assert_eq(slurm_signal_install(NULL), ERR_OK);
+    cr_assert_eq(slurm_signal_choose(names, 2, &err), ERR_OK, "%s", err.text);
+    raise(SIGUSR1);
+    cr_assert_eq(slurm_signal_pending(), SLURM_SIGNAL_NONE);
+    raise(SIGUSR2);
+    cr_assert_eq(slurm_signal_pending(), SLURM_SIGNAL_CHECKPOINT);
+    cr_assert_str_eq(slurm_signal_name(SLURM_SIGNAL_CHECKPOINT), "USR2");
+    cr_assert_eq(slurm_signal_choose(wrong, 2, &err), ERR_CONFIG);
+    cr_assert_not_null(strstr(err.text, "KILL"));
+    cr_assert_eq(slurm_signal_number("KILL"), 0);
+    cr_assert_eq(slurm_signal_number("SIGXCPU"), SIGXCPU);
+}
+
+Test(slurm_signal, term_left_out_ends_the_process, .signal = SIGTERM)
+{
+    const char *const names[] = {"USR1"};
+
+    cr_assert_eq(slurm_signal_install(NULL), ERR_OK);
+    cr_assert_eq(slurm_signal_choose(names, 1, NULL), ERR_OK);
+    raise(SIGTERM);
+}
+
+static void give_up(int number)
+{
+    (void)number;
+    _exit(ERR_REQUEUE);
+}
+
+/* A signal before slurm_signal_start counts, too. */
+Test(slurm_signal, in_start_up_ends_the_process, .exit_code = ERR_REQUEUE,
+     .timeout = 60)
+{
+    cr_assert_eq(slurm_signal_install(NULL), ERR_OK);
+    raise(SIGUSR1);
+    slurm_signal_start(give_up);
+    while (true)
+        pause();
+}
+
+Test(slurm_signal, after_start_up_does_not)
+{
+    cr_assert_eq(slurm_signal_install(NULL), ERR_OK);
+    slurm_signal_start(give_up);
+    raise(SIGUSR1);
+    slurm_signal_started();
+    cr_assert_eq(alarm(0), 0, "the alarm is still set");
+    raise(SIGTERM);
+    cr_assert_eq(alarm(0), 0, "a later signal has set it");
+}
+
+Test(slurm_signal, third_interrupt_ends_the_process, .signal = SIGINT)
+{
+    cr_assert_eq(slurm_signal_install(NULL), ERR_OK);
+    slurm_signal_impatient();
+    raise(SIGINT);
+    raise(SIGINT);
+    cr_assert_eq(slurm_signal_pending(), SLURM_SIGNAL_TERM);
+    raise(SIGINT);
+}
+
+Test(slurm_signal, interrupts_of_patient_programs_are_not_counted)
+{
+    cr_assert_eq(slurm_signal_install(NULL), ERR_OK);
+    for (int i = 0; i < 5; i++)
+        raise(SIGINT);
     cr_assert_eq(slurm_signal_pending(), SLURM_SIGNAL_TERM);
 }
 

@@ -2,6 +2,7 @@
 TRAIN_TESTS = \
 	tests/train/test_changes \
 	tests/train/test_config \
+	tests/train/test_deadline \
 	tests/train/test_device \
 	tests/train/test_fields \
 	tests/train/test_finite \

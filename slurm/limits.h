@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* limits: how long the job may run, and how long its processes live after
+ * SIGTERM, as the controller says. */
+#ifndef CDDP_SLURM_LIMITS_H
+#define CDDP_SLURM_LIMITS_H
+
+#include <stdbool.h>
+
+#include "slurm/job.h"
+
+typedef struct slurm_limits {
+    /* Clock instant (base/clock.h) at which Slurm ends the job; INFINITY: there
+     * is no time limit, or it is unknown. */
+    double end;
+    double kill_wait; /* seconds from SIGTERM to SIGKILL; NAN: unknown */
+} slurm_limits_t;
+
+/* Nothing is known. */
+slurm_limits_t slurm_limits_none(void);
+
+/*
+ * Ask the controller by two calls of scontrol. The time that is left is the
+ * difference of two times of the controller, so the clock of this node does not
+ * matter, and no later correction of it. (SLURM_JOB_END_TIME does not say
+ * more: it is missing before Slurm 23.02, it is on the controller's clock, too,
+ * and wrong once the limit was changed.) [cancel]: see slurm_command_t.
+ * Without a job, the result is that of slurm_limits_none. ERR_UNAVAILABLE:
+ * scontrol is missing (in containers), fails, or says something else. Blocks
+ * for at most 2 x SLURM_ASK_TIMEOUT.
+ */
+err_code_t slurm_limits_ask(const slurm_job_t *job, int cancel,
+                            slurm_limits_t *out, err_t *err);
+
+/* The output of `scontrol show job` and `scontrol show config`, with times in
+ * seconds since 1970 (SLURM_TIME_FORMAT=%s), received at the clock instant
+ * [now]. False: they have no such times. */
+bool slurm_limits_parse(const char *job, const char *config, double now,
+                        slurm_limits_t *out);
+
+#endif

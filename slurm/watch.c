@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+#include "slurm/watch.h"
+
+#include <errno.h>
+#include <math.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/thread.h"
+
+#define LONG_WAIT 86400.0 /* seconds of one poll, whose argument is an int */
+
+struct slurm_watch {
+    const slurm_job_t *job;
+    pthread_t thread;
+    int cancel; /* eventfd; readable: the thread ends */
+    slurm_limits_t limits;
+    _Atomic bool known; /* [limits] will not change any more */
+};
+
+/* Wait for [seconds]. True: the watch is being closed. */
+static bool cancelled(const slurm_watch_t *watch, double seconds)
+{
+    struct pollfd wait = {.fd = watch->cancel, .events = POLLIN};
+    const double end = clock_now() + seconds;
+    double left = seconds;
+
+    while (left > 0) {
+        if (poll(&wait, 1, (int)(fmin(left, LONG_WAIT) * 1000) + 1) > 0)
+            return true;
+        left = end - clock_now();
+    }
+    return poll(&wait, 1, 0) > 0;
+}
+
+/* Where the start-up looks at no clock, it ends by itself. */
+static void start_watch(const slurm_watch_t *watch)
+{
+    if (isfinite(watch->limits.end) &&
+        !cancelled(watch, watch->limits.end - SLURM_WATCH_MARGIN - clock_now()))
+        slurm_signal_late();
+}
+
+static void *watch_main(void *argument)
+{
+    slurm_watch_t *watch = argument;
+    err_t err = ERR_INIT;
+    bool said = false;
+
+    while (slurm_limits_ask(watch->job, watch->cancel, &watch->limits, &err) !=
+           ERR_OK) {
+        if (!said && !cancelled(watch, 0))
+            log_warn("train",
+                     "%s; the end of the job is unknown: only a signal "
+                     "(sbatch --signal=USR1@120) makes the run leave in time",
+                     err.text);
+        said = true;
+        if (cancelled(watch, SLURM_WATCH_EVERY))
+            return NULL;
+    }
+    atomic_store_explicit(&watch->known, true, memory_order_release);
+    start_watch(watch);
+    return NULL;
+}
+
+err_code_t slurm_watch_open(const slurm_job_t *job, slurm_watch_t **out,
+                            err_t *err)
+{
+    slurm_watch_t *watch = NULL;
+    err_code_t rc = mem_new(slurm_watch_t, 1, "watch", &watch, err);
+
+    if (rc != ERR_OK)
+        return rc;
+    watch->job = job;
+    watch->cancel = eventfd(0, EFD_CLOEXEC);
+    if (watch->cancel < 0)
+        rc = err_set(err, ERR_UNAVAILABLE, "cannot watch the time: %s",
+                     strerror(errno));
+    if (rc == ERR_OK)
+        rc = thread_start("cddp-watch", watch_main, watch, &watch->thread, err);
+    if (rc == ERR_OK) {
+        *out = watch;
+        return ERR_OK;
+    }
+    if (watch->cancel >= 0)
+        close(watch->cancel);
+    mem_free(watch);
+    return rc;
+}
+
+bool slurm_watch_limits(const slurm_watch_t *watch, slurm_limits_t *out)
+{
+    if (watch == NULL ||
+        !atomic_load_explicit(&watch->known, memory_order_acquire))
+        return false;
+    *out = watch->limits;
+    return true;
+}
+
+void slurm_watch_close(slurm_watch_t *watch)
+{
+    const uint64_t one = 1;
+
+    if (watch == NULL)
+        return;
+    while (write(watch->cancel, &one, sizeof one) < 0 && errno == EINTR)
+        ;
+    pthread_join(watch->thread, NULL);
+    close(watch->cancel);
+    mem_free(watch);
+}

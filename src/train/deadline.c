@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+#include "train/deadline.h"
+
+#include <math.h>
+
+/* A step may be slower than all before, and a checkpoint, too: steps are
+ * measured often, checkpoints are not. */
+#define STEPS 2.0
+#define SAVES 1.5
+
+train_deadline_t train_deadline(double reserve)
+{
+    return (train_deadline_t){.limits = slurm_limits_none(),
+                              .reserve = reserve};
+}
+
+void train_deadline_limits(train_deadline_t *deadline,
+                           const slurm_limits_t *limits, double now)
+{
+    deadline->limits = *limits;
+    deadline->reserve =
+        fmin(deadline->reserve, fmax(0.0, (limits->end - now) / 2));
+}
+
+void train_deadline_step(train_deadline_t *deadline, double seconds)
+{
+    deadline->step_s = fmax(deadline->step_s, seconds);
+}
+
+void train_deadline_save(train_deadline_t *deadline, double seconds)
+{
+    deadline->save_s = fmax(deadline->save_s, seconds);
+}
+
+double train_deadline_instant(const train_deadline_t *deadline, bool started)
+{
+    double needed = TRAIN_DEADLINE_MARGIN;
+
+    if (started)
+        needed += STEPS * deadline->step_s + (deadline->save_s > 0
+                                                  ? SAVES * deadline->save_s
+                                                  : deadline->reserve);
+    return deadline->limits.end - needed;
+}
+
+bool train_deadline_kill_wait(train_deadline_t *deadline)
+{
+    const double kill_wait = deadline->limits.kill_wait;
+    const bool shorter = !isnan(kill_wait) && !deadline->warned &&
+                         kill_wait < SAVES * deadline->save_s;
+
+    if (shorter)
+        deadline->warned = true;
+    return shorter;
+}

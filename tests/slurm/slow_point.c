@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * A preloaded library that makes parts of a training slow, for time.t. Each
+ * variable is a number of seconds; unset: not slow.
+ * - SLOW_STEP: each step. It sleeps where rank 0 writes the step's row to
+ *   metrics.jsonl, so train.log_every must be 1.
+ * - SLOW_SAVE: each checkpoint. It sleeps where rank 0 makes the manifest
+ *   durable; before, the file SLOW_HIT is made, if that is set.
+ * - SLOW_START: each HDF5 file that is opened. Training opens those of the data
+ *   in start-up.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* As the dynamic linker sees it: only the number of arguments matters. */
+int64_t H5Fopen(const char *name, unsigned flags, int64_t access);
+
+/* The real function [name]. If there is none, the test is broken and ends. */
+static void *real(const char *name)
+{
+    void *function = dlsym(RTLD_NEXT, name);
+
+    if (function == NULL) {
+        fprintf(stderr, "slow_point: no %s\n", name);
+        _exit(99);
+    }
+    return function;
+}
+
+/* Sleep for the seconds in [variable], whatever signals come. */
+static void slow(const char *variable)
+{
+    const char *text = getenv(variable);
+    const double seconds = text == NULL ? 0 : atof(text);
+    struct timespec left = {.tv_sec = (time_t)seconds};
+
+    left.tv_nsec = (long)((seconds - (double)left.tv_sec) * 1e9);
+    while (seconds > 0 && nanosleep(&left, &left) != 0 && errno == EINTR)
+        ;
+}
+
+/* Does the path of the open file [fd] contain [part]? */
+static int is_path(int fd, const char *part)
+{
+    char link[64], path[4096];
+    ssize_t length;
+
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    length = readlink(link, path, sizeof path - 1);
+    path[length > 0 ? length : 0] = '\0';
+    return strstr(path, part) != NULL;
+}
+
+ssize_t write(int fd, const void *data, size_t bytes)
+{
+    ssize_t (*function)(int, const void *, size_t) =
+        (ssize_t(*)(int, const void *, size_t))real("write");
+
+    if (getenv("SLOW_STEP") != NULL && bytes > 8 &&
+        memcmp(data, "{\"step\":", 8) == 0 && is_path(fd, "/metrics.jsonl"))
+        slow("SLOW_STEP");
+    return function(fd, data, bytes);
+}
+
+int fsync(int fd)
+{
+    int (*function)(int) = (int (*)(int))real("fsync");
+    const char *hit = getenv("SLOW_HIT");
+
+    if (getenv("SLOW_SAVE") != NULL && is_path(fd, "/MANIFEST")) {
+        if (hit != NULL)
+            close(open(hit, O_WRONLY | O_CREAT, 0644));
+        slow("SLOW_SAVE");
+    }
+    return function(fd);
+}
+
+int64_t H5Fopen(const char *name, unsigned flags, int64_t access)
+{
+    int64_t (*function)(const char *, unsigned, int64_t) =
+        (int64_t(*)(const char *, unsigned, int64_t))real("H5Fopen");
+
+    slow("SLOW_START");
+    return function(name, flags, access);
+}

@@ -1,0 +1,319 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# SPDX-FileCopyrightText: The cddp authors
+#
+# Jobs that end before their work does: time limits without --signal, slow steps,
+# slow checkpoints, clocks that are wrong, preemption, repeated signals; and the
+# other tasks of an array, and other jobs of a chain, which must not notice. Each
+# run ends with the bits of the run that nobody disturbed.
+#
+# Slurm's limits are minutes. Here a slice of a job is seconds: the rank moves the
+# end of its job when it starts. slow_point.c makes steps, checkpoints and the
+# start-up slow.
+# shellcheck disable=SC2317 # cases are called by name
+# shellcheck source=SCRIPTDIR/lib.sh
+. "$(dirname "$0")/lib.sh"
+# shellcheck source=SCRIPTDIR/trainlib.sh
+. "$(dirname "$0")/trainlib.sh"
+small_data
+template=$SOURCE/slurm/batch/train.sbatch
+slow=$BUILD/tests/slurm/.libs/slow_point.so
+straight=$(mktemp -d "${TMPDIR:-/tmp}/cddp-straight.XXXXXX")
+trap 'rm -rf "$DATA" "$straight"' EXIT
+many=(--set train.epochs=1 --set train.batch=50) # 50 steps
+two=(--set train.epochs=1 --set train.batch=1250)
+
+# ranks NAME SECONDS VARIABLE=VALUE...: make NAME/bin/cddp-train, the real program
+# with these variables; SECONDS, if given, is what its job has left when it starts.
+# A VALUE may be $(first S): S in the first life of the job, then 0.
+ranks()
+{
+    local name=$1 seconds=$2
+
+    shift 2
+    mkdir -p "$name/bin"
+    cat >"$name/bin/cddp-train" <<RANK
+#!/bin/bash
+[ "\$1" != --print-rundir ] || exec "$train" "\$@"
+[ -z "$seconds" ] ||
+    scontrol update JobId="\$SLURM_JOB_ID" EndTime=now+$seconds
+first()
+{
+    [ -n "\$SLURM_RESTART_COUNT" ] && echo 0 || echo "\$1"
+}
+exec env LD_PRELOAD="$slow" $* "$train" "\$@"
+RANK
+    chmod +x "$name/bin/cddp-train"
+    (cd "$name" && run_file full)
+}
+
+# one NAME ARG...: submit the template in NAME with the options of sbatch up to
+# --, and those of cddp-train after it. Its job is $job.
+one()
+{
+    local name=$1 options=()
+
+    shift
+    while [ "$1" != -- ]; do
+        options+=("$1")
+        shift
+    done
+    shift
+    PATH=$PWD/$name/bin:$BUILD:$PATH submit -N1 -n1 --ntasks-per-node=1 \
+        --chdir="$PWD/$name" -o "$PWD/$name/log" "${options[@]}" \
+        "$template" full.yaml "$@"
+}
+
+# The template asks for a signal; without it, the run has to watch the time.
+no_signal()
+{
+    sed 's/ --signal=[^ ]*//' "$SOURCE/slurm/batch/train.sbatch" >train.sbatch
+    expect_no_text train.sbatch '^#SBATCH.*--signal'
+    template=$PWD/train.sbatch
+}
+
+ended_with()
+{
+    wait_job "$1" "$2" 240
+    expect_equal "exit code of $1" "$(job_field "$1" ExitCode)" "$3"
+}
+
+# same_bits RUNDIR NAME: the newest checkpoint is that of the undisturbed run.
+same_bits()
+{
+    "$BUILD/cddp-ckpt" diff "$1" "$straight/$2" >diff.out 2>&1 ||
+        fail "$1 has other bits: $(tail -n 3 diff.out)"
+}
+
+# undisturbed NAME ARG...: make a run of full.yaml in $straight/NAME.
+undisturbed()
+{
+    (
+        cd "$straight" || exit 1
+        run_file full
+        timeout 120 srun -n1 --mpi=pmix "$train" full.yaml \
+            --set run.dir="$1" "${@:2}" >"$1.out" 2>&1 ||
+            { note "$(cat "$1.out")"; exit 1; }
+    )
+}
+
+# Work for several slices, with right and wrong clocks; step and checkpoint that
+# take 0.6 of a slice; a start-up that takes longer than a slice. Side by side.
+slices()
+{
+    local -A shift=([early]=-3600 [late]=+3600)
+    local name jobs=() wrong=(LD_PRELOAD="$faketime:$slow"
+                              FAKETIME_DONT_FAKE_MONOTONIC=1)
+
+    no_signal
+    ranks right 26 SLOW_STEP=0.5
+    ranks large 30 SLOW_STEP=9 SLOW_SAVE=9
+    ranks start 20 SLOW_START=60
+    one right --time=1 -- "${many[@]}" --set "checkpoint.reserve=1 s"
+    jobs+=("$job")
+    one large --time=1 -- "${two[@]}"
+    jobs+=("$job")
+    one start --time=1 -- "${many[@]}"
+    jobs+=("$job")
+    for name in early late; do
+        [ -e "$faketime" ] || break
+        wrong[2]=FAKETIME=${shift[$name]}
+        ranks "$name" 26 "${wrong[@]}" SLOW_STEP=0.5
+        one "$name" --time=1 -- "${many[@]}" --set "checkpoint.reserve=1 s"
+        jobs+=("$job")
+    done
+    ended_with "${jobs[2]}" FAILED 70:0
+    expect_text start/log '3 starts in a row wrote no checkpoint newer than step -1'
+    expect_lines start/log 'asked to stop during start-up' 3
+    ended_with "${jobs[1]}" COMPLETED 0:0
+    same_bits large/run two
+    expect_lines large/log 'the time limit is near: checkpointed at step' 2
+    expect_text large/log 'but Slurm kills a job 10 s .KillWait. after SIGTERM'
+    ended_with "${jobs[0]}" COMPLETED 0:0
+    sliced right
+    [ -e "$faketime" ] || skip "libfaketime, for clocks that are wrong"
+    ended_with "${jobs[3]}" COMPLETED 0:0
+    sliced early
+    ended_with "${jobs[4]}" COMPLETED 0:0
+    sliced late
+    clock_is early -3600
+    clock_is late 3600
+}
+
+# At least three slices, each of which left in time.
+sliced()
+{
+    local ends
+
+    same_bits "$1/run" many
+    ends=$(grep -c '"event":"end"' "$1/run/lives.jsonl")
+    note "$1: $ends slices"
+    in_order 3 "$ends" || fail "$1: $ends slices, expected at least 3"
+    expect_lines "$1/run/lives.jsonl" '"event":"signal".*"detail":"time limit"' \
+        $((ends - 1))
+    expect_lines "$1/run/lives.jsonl" '"event":"end".*"status":75' $((ends - 1))
+    expect_no_text "$1/log" 'TIME LIMIT'
+    # Durations do not depend on the clock.
+    grep -o '"event":"first_step".*' "$1/run/lives.jsonl" |
+        grep -o '"seconds":[^,}]*' | cut -d: -f2 >"$1.seconds"
+    awk '$1 <= 0 || $1 > 100 {exit 1}' "$1.seconds" ||
+        fail "$1: first steps after $(tr '\n' ' ' <"$1.seconds")s"
+}
+
+# The records show the time of the node.
+clock_is()
+{
+    local wrote is
+
+    wrote=$(date -d "$(tail -n 1 "$1/run/lives.jsonl" |
+        grep -o '"time":"[^"]*"' | cut -d'"' -f4)" +%s)
+    is=$(($(date +%s) + $2))
+    in_order $((is - 600)) "$wrote" ||
+        fail "$1: $wrote in the records, expected about $is"
+    in_order "$wrote" "$is" ||
+        fail "$1: $wrote in the records, expected about $is"
+}
+
+# A job of a partition with a higher tier pushes the run out, which leaves within
+# GraceTime and comes back.
+preempted()
+{
+    local low
+
+    scontrol delete PartitionName=low 2>/dev/null || true
+    scontrol delete PartitionName=high 2>/dev/null || true
+    scontrol create PartitionName=low Nodes=ALL State=UP PriorityTier=1 \
+        PreemptMode=REQUEUE GraceTime=20
+    scontrol create PartitionName=high Nodes=ALL State=UP PriorityTier=10 \
+        PreemptMode=OFF
+    ranks low "" SLOW_STEP=0.2
+    one low -p low --time=10 -- "${many[@]}"
+    low=$job
+    wait_text 60 low/run/metrics.jsonl '"step": 10,'
+    submit -p high -N2 --exclusive --wrap true
+    wait_job "$job" COMPLETED 60
+    ended_with "$low" COMPLETED 0:0
+    same_bits low/run many
+    expect_equal Restarts "$(job_field "$low" Restarts)" 1
+    expect_lines low/run/lives.jsonl '"event":"end".*"status":75' 1
+    expect_text low/log 'resumed from .*checkpoints/step-'
+    scontrol delete PartitionName=low
+    scontrol delete PartitionName=high
+}
+
+# A checkpoint that takes longer than KillWait (10 s) is warned of. The run is
+# killed in the next one, and resumes from the one before. Beside it, two USR1 and
+# a TERM come while a checkpoint is written.
+slow_saves()
+{
+    local killed
+
+    ranks killed "" SLOW_STEP=0.1 "SLOW_SAVE=\$(first 14)"
+    one killed --time=10 -- "${many[@]}" --set "checkpoint.every=8 steps"
+    killed=$job
+    ranks often "" SLOW_STEP=0.1 "SLOW_SAVE=\$(first 6)" SLOW_HIT=hit
+    one often --time=10 -- "${many[@]}" --set "checkpoint.every=8 steps"
+    wait_until 60 test -e often/hit
+    scancel --signal=USR1 "$job.0"
+    scancel --signal=USR1 "$job.0"
+    scancel --signal=TERM "$job.0"
+    wait_text 60 killed/run/metrics.jsonl '"step": 10,'
+    scontrol requeue "$killed"
+    ended_with "$job" COMPLETED 0:0
+    expect_equal Restarts "$(job_field "$job" Restarts)" 1
+    expect_lines often/run/lives.jsonl '"event":"end".*"status":75' 1
+    expect_text often/log 'asked to stop: checkpointed at step 8 '
+    same_bits often/run many
+    ended_with "$killed" COMPLETED 0:0
+    expect_equal Restarts "$(job_field "$killed" Restarts)" 1
+    expect_lines killed/log 'a checkpoint takes up to 14\.[0-9] s' 1
+    expect_text killed/log 'resumed from .*checkpoints/step-0000000008'
+    same_bits killed/run many
+}
+
+# array_of NAME: submit an array of four.
+array_of()
+{
+    ranks "$1" "" SLOW_STEP=0.1
+    sed -i 's/dir: run, //' "$1/full.yaml"
+    one "$1" --array=1-4 --time=10 -o "$PWD/$1/log-%a" -- "${many[@]}"
+}
+
+# array_disturb NAME JOB: kill the rank of task 2, and let task 3 be requeued.
+array_disturb()
+{
+    local task id
+
+    for task in 2 3; do
+        wait_text 60 "$1/runs/full-$task/metrics.jsonl" '"step": 10,'
+    done
+    id=$(job_field "$2_2" JobId)
+    kill -KILL "$(task_pid "$id" 0 cddp-train)"
+    scancel --signal=USR1 "$2_3"
+}
+
+array_check()
+{
+    local task
+
+    for task in 1 2 3 4; do
+        ended_with "$2_$task" COMPLETED 0:0
+        same_bits "$1/runs/full-$task" many
+        expect_equal "Restarts of task $task" "$(job_field "$2_$task" Restarts)" \
+            $((task == 3))
+    done
+    expect_lines "$1/runs/full-2/lives.jsonl" '"event":"begin".*"attempt":2' 1
+}
+
+# One task of an array is killed and one requeued, by RequeueExit and by scontrol.
+arrays()
+{
+    local by_exit by_scontrol
+
+    array_of exits
+    by_exit=$job
+    mkdir -p site/bin
+    cat >site/bin/scontrol <<WRAP
+#!/bin/bash
+[ "\$1 \$2" != "show config" ] || exit 0
+[ "\$1" != requeue ] || echo "\$*" >>"$PWD/calls"
+exec $(command -v scontrol) "\$@"
+WRAP
+    chmod +x site/bin/scontrol
+    PATH=$PWD/site/bin:$PATH array_of site
+    by_scontrol=$job
+    array_disturb exits "$by_exit"
+    array_disturb site "$by_scontrol"
+    array_check exits "$by_exit"
+    array_check site "$by_scontrol"
+    expect_equal calls "$(cat calls)" "requeue ${by_scontrol}_3"
+}
+
+# A chain of three jobs: the first is requeued and completes the run, the others
+# find it complete.
+chain()
+{
+    local jobs=()
+
+    ranks chain "" SLOW_STEP=0.1
+    for _ in 1 2 3; do
+        one chain --dependency=singleton --time=10 -- "${many[@]}"
+        jobs+=("$job")
+    done
+    wait_text 60 chain/run/metrics.jsonl '"step": 10,'
+    scancel --signal=USR1 "${jobs[0]}"
+    for job in "${jobs[@]}"; do
+        ended_with "$job" COMPLETED 0:0
+        expect_equal "Restarts of $job" "$(job_field "$job" Restarts)" \
+            $((job == jobs[0]))
+    done
+    same_bits chain/run many
+}
+
+undisturbed many "${many[@]}" && undisturbed two "${two[@]}" || exit 1
+test_case "time limits without --signal, and wrong clocks" slices
+test_case "preemption" preempted
+test_case "checkpoints slower than KillWait; signals inside one" slow_saves
+test_case "arrays: the other tasks are left alone" arrays
+test_case "a singleton chain" chain
+test_done

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+#include <criterion/criterion.h>
+#include <math.h>
+
+#include "train/deadline.h"
+
+/* The end became known [left] seconds before it, which is the instant 1000. */
+static train_deadline_t with_end(double left)
+{
+    const slurm_limits_t limits = {.end = 1000.0, .kill_wait = 30.0};
+    train_deadline_t deadline = train_deadline(60.0);
+
+    train_deadline_limits(&deadline, &limits, 1000.0 - left);
+    return deadline;
+}
+
+Test(deadline, none)
+{
+    train_deadline_t deadline = train_deadline(60.0);
+    const slurm_limits_t limits = slurm_limits_none();
+
+    train_deadline_step(&deadline, 10.0);
+    cr_assert(isinf(train_deadline_instant(&deadline, true)));
+    train_deadline_limits(&deadline, &limits, 0.0);
+    cr_assert(isinf(train_deadline_instant(&deadline, true)));
+    cr_assert_eq(deadline.reserve, 60.0);
+}
+
+/* 2 x slowest step + 1.5 x slowest save + 15 s. */
+Test(deadline, slowest_step_and_save)
+{
+    train_deadline_t deadline = with_end(900.0);
+
+    train_deadline_step(&deadline, 7.0);
+    train_deadline_step(&deadline, 3.0);
+    train_deadline_save(&deadline, 4.0);
+    train_deadline_save(&deadline, 20.0);
+    cr_assert_eq(train_deadline_instant(&deadline, true), 1000.0 - 59.0);
+}
+
+Test(deadline, reserve_until_a_save_was_measured)
+{
+    train_deadline_t deadline = with_end(900.0);
+
+    train_deadline_step(&deadline, 7.0);
+    cr_assert_eq(train_deadline_instant(&deadline, true), 1000.0 - 89.0);
+    train_deadline_save(&deadline, 0.1);
+    cr_assert_float_eq(train_deadline_instant(&deadline, true), 1000.0 - 29.15,
+                       1e-9);
+}
+
+/* A guess does not take all the time of a short job. */
+Test(deadline, reserve_of_a_short_job)
+{
+    train_deadline_t deadline = with_end(50.0);
+
+    cr_assert_eq(train_deadline_instant(&deadline, true), 1000.0 - 40.0);
+    deadline = with_end(-5.0);
+    cr_assert_eq(train_deadline_instant(&deadline, true), 1000.0 - 15.0);
+}
+
+/* Before the first step there is nothing to save. */
+Test(deadline, start_up)
+{
+    train_deadline_t deadline = with_end(900.0);
+
+    train_deadline_save(&deadline, 40.0);
+    cr_assert_eq(train_deadline_instant(&deadline, false), 1000.0 - 15.0);
+}
+
+Test(deadline, kill_wait_is_too_short_once)
+{
+    train_deadline_t deadline = with_end(900.0);
+
+    train_deadline_save(&deadline, 20.0);
+    cr_assert_not(train_deadline_kill_wait(&deadline));
+    train_deadline_save(&deadline, 20.1);
+    cr_assert(train_deadline_kill_wait(&deadline));
+    cr_assert_not(train_deadline_kill_wait(&deadline));
+    deadline = train_deadline(60.0);
+    train_deadline_save(&deadline, 1000.0);
+    cr_assert_not(train_deadline_kill_wait(&deadline), "it is not known");
+}
+
+/* Whatever step and save take, up to what was measured (a save up to 1.5 times
+ * that), a run that leaves when it is told so has its checkpoint before the
+ * end: the rule is followed step by step. */
+Test(deadline, leaves_in_time)
+{
+    for (int i = 0; i < 20; i++)
+        for (int k = 0; k < 20; k++) {
+            const double step = 0.01 * pow(1.7, i), save = 0.01 * pow(1.7, k);
+            train_deadline_t deadline = with_end(900.0);
+            double now = 100.0;
+            bool leaves = false;
+
+            train_deadline_save(&deadline, save);
+            train_deadline_step(&deadline, step);
+            while (!leaves) {
+                leaves = now >= train_deadline_instant(&deadline, true);
+                now += step;
+            }
+            if (2 * step + 1.5 * save < 885.0)
+                cr_assert_leq(now + 1.5 * save, 1000.0, "step %g, save %g",
+                              step, save);
+        }
+}
