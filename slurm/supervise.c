@@ -15,6 +15,10 @@
 static const double io_waits[] = {10.0, 30.0, 60.0};
 #define IO_WAITS ((int)(sizeof io_waits / sizeof io_waits[0]))
 
+/* Seconds: the longest wait for srun to create a step. The waits are 1, 2, 3
+ * ... s. */
+#define LAUNCH_WAIT 30
+
 static bool is_of_cddp(int status)
 {
 #define IS(name, code, requeue, text) status == (code) ||
@@ -83,6 +87,22 @@ static slurm_verdict_t after_io(const slurm_ended_t *ended)
                              .why = "restarts in place did not help"};
 }
 
+/* Nothing has run. srun gives up at once for reasons that pass: the controller
+ * is away, or it came back and does not know yet what the nodes have. */
+static slurm_verdict_t after_nothing(const slurm_ended_t *ended)
+{
+    const int count = ended->unlaunched;
+    slurm_verdict_t verdict;
+
+    if (count >
+        (ended->launched ? SLURM_UNLAUNCHED_MOST : SLURM_UNLAUNCHED_FIRST))
+        return end_with(ERR_UNAVAILABLE, "srun cannot create a step");
+    verdict = again(ended, count < LAUNCH_WAIT ? count : LAUNCH_WAIT);
+    if (verdict.action == SLURM_RESTART)
+        verdict.why = "srun created no step, which is tried again";
+    return verdict;
+}
+
 slurm_verdict_t slurm_decide(const slurm_ended_t *ended)
 {
     const int status = ended->status;
@@ -91,6 +111,8 @@ slurm_verdict_t slurm_decide(const slurm_ended_t *ended)
      * must. */
     if (ended->ended_by_slurm)
         return end_with(status, "Slurm ends the job");
+    if (ended->unlaunched > 0)
+        return after_nothing(ended);
     if (status != ERR_REQUEUE && status != ERR_PEER && status != ERR_IO)
         return end_with(status, err_code_text((err_code_t)status));
     if (ended->fruitless >= SLURM_FRUITLESS_MOST)

@@ -14,6 +14,13 @@
 /* Starts in a row that may end without a newer checkpoint. */
 #define SLURM_FRUITLESS_MOST 3
 
+/* Starts in a row for which srun may create no step: while no step of this life
+ * of the job has run, which is likely a mistake in the request, and after one
+ * has, when the controller was just restarted or is away. With the waits of
+ * slurm_decide that is a minute, and 23 minutes. */
+#define SLURM_UNLAUNCHED_FIRST 10
+#define SLURM_UNLAUNCHED_MOST 60
+
 /*
  * The status of a step. srun returns the highest status of its tasks, so the
  * 137 of a killed rank hides the 76 of the others: if the step left a record
@@ -31,14 +38,18 @@ bool slurm_io_is_final(const char *text);
 typedef struct slurm_ended {
     int status;          /* of the step: slurm_step_status */
     bool ended_by_slurm; /* Slurm is ending the job: time limit, scancel */
-    bool io_final;       /* slurm_io_is_final */
-    int io_failures;     /* steps in a row that ended with 74, with this one */
-    bool io_requeued;    /* the job was requeued because of a 74, and no newer
-                            checkpoint has been written since */
-    int fruitless;       /* starts in a row, over requeues, that have ended
-                            without a newer checkpoint, with this one */
-    double left;         /* seconds that the job has left; INFINITY: no limit */
-    double needed;       /* seconds below which a restart is not worth it */
+    /* Starts in a row, with this one, for which srun created no step: nothing
+     * has run, so the rest below is as before it. 0: this one has run. */
+    int unlaunched;
+    bool launched;    /* a step of this life of the job has run */
+    bool io_final;    /* slurm_io_is_final */
+    int io_failures;  /* steps in a row that ended with 74, with this one */
+    bool io_requeued; /* the job was requeued because of a 74, and no newer
+                         checkpoint has been written since */
+    int fruitless;    /* starts in a row, over requeues, that have ended
+                         without a newer checkpoint, with this one */
+    double left;      /* seconds that the job has left; INFINITY: no limit */
+    double needed;    /* seconds below which a restart is not worth it */
 } slurm_ended_t;
 
 typedef enum slurm_action {

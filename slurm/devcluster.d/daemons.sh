@@ -62,8 +62,9 @@ munge_start()
 {
     # munged demands that only its user can change the directories of key and
     # socket.
-    mkdir -m 755 "$dir/munge"
-    (umask 077 && head -c 1024 /dev/urandom >"$dir/munge/key")
+    if mkdir -m 755 "$dir/munge" 2>/dev/null; then
+        (umask 077 && head -c 1024 /dev/urandom >"$dir/munge/key")
+    fi
     daemon_spawn munged munged --foreground \
         --key-file="$dir/munge/key" --socket="$dir/munge/socket" \
         --pid-file="$dir/munge/pid" --seed-file="$dir/munge/seed" \
@@ -97,6 +98,29 @@ node_start()
             sh "$name" "$dir/hosts")
     fi
     daemon_spawn "slurmd-$name" "${enter[@]}" slurmd -D -N "$name"
+}
+
+# Kill daemon $1, and wait until it is gone.
+daemon_kill()
+{
+    local pid
+
+    daemon_alive "$1" || return 0
+    pid=$(cat "$dir/pid/$1")
+    kill -KILL "$pid"
+    while daemon_alive "$1"; do
+        sleep 0.05
+    done
+}
+
+# Start daemon $1 of a cluster that is up.
+daemon_start()
+{
+    case $1 in
+    munged) munge_start ;;
+    slurmctld) controller_start ;;
+    slurmd-n*) node_start "${1#slurmd-n}" ;;
+    esac
 }
 
 hosts_write()

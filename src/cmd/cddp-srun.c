@@ -41,6 +41,8 @@ typedef struct supervisor {
     char run_dir[4096];
     double end;      /* clock instant at which the job ends; INFINITY: never */
     int io_failures; /* steps in a row that ended with 74 */
+    int unlaunched;  /* starts in a row for which srun created no step */
+    bool launched;   /* a step of this life of the job has run */
     srun_signals_t signals;
 } supervisor_t;
 
@@ -62,10 +64,6 @@ static const setting_t settings[] = {
      * (Slurm 22.05, Open MPI 4.1), about one start in 300 crashed in MPI_Init,
      * as a rank left the barrier before another had entered it. */
     {"SLURM_PMIX_FENCE", "ring"},
-    /* All ranks end within seconds of each other. If a rank hangs after it has
-     * left the group, no other rank notices, and srun would wait for it for
-     * ever. */
-    {"SLURM_WAIT", "120"},
 };
 
 static void environment_set(void)
@@ -197,7 +195,8 @@ static int nodes_left(const supervisor_t *run)
 
 static err_code_t step_run(supervisor_t *run, srun_result_t *result, err_t *err)
 {
-    const srun_size_t size = {&run->nodes, run->tasks_per_node};
+    const srun_size_t size = {&run->nodes, run->tasks_per_node,
+                              run->job.attempt > 1};
     srun_line_t line = srun_line_step(run->args, &size);
     const srun_step_t step = {.args = (const char *const *)line.args,
                               .run_dir = run->run_dir,
@@ -264,9 +263,10 @@ static void history_complete(const supervisor_t *run,
 
     *history = (srun_history_t){.checkpoint = -1};
     cause_of(result, cause, sizeof cause);
-    if (srun_history_read(run->run_dir, &start, history, &err) != ERR_OK)
+    if (srun_history_read(run->run_dir, result->unlaunched ? NULL : &start,
+                          history, &err) != ERR_OK)
         log_warn("srun", "%s", err.text);
-    else if (!history->ended && again) {
+    else if (!history->ended && again && !result->unlaunched) {
         history_append(run, OBS_LIVES_END, status, cause);
         (void)srun_history_read(run->run_dir, &start, history, NULL);
     }
@@ -280,8 +280,9 @@ static void nodes_judge(supervisor_t *run, const srun_result_t *result)
 
     if (run->nodes.count == 0)
         return;
-    slurm_nodes_fault(&run->nodes,
-                      result->recorded ? result->record.culprit_host : "");
+    slurm_nodes_fault(&run->nodes, result->recorded
+                                       ? result->record.culprit_host
+                                       : result->unlaunched_host);
     if (slurm_nodes_ask(&run->nodes, run->node_list, &err) != ERR_OK)
         log_warn("srun", "%s; the states of the nodes are unknown", err.text);
 }
@@ -297,9 +298,13 @@ static slurm_verdict_t step_judge(supervisor_t *run,
                            .left = run->end - clock_now()};
 
     run->io_failures = status == ERR_IO ? run->io_failures + 1 : 0;
+    run->unlaunched = result->unlaunched ? run->unlaunched + 1 : 0;
+    run->launched |= !result->unlaunched;
     history_complete(run, result, status, history);
     ended.io_final = result->recorded && slurm_io_is_final(result->record.text);
     ended.io_failures = run->io_failures;
+    ended.unlaunched = run->unlaunched;
+    ended.launched = run->launched;
     ended.io_requeued = history->io_requeued;
     ended.fruitless = history->fruitless;
     ended.needed = 2.0 * history->first_step_s + history->save_s;
@@ -392,7 +397,8 @@ static int supervise(supervisor_t *run, err_t *err)
         }
         if (act(run, &result, &status))
             return status;
-        run->job.attempt++;
+        /* A start of which nothing came is tried again under its number. */
+        run->job.attempt += !result.unlaunched;
     } while (true);
 }
 

@@ -40,6 +40,7 @@ srun_line_t srun_line_rundir(const srun_args_t *args);
 typedef struct srun_size {
     const slurm_nodes_t *nodes; /* of the allocation */
     int tasks_per_node;         /* 0: srun decides, and all nodes are used */
+    bool again;                 /* not the first step of this life of the job */
 } srun_size_t;
 
 /* `srun --mpi=pmix OPTIONS program ARGUMENTS`, without the nodes to avoid. */

@@ -104,7 +104,8 @@ err_code_t srun_history_read(const char *run_dir, const obs_lives_start_t *now,
 
     if (rc != ERR_OK)
         return rc;
-    start_see(&history, now);
+    if (now != NULL)
+        start_see(&history, now);
     *out = history;
     return ERR_OK;
 }

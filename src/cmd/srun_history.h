@@ -29,7 +29,8 @@ typedef struct srun_history {
 } srun_history_t;
 
 /* Read the history of [run_dir] as it concerns [now], a start of this job that
- * has ended, and that counts even if it wrote no line. ERR_IO, ERR_DATA. */
+ * has ended, and that counts even if it wrote no line (NULL: none has).
+ * ERR_IO, ERR_DATA. */
 err_code_t srun_history_read(const char *run_dir, const obs_lives_start_t *now,
                              srun_history_t *out, err_t *err);
 

@@ -24,6 +24,10 @@
  * nobody that a file has changed. */
 #define LOOK_EVERY 2.0
 
+/* Seconds after which srun is killed if killing the tasks did not end it: it
+ * waits for a slurmstepd that is gone. */
+#define KILLED_PATIENCE 10.0
+
 /* Seconds for which the rest of srun's output is read after srun has ended. */
 #define REST_PATIENCE 5.0
 
@@ -199,7 +203,7 @@ static void outlive_check(running_t *run)
         if (slurm_ask(args, said, sizeof said, &err) != ERR_OK)
             log_warn("srun", "%s", err.text);
     } else if (!isnan(run->killed_at) &&
-               clock_now() - run->killed_at >= SRUN_OUTLIVES) {
+               clock_now() - run->killed_at >= KILLED_PATIENCE) {
         log_warn("srun", "srun still runs: it is killed");
         run->killed_at = clock_now();
         (void)kill(run->pid, SIGKILL);
@@ -271,5 +275,9 @@ err_code_t srun_step_run(const srun_step_t *step, srun_result_t *out,
     if (run.out >= 0)
         close(run.out);
     srun_words_end(&run.words, out->words, sizeof out->words);
+    out->unlaunched =
+        run.words.unlaunched && out->status != 0 && !out->recorded;
+    snprintf(out->unlaunched_host, sizeof out->unlaunched_host, "%s",
+             out->unlaunched ? run.words.host : "");
     return ERR_OK;
 }

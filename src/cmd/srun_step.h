@@ -43,6 +43,10 @@ typedef struct srun_result {
     /* What srun said of the task that ended first, "task 2 on n1: Killed", or
      * else its first error; "": nothing. */
     char words[256];
+    /* No rank has run: srun could not start the step. The node because of
+     * which; "": it named none. */
+    bool unlaunched;
+    char unlaunched_host[64];
 } srun_result_t;
 
 /*

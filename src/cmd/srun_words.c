@@ -23,14 +23,41 @@ static int task_keep(srun_words_t *words, const char *text)
     return 1;
 }
 
+/* How srun begins to say that it cannot start a step. The first two are about
+ * the controller; then nothing has run. With the third, a node did not start
+ * its tasks, and srun has ended those of the other nodes, which waited for
+ * them. */
+static const char *const unlaunched[] = {
+    "Unable to create step for job ",
+    "Unable to confirm allocation for job ",
+    "Task launch for StepId=",
+};
+
+static void launch_look(srun_words_t *words, const char *text)
+{
+    static const char on[] = " failed on node ";
+    const char *host = strstr(text, on);
+
+    for (size_t i = 0; i < sizeof unlaunched / sizeof unlaunched[0]; i++) {
+        if (strncmp(text, unlaunched[i], strlen(unlaunched[i])) != 0)
+            continue;
+        words->unlaunched = true;
+        if (host != NULL && words->host[0] == '\0')
+            snprintf(words->host, sizeof words->host, "%.*s",
+                     (int)strcspn(host + strlen(on), ":"), host + strlen(on));
+    }
+}
+
 static void line_end(srun_words_t *words)
 {
     const char *text = words->line + strlen(PREFIX);
 
     words->line[words->length] = '\0';
     words->length = 0;
-    if (strncmp(words->line, PREFIX, strlen(PREFIX)) != 0 ||
-        words->task[0] != '\0')
+    if (strncmp(words->line, PREFIX, strlen(PREFIX)) != 0)
+        return;
+    launch_look(words, text);
+    if (words->task[0] != '\0')
         return;
     if (!task_keep(words, text) && words->error[0] == '\0')
         snprintf(words->error, sizeof words->error, "%s", text);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Finds in the output of srun what it says of the task that ended first. */
+/* Finds in the output of srun what it says of the task that ended first, and
+ * whether it could start the tasks at all. */
 #ifndef CDDP_CMD_SRUN_WORDS_H
 #define CDDP_CMD_SRUN_WORDS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* All bytes 0: nothing was read. */
@@ -12,6 +14,8 @@ typedef struct srun_words {
     size_t length;
     char task[256];  /* "task 2 on n1: Killed" */
     char error[256]; /* the first error line of srun, without "srun: error: " */
+    bool unlaunched; /* srun could not start the tasks */
+    char host[64];   /* the node that would not start its tasks; "": none */
 } srun_words_t;
 
 /* Read the next [bytes] bytes of the output. */

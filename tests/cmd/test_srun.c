@@ -47,6 +47,35 @@ Test(srun, the_first_task_that_srun_names)
     words_are("", "");
 }
 
+/* Is [output] that of an srun that could not start the tasks, because of
+ * [host]? */
+static void launch_is(const char *output, bool unlaunched, const char *host)
+{
+    srun_words_t words = {0};
+    char found[256];
+
+    srun_words_take(&words, output, strlen(output));
+    srun_words_end(&words, found, sizeof found);
+    cr_expect_eq(words.unlaunched, unlaunched, "%s", output);
+    cr_expect_str_eq(words.host, host);
+}
+
+Test(srun, a_step_that_was_never_created)
+{
+    launch_is("srun: error: Unable to create step for job 1: Memory required "
+              "by task is not available\n",
+              true, "");
+    launch_is("srun: error: something odd\nsrun: error: Unable to confirm "
+              "allocation for job 2: Unable to contact slurm controller\n",
+              true, "");
+    launch_is("srun: error: Task launch for StepId=3.1 failed on node n2: "
+              "Communication connection failure\n"
+              "srun: error: Application launch failed: x\n",
+              true, "n2");
+    launch_is("srun: error: n2: task 3: Killed\n", false, "");
+    launch_is("train: Unable to create step for job 1: x\n", false, "");
+}
+
 /* ---- arguments ----------------------------------------------------------- */
 
 static void line_is(srun_line_t line, const char *expected)
@@ -68,7 +97,7 @@ Test(srun, its_own_options_come_first)
                                 "--fresh",   "--srun=not-mine", "run.yaml"};
     slurm_node_t list[] = {{.name = "n1"}, {.name = "n2"}, {.name = "n3"}};
     slurm_nodes_t nodes = {list, 3};
-    srun_size_t size = {&nodes, 2};
+    srun_size_t size = {&nodes, 2, false};
     srun_args_t args;
     err_t err = ERR_INIT;
 
@@ -79,16 +108,20 @@ Test(srun, its_own_options_come_first)
             "./p --print-rundir --fresh --srun=not-mine run.yaml");
     setenv("RUNDIR", "r", 1);
     line_is(srun_line_step(&args, &size),
-            "srun --mpi=pmix -l ./p --fresh --srun=not-mine run.yaml --set "
+            "srun --mpi=pmix --wait=120 -l ./p --fresh --srun=not-mine "
+            "run.yaml --set "
             "run.dir=r");
     list[1].down = true;
+    size.again = true;
     line_is(srun_line_step(&args, &size),
-            "srun --mpi=pmix -l --exclude=n2 --nodes=2 --ntasks=4 "
+            "srun --mpi=pmix --wait=120 --overlap -l --exclude=n2 --nodes=2 "
+            "--ntasks=4 "
             "--ntasks-per-node=2 ./p --fresh --srun=not-mine run.yaml --set "
             "run.dir=r");
     size.tasks_per_node = 0;
     line_is(srun_line_step(&args, &size),
-            "srun --mpi=pmix -l ./p --fresh --srun=not-mine run.yaml --set "
+            "srun --mpi=pmix --wait=120 --overlap -l ./p --fresh "
+            "--srun=not-mine run.yaml --set "
             "run.dir=r");
 }
 
@@ -211,6 +244,18 @@ Test(srun_history, a_job_that_is_submitted_anew_starts_anew)
     add(OBS_LIVES_BEGIN, 0, "fresh");
     cr_assert_eq(history().checkpoint, -1);
     start.job = "7";
+}
+
+Test(srun_history, a_start_of_which_nothing_came_does_not_count)
+{
+    srun_history_t found;
+
+    next_start(0, 1);
+    add(OBS_LIVES_BEGIN, 0, NULL);
+    cr_assert_eq(srun_history_read(dir, NULL, &found, NULL), ERR_OK);
+    cr_assert_eq(found.fruitless, 1);
+    next_start(0, 2);
+    cr_assert_eq(history().fruitless, 2);
 }
 
 Test(srun_history, what_a_start_and_a_save_took)

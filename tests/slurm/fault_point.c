@@ -8,9 +8,12 @@
  *     FAULT_RANK=3 FAULT_CALL=fsync FAULT_COUNT=2 FAULT_SIGNAL=KILL
  *     FAULT_HIT=/path LD_PRELOAD=.../fault_point.so
  *
- * With FAULT_AFTER=/path calls count only once that file exists.
- * FAULT_CALL: fsync, H5Fopen, ucp_tag_send_nbx, or rename:NAME (to a path that
- * ends in NAME).
+ * With FAULT_AFTER=/path calls count only once that file exists. With
+ * FAULT_TIMES=N the same is done again in later starts of the program: until
+ * FAULT_HIT has N lines.
+ * FAULT_CALL: fsync, H5Fopen, ucp_tag_send_nbx, rename:NAME (to a path that
+ * ends in NAME) or pread:NAME (of such a file).
+ * FAULT_SIGNAL: KILL, STOP, SEGV, ABRT.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -50,20 +53,55 @@ static void *real(const char *name)
     return function;
 }
 
+/* Number of lines in the file [path]; 0 if there is none. */
+static int hits(const char *path)
+{
+    FILE *file = fopen(path, "re");
+    int count = 0, c;
+
+    if (file == NULL)
+        return 0;
+    while ((c = getc(file)) != EOF)
+        count += c == '\n';
+    fclose(file);
+    return count;
+}
+
+static int signal_named(const char *name)
+{
+    if (strcmp(name, "STOP") == 0)
+        return SIGSTOP;
+    if (strcmp(name, "SEGV") == 0)
+        return SIGSEGV;
+    if (strcmp(name, "ABRT") == 0)
+        return SIGABRT;
+    return SIGKILL;
+}
+
 static void hit(void)
 {
     const char *signal_name = getenv("FAULT_SIGNAL"),
-               *path = getenv("FAULT_HIT");
+               *path = getenv("FAULT_HIT"), *times = getenv("FAULT_TIMES");
     int fd, length;
     char text[32];
 
     if (signal_name == NULL || path == NULL)
         fail("fault_point: FAULT_SIGNAL and FAULT_HIT");
+    if (times != NULL && hits(path) >= atoi(times))
+        return;
     length = snprintf(text, sizeof text, "%d\n", (int)getpid());
-    fd = open(path, O_WRONLY | O_CREAT | O_EXCL, 0644);
+    fd = open(path, O_WRONLY | O_CREAT | (times == NULL ? O_EXCL : O_APPEND),
+              0644);
     if (fd < 0 || write(fd, text, (size_t)length) != length || close(fd) != 0)
         fail(path);
-    kill(getpid(), strcmp(signal_name, "KILL") == 0 ? SIGKILL : SIGSTOP);
+    kill(getpid(), signal_named(signal_name));
+}
+
+static const char *name_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash == NULL ? path : slash + 1;
 }
 
 static void point(const char *call)
@@ -93,10 +131,9 @@ int rename(const char *from, const char *to)
 {
     int (*function)(const char *, const char *) =
         (int (*)(const char *, const char *))real("rename");
-    const char *slash = strrchr(to, '/');
     char call[64];
 
-    snprintf(call, sizeof call, "rename:%s", slash == NULL ? to : slash + 1);
+    snprintf(call, sizeof call, "rename:%s", name_of(to));
     point(call);
     return function(from, to);
 }
@@ -119,4 +156,36 @@ void *ucp_tag_send_nbx(void *endpoint, const void *data, size_t count,
 
     point("ucp_tag_send_nbx");
     return function(endpoint, data, count, tag, how);
+}
+
+/* Reads are many, so look at the file's name only if it is asked for. */
+static void point_read(int fd)
+{
+    const char *wanted = getenv("FAULT_CALL");
+    char entry[64], path[4096], call[4200];
+    ssize_t length;
+
+    if (wanted == NULL || strncmp(wanted, "pread:", 6) != 0)
+        return;
+    snprintf(entry, sizeof entry, "/proc/self/fd/%d", fd);
+    length = readlink(entry, path, sizeof path - 1);
+    if (length < 0)
+        return;
+    path[length] = '\0';
+    snprintf(call, sizeof call, "pread:%s", name_of(path));
+    point(call);
+}
+
+ssize_t pread(int fd, void *out, size_t count, off_t offset)
+{
+    ssize_t (*function)(int, void *, size_t, off_t) =
+        (ssize_t(*)(int, void *, size_t, off_t))real("pread");
+
+    point_read(fd);
+    return function(fd, out, count, offset);
+}
+
+ssize_t pread64(int fd, void *out, size_t count, off_t offset)
+{
+    return pread(fd, out, count, offset);
 }

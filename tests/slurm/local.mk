@@ -40,12 +40,16 @@ SLURM_TESTS = \
 	zero.t \
 	device.t \
 	soak.t \
+	life.t \
+	restart.t \
+	storm.t \
 	api.t \
 	fault.t \
 	checkpoint.t \
 	scale.t
 EXTRA_DIST += $(SLURM_TESTS:%=tests/slurm/%) tests/slurm/lib.sh \
-	tests/slurm/trainlib.sh tests/slurm/run-slurm-tests \
+	tests/slurm/trainlib.sh tests/slurm/lifelib.sh \
+	tests/slurm/run-slurm-tests tests/slurm/faults \
 	tests/slurm/mpiio_data.py tests/slurm/runs
 # Preloaded into one rank; a module is what libtool calls it.
 EXTRA_LTLIBRARIES = tests/slurm/fault_point.la tests/slurm/slow_point.la
@@ -65,7 +69,10 @@ check-slurm: all $(SLURM_PROBES) tests/slurm/fault_point.la \
 # The long forms, by hand: docs/benchmarks/long-tests.md has the last record.
 check-long: all $(SLURM_PROBES) tests/slurm/fault_point.la
 	SOURCE=$(abs_top_srcdir) BUILD=$(abs_top_builddir) \
-	CDDP_KILLS=60 CDDP_LIVES=40 RUN_LIMIT=600 FILE_LIMIT=7200 \
-	    bash $(srcdir)/tests/slurm/run-slurm-tests kill.t soak.t
+	CDDP_KILLS=60 CDDP_LIVES=40 CDDP_LIFE_ALL=1 CDDP_LIFE_AWAY=20 \
+	CDDP_RESTARTS=20 CDDP_STORM_SECONDS=1800 CDDP_STORM_EVERY=20 \
+	CDDP_STORM_AWAY=20 RUN_LIMIT=3600 FILE_LIMIT=7200 CDDP_CLUSTERS=1 \
+	    bash $(srcdir)/tests/slurm/run-slurm-tests kill.t soak.t life.t \
+	    restart.t storm.t
 .PHONY: check-slurm check-long
 # End of tests/slurm

@@ -1,0 +1,290 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# SPDX-FileCopyrightText: The cddp authors
+#
+# What cddp-srun does when a rank, a node or a daemon of Slurm fails: the job
+# ends with 0 and the model has the bits of a run that nobody disturbs. Each
+# kind of death at each point costs two seconds; all of them come only with
+# CDDP_LIFE_ALL=1 (make check-long).
+# shellcheck disable=SC2119,SC2120,SC2317 # cases are called by name
+# shellcheck source=SCRIPTDIR/lib.sh
+. "$(dirname "$0")/lib.sh"
+# shellcheck source=SCRIPTDIR/trainlib.sh
+. "$(dirname "$0")/trainlib.sh"
+# shellcheck source=SCRIPTDIR/lifelib.sh
+. "$(dirname "$0")/lifelib.sh"
+# Seconds for which the controller is away.
+away=${CDDP_LIFE_AWAY:-5}
+life_options+=(--set train.epochs=12)
+life_open
+
+# ---- a rank ------------------------------------------------------------------
+
+# Srun's word for a death by a signal.
+words_of()
+{
+    case $1 in
+    KILL) echo Killed ;;
+    SEGV) echo 'Segmentation fault' ;;
+    ABRT) echo Aborted ;;
+    esac
+}
+
+# death SIGNAL RANK CALL: the step is started again in place, once, and the
+# cause and the culprit are told.
+death()
+{
+    local host=n1
+
+    [ "$2" -lt 2 ] || host=n2
+    run_file full
+    at "$2" "$3" "$1"
+    supervise
+    finish 0
+    expect_file hit
+    expect_text bg.err "^srun: error: $host: task $2: $(words_of "$1")"
+    expect_text bg.err "cddp-train: rank $2 on $host "
+    expect_lines bg.err ': restart, restart in place' 1
+    if [ "$3" != H5Fopen ]; then
+        expect_lines run/lives.jsonl \
+            "\"event\":\"fault\".*\"attempt\":1.*\"culprit\":$2,\"host\":\"$host\"" 1
+    fi
+    expect_text run/lives.jsonl '"event":"begin".*"restart":0,"attempt":2'
+    same_bits
+}
+
+# The fault comes again and again after a checkpoint.
+death_again()
+{
+    local after=$PWD/run/checkpoints/step-0000000020 FAULT_TIMES=9
+
+    run_file full
+    at 2 ucp_tag_send_nbx SEGV
+    supervise --set checkpoint.every="20 steps"
+    finish 70
+    expect_text bg.err '3 starts in a row wrote no checkpoint newer than step 20'
+    expect_lines bg.err 'cause [123]: rank 2 on n2 ' 3
+    expect_text bg.err 'the job ends with 70: no start made progress'
+    expect_equal "lives" "$(attempts)" "$(wc -l <hit)"
+}
+
+stopped()
+{
+    run_file full
+    at 3 ucp_tag_send_nbx STOP
+    supervise
+    finish 0
+    expect_text bg.err '^cddp-train: rank 3 on n2 '
+    expect_lines run/lives.jsonl \
+        '"event":"fault".*"attempt":1.*"culprit":3,"host":"n2"' 1
+    expect_lines bg.err ': restart, restart in place' 1
+    same_bits
+}
+
+# The rank stops at its point while the link goes down, and then goes on.
+cut_link()
+{
+    local begin
+
+    need ip link show v2 -- "a cluster in namespaces"
+    run_file full
+    at 2 ucp_tag_send_nbx STOP
+    supervise
+    wait_until 60 test -s hit
+    begin=$SECONDS
+    trap 'ip link set v2 up' EXIT
+    ip link set v2 down
+    kill -CONT "$(cat hit)"
+    wait_until 60 happened fault
+    # So long: time is what is tested.
+    sleep $((20 - (SECONDS - begin) > 0 ? 20 - (SECONDS - begin) : 0))
+    ip link set v2 up
+    finish 0
+    expect_text run/lives.jsonl \
+        '"event":"fault".*"attempt":1.*"culprit":[0-3],"host":"n[12]"'
+    expect_lines bg.err ': restart, restart in place' 1
+    nodes_ready
+    same_bits
+}
+
+# ---- a node ------------------------------------------------------------------
+
+node_down()
+{
+    scontrol update nodename="$1" state=down reason=test
+}
+
+# Names of all nodes of an attempt, from the history.
+nodes_of()
+{
+    sed -nE "s/.*\"event\":\"begin\".*\"attempt\":$1,\"nodes\":\"([^\"]*)\".*/\1/p" \
+        run/lives.jsonl | tail -n 1
+}
+
+# The allocation outlives its node, and the run goes on with the ranks of the
+# other.
+node_lost()
+{
+    local node
+
+    run_file full
+    sbatch_options=(--no-kill)
+    supervise_job
+    wait_until 60 happened first_step
+    node=$(other_node)
+    trap nodes_ready EXIT
+    node_down "$node"
+    wait_job "$job" 'COMPLETED|FAILED' 120
+    expect_equal state "$(job_field "$job" JobState)" COMPLETED
+    expect_equal restarts "$(job_field "$job" Restarts)" 0
+    expect_equal "nodes at first" "$(nodes_of 1)" 'n[1-2]'
+    expect_no_text run/lives.jsonl "\"attempt\":[2-9],\"nodes\":\"[^\"]*$node"
+    expect_text run/lives.jsonl '"event":"begin".*"restart":0,"attempt":[2-9]'
+    expect_no_text log 'CDDP_MIN_NODES'
+    same_bits
+}
+
+# Without --no-kill Slurm ends the job and requeues it.
+node_lost_job()
+{
+    run_file full
+    supervise_job
+    wait_until 60 happened first_step
+    trap nodes_ready EXIT
+    node_down "$(other_node)"
+    wait_until 60 job_was_requeued
+    nodes_ready
+    wait_job "$job" COMPLETED 120
+    expect_equal restarts "$(job_field "$job" Restarts)" 1
+    expect_text run/lives.jsonl '"event":"resumed".*"restart":1,"attempt":1'
+    same_bits
+}
+
+job_was_requeued()
+{
+    [ "$(job_field "$job" Restarts)" = 1 ]
+}
+
+# ---- daemons of Slurm --------------------------------------------------------
+
+# Nobody needs slurmd while the ranks run.
+slurmd_killed()
+{
+    run_file full
+    supervise
+    wait_until 60 happened first_step
+    trap nodes_ready EXIT
+    daemon kill slurmd-n2
+    finish 0
+    expect_equal attempts "$(attempts)" 1
+    nodes_ready
+    same_bits
+}
+
+# Srun never hears the end of tasks whose slurmstepd is gone, and Slurm believes
+# that their step runs on. (As long as they live, nobody notices.)
+slurmstepd_killed()
+{
+    local rank
+
+    run_file full
+    supervise
+    wait_until 60 happened first_step
+    trap nodes_ready EXIT
+    job_find
+    rank=$(rank_pid 3)
+    kill -KILL "$(awk '/^PPid/ {print $2}' "/proc/$rank/status")"
+    kill -KILL "$rank"
+    finish 0
+    expect_text bg.err 'still runs 30 s after .* it is killed'
+    expect_equal attempts "$(attempts)" 2
+    expect_text run/lives.jsonl \
+        '"event":"fault".*"attempt":1.*"culprit":3,"host":"n2"'
+    same_bits
+}
+
+# controller_away CALL: it goes while rank 2 stands at a point of a step or of a
+# save, and comes back a while later.
+controller_away()
+{
+    run_file full
+    at 2 "$1" STOP
+    supervise
+    wait_until 60 test -s hit
+    happened first_step || fail "the point came in start-up"
+    trap nodes_ready EXIT
+    daemon kill slurmctld
+    kill -CONT "$(cat hit)"
+    sleep "$away" # for so long: time is what is tested
+    daemon start slurmctld
+    finish 0
+    expect_equal attempts "$(attempts)" 1
+    same_bits
+}
+
+# A rank dies while the controller is away: no step can be started until it is
+# back, and that is no start without progress.
+controller_away_in_restart()
+{
+    run_file full
+    supervise
+    wait_until 60 happened first_step
+    trap nodes_ready EXIT
+    job_find
+    daemon kill slurmctld
+    kill -KILL "$(rank_pid 3)"
+    wait_text 60 bg.err 'restart, '
+    sleep "$away" # for so long: time is what is tested
+    daemon start slurmctld
+    finish 0
+    expect_equal attempts "$(attempts)" 2
+    same_bits
+}
+
+controller_away_in_requeue()
+{
+    run_file full
+    supervise_job
+    wait_until 60 happened first_step
+    trap nodes_ready EXIT
+    daemon kill slurmctld
+    kill -USR1 "$(rank_pid 1)"
+    wait_until 60 happened requeue
+    sleep "$away" # for so long: time is what is tested
+    daemon start slurmctld
+    wait_until 60 controller_answers
+    wait_job "$job" COMPLETED 150
+    expect_equal restarts "$(job_field "$job" Restarts)" 1
+    expect_no_text log 'is not requeued'
+    same_bits
+}
+
+test_case "KILL in start-up" death KILL 3 H5Fopen
+test_case "KILL in an all-reduce" death KILL 2 ucp_tag_send_nbx
+test_case "KILL in a checkpoint" death KILL 3 fsync
+test_case "KILL in an evaluation" death KILL 1 pread:valid-01.h5
+test_case "KILL in shutdown" death KILL 0 rename:summary.json
+test_case "SEGV in an all-reduce" death SEGV 1 ucp_tag_send_nbx
+test_case "SEGV in an evaluation" death SEGV 2 pread:valid-01.h5
+test_case "ABRT in start-up" death ABRT 2 H5Fopen
+test_case "ABRT in a checkpoint" death ABRT 1 fsync
+if [ -n "${CDDP_LIFE_ALL:-}" ]; then
+    test_case "SEGV in start-up" death SEGV 1 H5Fopen
+    test_case "SEGV in a checkpoint" death SEGV 2 fsync
+    test_case "SEGV in shutdown" death SEGV 0 rename:summary.json
+    test_case "ABRT in an all-reduce" death ABRT 3 ucp_tag_send_nbx
+    test_case "ABRT in an evaluation" death ABRT 0 pread:valid-01.h5
+    test_case "ABRT in shutdown" death ABRT 0 rename:summary.json
+fi
+test_case "SEGV again and again: 70" death_again
+test_case "STOP of a rank" stopped
+test_case "a link is cut for 20 s" cut_link
+test_case "a node is down, with --no-kill" node_lost
+test_case "a node is down, without --no-kill" node_lost_job
+test_case "slurmd is killed" slurmd_killed
+test_case "slurmstepd is killed" slurmstepd_killed
+test_case "the controller is away in a step" controller_away ucp_tag_send_nbx
+test_case "the controller is away in a save" controller_away fsync
+test_case "the controller is away in a restart" controller_away_in_restart
+test_case "the controller is away in a requeue" controller_away_in_requeue
+test_done

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# SPDX-FileCopyrightText: The cddp authors
+# shellcheck shell=bash disable=SC2034,SC2154 # used in, set by the other files
+#
+# What the tests of cddp-srun with the real program share, on top of lib.sh and
+# trainlib.sh. The run is ./full.yaml in reproducible mode, so that any number
+# of ranks and any interruption gives the bits of a run that nobody disturbs.
+#   life_open               $DATA, and that run: its directory is $straight
+#   life_options            array: options of cddp-srun and cddp-train
+#   supervise ARG...        start cddp-srun ARG... in an allocation of 4 ranks on
+#                           2 nodes, as start does
+#   supervise_job ARG...    submit the template with cddp-train's ARG... on 4
+#                           ranks of 2 nodes; $sbatch_options; its output is ./log
+#   job_find                $job: that of the last supervise
+#   at RANK CALL SIGNAL     the fault point of the next start (fault_point.c):
+#                           sets the environment and $point_options
+#   happened EVENT [COUNT]  lives.jsonl has so many (1) such lines
+#   attempts                print the number of starts in lives.jsonl
+#   rank_pid RANK           print the process id of a rank of job $job
+#   same_bits               the newest checkpoint of ./run is that of $straight
+#   other_node              the node of $job that does not run its batch script
+#   daemon kill|start NAME  a daemon of the cluster: slurmctld, slurmd-n2
+#   nodes_return            start what was killed, and take lost nodes back
+#   nodes_ready             that, and wait until all nodes are idle
+
+devcluster=$SOURCE/slurm/devcluster
+life_options=(--set train.reproducible=true --set train.microbatch=10
+              --set fault.timeout="6 s" --set checkpoint.every="5 steps")
+point_options=()
+sbatch_options=()
+fault_point=$BUILD/tests/slurm/.libs/fault_point.so
+export PATH=$BUILD:$PATH
+
+life_open()
+{
+    small_data
+    straight=$(mktemp -d "${TMPDIR:-/tmp}/cddp-straight.XXXXXX")
+    trap 'rm -rf "$DATA" "$straight"' EXIT
+    chmod 755 "$straight"
+    (
+        cd "$straight" || exit 1
+        run_file full
+        run 0 "$train" "${life_options[@]}" full.yaml
+    ) || exit 1
+}
+
+supervise()
+{
+    start salloc -Q -J "$SLURM_JOB_NAME" -N2 -n4 --ntasks-per-node=2 --time=10 cddp-srun \
+        "${point_options[@]}" "$@" "${life_options[@]}" full.yaml
+}
+
+supervise_job()
+{
+    submit -N2 -n4 --ntasks-per-node=2 --time=10 --output=log \
+        "${sbatch_options[@]}" "$SOURCE/slurm/batch/train.sbatch" \
+        "${point_options[@]}" full.yaml "${life_options[@]}" "$@"
+}
+
+# The job of this file, after supervise.
+job_find()
+{
+    job=$(squeue -h -n "$SLURM_JOB_NAME" -o %i)
+}
+
+at()
+{
+    expect_file "$fault_point"
+    rm -f hit
+    export FAULT_RANK=$1 FAULT_CALL=$2 FAULT_SIGNAL=$3 FAULT_COUNT=1
+    export FAULT_HIT=$PWD/hit FAULT_TIMES=${FAULT_TIMES:-1}
+    # The count of what comes after the first steps; in start-up nothing was
+    # logged yet.
+    unset FAULT_AFTER
+    [ "$2" = H5Fopen ] ||
+        export FAULT_AFTER=${after:-$PWD/run/metrics.jsonl}
+    point_options=("--srun=--export=ALL,LD_PRELOAD=$fault_point")
+}
+
+happened()
+{
+    local count
+
+    count=$(grep -c "\"event\": *\"$1\"" run/lives.jsonl 2>/dev/null) || true
+    [ "${count:-0}" -ge "${2:-1}" ]
+}
+
+attempts()
+{
+    grep '"event": *"begin"' run/lives.jsonl |
+        grep -oE '"restart": *[0-9]+, *"attempt": *[0-9]+' | sort -u | wc -l
+}
+
+rank_pid()
+{
+    task_pid "$job" "$1" cddp-train
+}
+
+newest()
+{
+    echo "$1/checkpoints/$(cd "$1/checkpoints" && printf '%s\n' step-* |
+        tail -n 1)"
+}
+
+same_bits()
+{
+    run 0 cddp-ckpt diff "$(newest "$straight/run")" "$(newest run)"
+    expect_equal status "$(summary_field run/summary.json status)" 0
+}
+
+# The node of the job that does not run the batch script.
+other_node()
+{
+    [ "$(job_field "$job" BatchHost)" = n1 ] && echo n2 || echo n1
+}
+
+daemon()
+{
+    "$devcluster" "$@"
+}
+
+nodes_are_idle()
+{
+    [ "$(sinfo -h -N -o %t 2>/dev/null | grep -c '^idle$')" -eq 2 ]
+}
+
+nodes_return()
+{
+    local name
+
+    for name in slurmctld slurmd-n1 slurmd-n2; do
+        daemon start $name
+    done
+    wait_until 60 controller_answers
+    for name in n1 n2; do
+        case $(sinfo -h -n $name -o %t) in
+        down* | fail*) scontrol update nodename=$name state=resume ;;
+        esac
+    done
+}
+
+nodes_ready()
+{
+    nodes_return
+    wait_until 90 nodes_are_idle
+}
+
+controller_answers()
+{
+    scontrol ping 2>/dev/null | grep -q ' UP'
+}

@@ -1,0 +1,230 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# SPDX-FileCopyrightText: The cddp authors
+#
+# A storm: for $CDDP_STORM_SECONDS (45; make check-long: 1800) a job under
+# cddp-srun meets a fault every $CDDP_STORM_EVERY seconds (4; 20), the time to
+# recover included. Which fault comes is random ($CDDP_STORM_SEED), but each kind
+# comes once before any comes again. The run is in reproducible mode and ends
+# with the bits of a run that nobody disturbs.
+# shellcheck disable=SC2317 # cases are called by name
+# shellcheck source=SCRIPTDIR/lib.sh
+. "$(dirname "$0")/lib.sh"
+# shellcheck source=SCRIPTDIR/trainlib.sh
+. "$(dirname "$0")/trainlib.sh"
+# shellcheck source=SCRIPTDIR/lifelib.sh
+. "$(dirname "$0")/lifelib.sh"
+small_data
+seconds=${CDDP_STORM_SECONDS:-45}
+every=${CDDP_STORM_EVERY:-4}
+away=${CDDP_STORM_AWAY:-4}
+seed=${CDDP_STORM_SEED:-$RANDOM}
+# Seconds until a step is done again, a requeue included.
+recovery=240
+declare -A counts
+
+kinds=(kill segv abrt stop cut down slurmd slurmstepd controller usr1 requeue)
+
+# ---- the faults --------------------------------------------------------------
+
+random_rank()
+{
+    local pid_of
+
+    # A step that has just been started may have no such rank yet.
+    until pid_of=$(rank_pid $((RANDOM % 4))); do
+        job_lives
+        sleep 0.1
+    done
+    echo "$pid_of"
+}
+
+job_lives()
+{
+    case $(job_field "$job" JobState) in
+    RUNNING | PENDING | COMPLETING | REQUEUED | CONFIGURING | '') ;;
+    *) fail "the job ended: $(job_field "$job" JobState)" ;;
+    esac
+}
+
+signal_rank()
+{
+    kill -"$1" "$(random_rank)"
+}
+
+fault_kill() { signal_rank KILL; }
+fault_segv() { signal_rank SEGV; }
+fault_abrt() { signal_rank ABRT; }
+fault_stop() { signal_rank STOP; }
+# A notice that the time is over: checkpoint, 75, requeue.
+fault_usr1() { signal_rank USR1; }
+# What a preemption with REQUEUE does.
+fault_requeue() { scontrol requeue "$job"; }
+
+fault_cut()
+{
+    local before
+
+    before=$(begun fault)
+    ip link set v2 down
+    wait_until 60 more fault "$before"
+    ip link set v2 up
+}
+
+# Slurm requeues the job.
+fault_down()
+{
+    local node
+
+    node=$(other_node)
+    scontrol update nodename="$node" state=down reason=storm
+    wait_until 60 more_restarts "$(job_field "$job" Restarts)"
+    nodes_return
+}
+
+fault_slurmd()
+{
+    daemon kill slurmd-n2
+    sleep "$away" # for so long: time is what is tested
+    daemon start slurmd-n2
+}
+
+fault_slurmstepd()
+{
+    local rank
+
+    rank=$(random_rank)
+    kill -KILL "$(awk '/^PPid/ {print $2}' "/proc/$rank/status")"
+    kill -KILL "$rank"
+}
+
+fault_controller()
+{
+    daemon kill slurmctld
+    sleep "$away" # for so long: time is what is tested
+    daemon start slurmctld
+    wait_until 60 controller_answers
+}
+
+# Does the run survive this kind of fault in the same step?
+unnoticed()
+{
+    case $1 in
+    slurmd | controller) return 0 ;;
+    esac
+    return 1
+}
+
+# ---- the storm ---------------------------------------------------------------
+
+begun()
+{
+    grep -c "\"event\":\"$1\"" run/lives.jsonl 2>/dev/null || true
+}
+
+more()
+{
+    [ "$(begun "$1")" -gt "$2" ]
+}
+
+more_restarts()
+{
+    [ "$(job_field "$job" Restarts)" -gt "$1" ]
+}
+
+# The next kind: $queue holds those that have not come yet, in random order.
+queue=()
+kind=
+kind_next()
+{
+    [ ${#queue[@]} -gt 0 ] ||
+        mapfile -t queue < <(for k in "${kinds[@]}"; do
+            echo "$RANDOM $k"
+        done | sort -n | cut -d' ' -f2)
+    kind=${queue[0]}
+    queue=("${queue[@]:1}")
+}
+
+# A step is done again, and then a checkpoint is written.
+recovered()
+{
+    local end=$((SECONDS + recovery))
+
+    until more first_step "$1" && more checkpoint "$2"; do
+        job_lives
+        [ "$SECONDS" -lt "$end" ] || fail "no step within $recovery s"
+        sleep 0.2
+    done
+}
+
+one_fault()
+{
+    local begin=$SECONDS steps saves
+
+    kind_next
+    steps=$(begun first_step)
+    saves=$(begun checkpoint)
+    ! unnoticed "$kind" || steps=$((steps - 1))
+    "fault_$kind"
+    recovered "$steps" "$saves"
+    counts[$kind]=$((${counts[$kind]:-0} + 1))
+    note "$kind: a checkpoint again after $((SECONDS - begin)) s"
+}
+
+# The run and an undisturbed one both end with the epoch that has begun.
+compare()
+{
+    local epochs
+
+    epochs=$(sed -nE 's/^ *"epoch": ([0-9]+),?$/\1/p' \
+        "$(newest run)/MANIFEST.json" | head -n 1)
+    life_options+=(--set train.epochs=$((epochs + 1)))
+    note "$((epochs + 1)) epochs"
+    run 0 srun -N2 -n4 --ntasks-per-node=2 --mpi=pmix "$train" \
+        "${life_options[@]}" full.yaml
+    run 0 srun -N2 -n4 --ntasks-per-node=2 --mpi=pmix "$train" \
+        "${life_options[@]}" --set run.dir=straight \
+        --set checkpoint.every=never full.yaml
+    run 0 cddp-ckpt diff "$(newest straight)" "$(newest run)"
+}
+
+storm()
+{
+    local begin next number=0
+
+    need ip link show v2 -- "a cluster in namespaces"
+    note "seed $seed"
+    RANDOM=$seed
+    run_file full
+    # Without a schedule the steps do not depend on the number of epochs.
+    sed -i '/^schedule:/d' full.yaml
+    life_options+=(--set checkpoint.every="50 steps")
+    sbatch_options=(--time=120)
+    trap 'ip link set v2 up; nodes_ready' EXIT
+    supervise_job --set train.epochs=1000000
+    wait_until 60 happened checkpoint
+    begin=$SECONDS
+    next=$SECONDS
+    while [ $((SECONDS - begin)) -lt "$seconds" ]; do
+        one_fault
+        number=$((number + 1))
+        next=$((next + every))
+        [ "$next" -le "$SECONDS" ] || sleep $((next - SECONDS))
+    done
+    note "$number faults of ${#counts[@]} kinds in $((SECONDS - begin)) s:" \
+        "$(for kind in "${!counts[@]}"; do
+            echo "$kind ${counts[$kind]}"
+        done | sort | paste -sd,)"
+    scancel "$job"
+    wait_until 60 job_is_gone
+    nodes_ready
+    compare
+}
+
+job_is_gone()
+{
+    ! squeue -h -j "$job" -o %t 2>/dev/null | grep -q .
+}
+
+test_case "faults for $seconds s change no bit" storm
+test_done
