@@ -24,15 +24,10 @@ static struct {
     bool (*in_transport)(void);
 } left;
 
-/* Handler of SIGABRT. It calls only async-signal-safe functions. When it
- * returns, abort() ends the process. */
-static void on_abort(int number)
+static void reason_leave(void)
 {
     int fd;
 
-    (void)number;
-    if (!left.in_transport())
-        return;
     (void)!write(STDERR_FILENO, left.line, strlen(left.line));
     fd = open(left.path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
               0666);
@@ -42,6 +37,16 @@ static void on_abort(int number)
     close(fd);
 }
 
+/* Handler of SIGABRT. It calls only async-signal-safe functions. The signal
+ * ends the process when the handler returns, also if it does not come from
+ * abort(), which would see to that itself. */
+static void on_abort(int number)
+{
+    if (left.in_transport())
+        reason_leave();
+    (void)raise(number);
+}
+
 static bool fits(int length, size_t room)
 {
     return length >= 0 && (size_t)length < room;
@@ -49,7 +54,8 @@ static bool fits(int length, size_t room)
 
 void train_last_words_install(const train_last_words_t *words)
 {
-    struct sigaction action = {.sa_handler = on_abort};
+    struct sigaction action = {.sa_handler = on_abort,
+                               .sa_flags = SA_RESETHAND};
 
     if (!fits(snprintf(left.path, sizeof left.path, "%s/fell-%d", words->dir,
                        words->rank),

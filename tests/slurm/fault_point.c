@@ -8,9 +8,9 @@
  *     FAULT_RANK=3 FAULT_CALL=fsync FAULT_COUNT=2 FAULT_SIGNAL=KILL
  *     FAULT_HIT=/path LD_PRELOAD=.../fault_point.so
  *
- * With FAULT_AFTER=/path calls count only once that file exists. With
- * FAULT_TIMES=N the same is done again in later starts of the program: until
- * FAULT_HIT has N lines.
+ * With FAULT_AFTER=/path calls count only once that file exists, and with
+ * FAULT_TEXT=TEXT only once it has that text. With FAULT_TIMES=N the same is
+ * done again in later starts of the program: until FAULT_HIT has N lines.
  * FAULT_CALL: fsync, H5Fopen, ucp_tag_send_nbx, rename:NAME (to a path that
  * ends in NAME) or pread:NAME (of such a file).
  * FAULT_SIGNAL: KILL, STOP, SEGV, ABRT.
@@ -19,6 +19,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -104,16 +105,42 @@ static const char *name_of(const char *path)
     return slash == NULL ? path : slash + 1;
 }
 
+/* Has the file [path] this [text]? */
+static bool file_has(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "re");
+    char *line = NULL;
+    size_t room = 0;
+    bool has = false;
+
+    while (file != NULL && !has && getline(&line, &room, file) > 0)
+        has = strstr(line, text) != NULL;
+    free(line);
+    if (file != NULL)
+        fclose(file);
+    return has;
+}
+
+static bool is_early(void)
+{
+    static _Atomic bool late;
+    const char *path = getenv("FAULT_AFTER"), *text = getenv("FAULT_TEXT");
+
+    if (path == NULL || late)
+        return false;
+    late = access(path, F_OK) == 0 && (text == NULL || file_has(path, text));
+    return !late;
+}
+
 static void point(const char *call)
 {
     const char *rank = getenv("FAULT_RANK"), *mine = getenv("SLURM_PROCID");
     const char *wanted = getenv("FAULT_CALL"), *count = getenv("FAULT_COUNT");
-    const char *after = getenv("FAULT_AFTER");
 
     if (rank == NULL || mine == NULL || wanted == NULL || count == NULL ||
         strcmp(rank, mine) != 0 || strcmp(wanted, call) != 0)
         return;
-    if (after != NULL && access(after, F_OK) != 0)
+    if (is_early())
         return;
     if (atomic_fetch_add(&calls, 1) + 1 == atoi(count))
         hit();

@@ -6,14 +6,17 @@
 # trainlib.sh. The run is ./full.yaml in reproducible mode, so that any number
 # of ranks and any interruption gives the bits of a run that nobody disturbs.
 #   life_open               $DATA, and that run: its directory is $straight
+#   life_file               full.yaml in the current directory
 #   life_options            array: options of cddp-srun and cddp-train
 #   supervise ARG...        start cddp-srun ARG... in an allocation of 4 ranks on
 #                           2 nodes, as start does
 #   supervise_job ARG...    submit the template with cddp-train's ARG... on 4
 #                           ranks of 2 nodes; $sbatch_options; its output is ./log
 #   job_find                $job: that of the last supervise
-#   at RANK CALL SIGNAL     the fault point of the next start (fault_point.c):
-#                           sets the environment and $point_options
+#   at RANK CALL SIGNAL     the fault point of the next start (fault_point.c),
+#                           in start-up for H5Fopen, else when lives.jsonl has
+#                           the text $after (first_step): sets the environment
+#                           and $point_options
 #   happened EVENT [COUNT]  lives.jsonl has so many (1) such lines
 #   attempts                print the number of starts in lives.jsonl
 #   rank_pid RANK           print the process id of a rank of job $job
@@ -37,17 +40,26 @@ life_open()
     straight=$(mktemp -d "${TMPDIR:-/tmp}/cddp-straight.XXXXXX")
     trap 'rm -rf "$DATA" "$straight"' EXIT
     chmod 755 "$straight"
+    # Complete after 2 epochs, and after more.
     (
         cd "$straight" || exit 1
-        run_file full
+        life_file
+        run 0 "$train" "${life_options[@]}" --set train.epochs=2 full.yaml
         run 0 "$train" "${life_options[@]}" full.yaml
     ) || exit 1
+}
+
+# Without a schedule a step does not depend on the number of epochs.
+life_file()
+{
+    run_file full
+    sed -i '/^schedule:/d' full.yaml
 }
 
 supervise()
 {
     start salloc -Q -J "$SLURM_JOB_NAME" -N2 -n4 --ntasks-per-node=2 --time=10 cddp-srun \
-        "${point_options[@]}" "$@" "${life_options[@]}" full.yaml
+        "${point_options[@]}" "${life_options[@]}" "$@" full.yaml
 }
 
 supervise_job()
@@ -69,11 +81,9 @@ at()
     rm -f hit
     export FAULT_RANK=$1 FAULT_CALL=$2 FAULT_SIGNAL=$3 FAULT_COUNT=1
     export FAULT_HIT=$PWD/hit FAULT_TIMES=${FAULT_TIMES:-1}
-    # The count of what comes after the first steps; in start-up nothing was
-    # logged yet.
     unset FAULT_AFTER
-    [ "$2" = H5Fopen ] ||
-        export FAULT_AFTER=${after:-$PWD/run/metrics.jsonl}
+    [ "$2" = H5Fopen ] || export FAULT_AFTER=$PWD/run/lives.jsonl
+    export FAULT_TEXT=${after:-first_step}
     point_options=("--srun=--export=ALL,LD_PRELOAD=$fault_point")
 }
 
@@ -104,7 +114,10 @@ newest()
 
 same_bits()
 {
-    run 0 cddp-ckpt diff "$(newest "$straight/run")" "$(newest run)"
+    local last
+
+    last=$(newest run)
+    run 0 cddp-ckpt diff "$straight/run/checkpoints/${last##*/}" "$last"
     expect_equal status "$(summary_field run/summary.json status)" 0
 }
 

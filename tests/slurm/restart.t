@@ -55,7 +55,7 @@ restart()
 {
     local i worst median lost
 
-    run_file full
+    life_file
     # Without async a checkpoint is published before the next step.
     supervise --set train.epochs=100000 --set checkpoint.async=false \
         --set checkpoint.every="$every steps"

@@ -195,9 +195,7 @@ storm()
     need ip link show v2 -- "a cluster in namespaces"
     note "seed $seed"
     RANDOM=$seed
-    run_file full
-    # Without a schedule the steps do not depend on the number of epochs.
-    sed -i '/^schedule:/d' full.yaml
+    life_file
     life_options+=(--set checkpoint.every="50 steps")
     sbatch_options=(--time=120)
     trap 'ip link set v2 up; nodes_ready' EXIT

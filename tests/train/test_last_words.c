@@ -42,9 +42,9 @@ static bool no(void)
     return false;
 }
 
-/* Fork a process as rank 3, which aborts. Returns its standard error, to be
- * freed. */
-static char *fall(bool (*in_transport)(void))
+/* Fork a process as rank 3, which [ends] by SIGABRT. Returns its standard
+ * error, to be freed. */
+static char *fall(bool (*in_transport)(void), void (*ends)(void))
 {
     char *log = str_printf("%s/stderr", dir), *said = NULL;
     int status = -1;
@@ -61,7 +61,8 @@ static char *fall(bool (*in_transport)(void))
                                   .restarts = 1,
                                   .rank = 3,
                                   .in_transport = in_transport});
-        abort();
+        ends();
+        _exit(0);
     }
     waitpid(pid, &status, 0);
     cr_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
@@ -85,7 +86,7 @@ static void hear(const char *step_id, int restarts, int culprit, bool heard)
 
 Test(last_words, a_rank_that_the_transport_ends_says_so)
 {
-    char *said = fall(yes);
+    char *said = fall(yes, abort);
 
     cr_expect_not_null(strstr(said, "cddp-train: rank 3 ends: UCX ended it"),
                        "%s", said);
@@ -98,13 +99,27 @@ Test(last_words, a_rank_that_the_transport_ends_says_so)
 
 Test(last_words, any_other_abort_is_not_blamed_on_strangers)
 {
-    char *said = fall(yes);
+    char *said = fall(yes, abort);
 
     free(said);
     /* as in the next life: the file of the previous one is gone */
-    said = fall(no);
+    said = fall(no, abort);
     cr_expect_str_eq(said, "");
     hear("12.0", 1, 3, false);
+    free(said);
+}
+
+/* `kill -ABRT`, for a core file. */
+static void killed(void)
+{
+    (void)kill(getpid(), SIGABRT);
+}
+
+Test(last_words, a_signal_from_outside_ends_it_too)
+{
+    char *said = fall(no, killed);
+
+    cr_expect_str_eq(said, "");
     free(said);
 }
 
@@ -118,7 +133,7 @@ Test(last_words, a_planted_link_is_not_followed)
     cr_assert_eq(file_publish(victim, "12.0 1", 6, NULL), ERR_OK);
     cr_assert_eq(symlink(victim, link), 0);
     hear("12.0", 1, 3, false);
-    free(fall(yes)); /* removes the link, not the file it points to */
+    free(fall(yes, abort)); /* removes the link, not the file it points to */
     cr_assert_eq(file_read(victim, &text, NULL, NULL), ERR_OK);
     cr_assert_str_eq(text, "12.0 1");
     hear("12.0", 1, 3, true);
