@@ -7,7 +7,10 @@
 # recover included. Which fault comes is random ($CDDP_STORM_SEED), but each kind
 # comes once before any comes again. The run is in reproducible mode and ends
 # with the bits of a run that nobody disturbs.
-# shellcheck disable=SC2317 # cases are called by name
+# shellcheck disable=SC2119,SC2120,SC2317 # cases are called by name
+seconds=${CDDP_STORM_SECONDS:-45}
+# The run that nobody disturbs may take longer than the storm.
+RUN_LIMIT=${RUN_LIMIT:-$((seconds * 4 + 120))}
 # shellcheck source=SCRIPTDIR/lib.sh
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=SCRIPTDIR/trainlib.sh
@@ -15,7 +18,6 @@
 # shellcheck source=SCRIPTDIR/lifelib.sh
 . "$(dirname "$0")/lifelib.sh"
 small_data
-seconds=${CDDP_STORM_SECONDS:-45}
 every=${CDDP_STORM_EVERY:-4}
 away=${CDDP_STORM_AWAY:-4}
 seed=${CDDP_STORM_SEED:-$RANDOM}
@@ -27,12 +29,12 @@ kinds=(kill segv abrt stop cut down slurmd slurmstepd controller usr1 requeue)
 
 # ---- the faults --------------------------------------------------------------
 
-random_rank()
+victim_pid()
 {
     local pid_of
 
     # A step that has just been started may have no such rank yet.
-    until pid_of=$(rank_pid $((RANDOM % 4))); do
+    until pid_of=$(rank_pid "$victim"); do
         job_lives
         sleep 0.1
     done
@@ -49,7 +51,7 @@ job_lives()
 
 signal_rank()
 {
-    kill -"$1" "$(random_rank)"
+    kill -"$1" "$(victim_pid)"
 }
 
 fault_kill() { signal_rank KILL; }
@@ -93,7 +95,7 @@ fault_slurmstepd()
 {
     local rank
 
-    rank=$(random_rank)
+    rank=$(victim_pid)
     kill -KILL "$(awk '/^PPid/ {print $2}' "/proc/$rank/status")"
     kill -KILL "$rank"
 }
@@ -132,17 +134,25 @@ more_restarts()
     [ "$(job_field "$job" Restarts)" -gt "$1" ]
 }
 
-# The next kind: $queue holds those that have not come yet, in random order.
+# The next kind and rank: $queue holds the kinds that have not come yet, in random
+# order. Numbers are drawn in this shell, as others have seeds of their own.
 queue=()
 kind=
-kind_next()
+victim=0
+next_draw()
 {
-    [ ${#queue[@]} -gt 0 ] ||
-        mapfile -t queue < <(for k in "${kinds[@]}"; do
-            echo "$RANDOM $k"
-        done | sort -n | cut -d' ' -f2)
+    local i j
+
+    if [ ${#queue[@]} -eq 0 ]; then
+        queue=("${kinds[@]}")
+        for ((i = ${#queue[@]} - 1; i > 0; i--)); do
+            j=$((RANDOM % (i + 1)))
+            kind=${queue[i]} queue[i]=${queue[j]} queue[j]=$kind
+        done
+    fi
     kind=${queue[0]}
     queue=("${queue[@]:1}")
+    victim=$((RANDOM % 4))
 }
 
 # A step is done again, and then a checkpoint is written.
@@ -161,7 +171,7 @@ one_fault()
 {
     local begin=$SECONDS steps saves
 
-    kind_next
+    next_draw
     steps=$(begun first_step)
     saves=$(begun checkpoint)
     ! unnoticed "$kind" || steps=$((steps - 1))
