@@ -28,8 +28,9 @@ static const char help_text[] =
     "of every command does.\n"
     "\n"
     "      --config     print every option of the run file, as Markdown\n"
-    "      --topology   print hosts, their ranks, CPUs and NUMA nodes, and\n"
-    "                   the table of algorithms: the built-in one, or that\n"
+    "      --topology   print hosts, their ranks, CPUs, NUMA nodes and GPUs,\n"
+    "                   and the table of algorithms: the built-in one, or "
+    "that\n"
     "                   in the file TABLE\n"
     "  -h, --help       print this text\n"
     "      --version    print version, features and libraries\n";

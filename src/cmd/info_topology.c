@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * Every rank asks hwloc for its affinity mask and for the NUMA nodes of these
- * CPUs; rank 0 prints the results of all ranks. As in comm, ranks with the same
- * host name are on one host.
+ * CPUs, and describes its GPUs (info_gpus.h); rank 0 prints the results of all
+ * ranks. As in comm, ranks with the same host name are on one host.
  *
  * Why hwloc and not own code: own code had to parse /sys and stopped at 1024
  * CPUs and 64 NUMA nodes. hwloc has no such limits, and PMIx loads it anyway.
@@ -17,15 +17,18 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "cmd/info_gpus.h"
 #include "comm/comm_table.h"
 
-#define LIST_MAX 256 /* bytes; longer lists are cut */
+#define LIST_MAX 256  /* bytes; longer lists are cut */
+#define GPUS_MAX 6000 /* bytes: 16 GPUs with a card each */
 
 typedef struct place {
     char host[ERR_HOST_MAX];
     char cpus[LIST_MAX]; /* CPUs that this rank may use, such as "0-3,8" */
     char numa[LIST_MAX]; /* NUMA nodes of these CPUs; empty if not known */
     int32_t count;       /* number of CPUs */
+    char gpus[GPUS_MAX]; /* lines on its GPUs */
 } place_t;
 
 /* Fill in the CPUs and NUMA nodes of this process. After a failure they are
@@ -78,6 +81,7 @@ static void host_print(const place_t *places, int size, int first)
                   one->count == 1 ? "" : "s",
                   one->cpus[0] != '\0' ? one->cpus : "unknown",
                   one->numa[0] != '\0' ? one->numa : "unknown");
+        str_print("%s", one->gpus);
     }
 }
 
@@ -107,14 +111,16 @@ static void table_print(const comm_table_t *table, const char *path)
 err_code_t info_topology(boot_t *boot, const char *table, err_t *err)
 {
     int rank = boot_rank(boot), size = boot_size(boot);
-    place_t mine = {.count = 0};
+    place_t mine;
     comm_table_t read;
     place_t *places = NULL;
     err_code_t rc;
 
+    memset(&mine, 0, sizeof mine);
     if (gethostname(mine.host, sizeof mine.host - 1) != 0)
         strcpy(mine.host, "unknown");
     place_find(&mine);
+    info_gpus(mine.gpus, sizeof mine.gpus);
     rc = mem_new(place_t, (size_t)size, "places", &places, err);
     if (rc == ERR_OK)
         rc = boot_exchange(boot, &mine, sizeof mine, places, err);

@@ -25,6 +25,7 @@ libcmd_la_SOURCES += src/cmd/data_walk.c src/cmd/data_walk.h
 libcmd_la_SOURCES += src/cmd/data_ising.c src/cmd/data_ising.h
 libcmd_la_SOURCES += src/cmd/data_make.c src/cmd/data_make.h
 libcmd_la_SOURCES += src/cmd/data_shard.c src/cmd/data_shard.h
+libcmd_la_SOURCES += src/cmd/info_gpus.c src/cmd/info_gpus.h
 libcmd_la_SOURCES += src/cmd/info_topology.c src/cmd/info_topology.h
 libcmd_la_SOURCES += src/cmd/make_bytes.c src/cmd/make_bytes.h
 libcmd_la_SOURCES += src/cmd/make_fields.c src/cmd/make_fields.h

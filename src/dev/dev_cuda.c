@@ -222,6 +222,7 @@ const dev_ops_t dev_cuda_ops = {
     .open = dev_cuda_open,
     .close = dev_cuda_close,
     .list = dev_cuda_list,
+    .links = dev_cuda_links,
     .alloc = dev_cuda_alloc,
     .free = dev_cuda_free,
     .room = dev_cuda_room,

@@ -26,6 +26,10 @@ err_code_t dev_cuda_count(int *out, err_t *err);
 err_code_t dev_cuda_describe(int index, dev_info_t *out, err_t *err);
 err_code_t dev_cuda_list(dev_info_t *out, int room, int *count, err_t *err);
 
+/* ---- dev_cuda_links.c ---------------------------------------------------- */
+
+err_code_t dev_cuda_links(int index, dev_links_t *out, err_t *err);
+
 /* ---- dev_cuda_stream.c --------------------------------------------------- */
 
 err_code_t dev_cuda_stream_open(dev_device_t *base, dev_stream_kind_t kind,

@@ -70,3 +70,17 @@ err_code_t dev_list(const char *backend, dev_info_t *out, int room, int *count,
 
     return rc == ERR_OK ? ops->list(out, room, count, err) : rc;
 }
+
+err_code_t dev_links_find(const char *backend, int index, dev_links_t *out,
+                          err_t *err)
+{
+    const dev_ops_t *ops;
+    err_code_t rc = backend_find(backend, &ops, err);
+
+    if (rc != ERR_OK)
+        return rc;
+    if (ops->links == NULL)
+        return err_set(err, ERR_UNAVAILABLE,
+                       "devices of backend \"%s\" have no links", backend);
+    return ops->links(index, out, err);
+}

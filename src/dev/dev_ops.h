@@ -2,7 +2,8 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * The function table of a device backend. dev.c forwards every call of dev.h to
- * it, with the same contracts. All functions but those of graphs are mandatory.
+ * it, with the same contracts. All functions but links and those of graphs are
+ * mandatory.
  * A backend has dev_device_t, dev_stream_t, dev_event_t and dev_graph_t as the
  * first member of its own structs; dev.c fills their fields.
  */
@@ -10,6 +11,7 @@
 #define CDDP_DEV_DEV_OPS_H
 
 #include "dev/dev.h"
+#include "dev/dev_links.h"
 
 typedef struct dev_ops {
     const char *name; /* the name for dev_open */
@@ -18,6 +20,8 @@ typedef struct dev_ops {
     err_code_t (*open)(int index, dev_device_t **out, err_t *err);
     void (*close)(dev_device_t *dev);
     err_code_t (*list)(dev_info_t *out, int room, int *count, err_t *err);
+    /* NULL: devices have no links. */
+    err_code_t (*links)(int index, dev_links_t *out, err_t *err);
 
     err_code_t (*alloc)(dev_device_t *dev, size_t bytes, const char *what,
                         void **out, err_t *err);

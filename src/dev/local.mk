@@ -3,6 +3,8 @@ noinst_LTLIBRARIES += libdev.la
 libdev_la_SOURCES = \
 	src/dev/dev.c src/dev/dev.h src/dev/dev_ops.h \
 	src/dev/dev_cpu.c src/dev/dev_lost.c src/dev/dev_open.c \
+	src/dev/dev_links.h \
+	src/dev/dev_place.c src/dev/dev_place.h \
 	src/dev/dev_plugin.c src/dev/dev_plugin.h \
 	src/dev/registry.c
 libdev_la_CFLAGS = $(AM_CFLAGS)
@@ -27,6 +29,6 @@ libfar_la_CFLAGS = $(AM_CFLAGS)
 CUDA_DEV_FILES = src/dev/dev.c src/dev/dev_lost.c \
 	src/dev/dev_cuda.c src/dev/dev_cuda.h src/dev/dev_cuda_priv.h \
 	src/dev/dev_cuda_arch.c src/dev/dev_cuda_arch.h \
-	src/dev/dev_cuda_error.c \
+	src/dev/dev_cuda_error.c src/dev/dev_cuda_links.c \
 	src/dev/dev_cuda_list.c src/dev/dev_cuda_stream.c
 # End of src/dev

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "train/hello.h"
+#include "train/near.h"
 #include "train/run_priv.h"
 
 #define NCCL "nccl"
@@ -175,6 +176,7 @@ static err_code_t device_note(train_state_t *run, err_t *err)
         return rc;
     if (versions != NULL)
         run->compute.versions = str_printf("%s, %s", versions, device->name);
+    train_near_bind(device, run->world.rank == 0);
     if (run->world.rank == 0)
         log_info("train", "computes on %s", device->name);
     return ERR_OK;

@@ -34,6 +34,7 @@ typedef struct fake_cuda_settings {
      * with other UUIDs. */
     int64_t other;
     int64_t parts; /* 1: GPUs are parts of one (MIG) */
+    int64_t links; /* between GPUs: 0 none, 1 PCI, 2 NVLink */
     /* Versions of libraries, as their functions give them; 0: the headers'. */
     int64_t cublaslt, cudnn;
     int64_t hang_op; /* as fail_op: let it never end */

@@ -146,6 +146,9 @@ static cudaError_t attribute(int *value, enum cudaDeviceAttr name,
     case cudaDevAttrHostRegisterSupported:
         *value = p->hostRegisterSupported;
         return cudaSuccess;
+    case cudaDevAttrGPUDirectRDMASupported:
+        *value = fake.settings.links > 0;
+        return cudaSuccess;
     default:
         fprintf(stderr, "fake_cuda: unknown device attribute %d\n", (int)name);
         return cudaErrorInvalidValue;
@@ -176,6 +179,32 @@ cudaError_t cudaDeviceGetPCIBusId(char *id, int bytes, int index)
     if (error == cudaSuccess)
         snprintf(id, (size_t)bytes, "0000:%02X:00.0",
                  (unsigned)(1 + fake_number(index)));
+    return fake_end(error);
+}
+
+cudaError_t cudaDeviceCanAccessPeer(int *can, int index, int peer)
+{
+    cudaError_t error = fake_begin("cudaDeviceCanAccessPeer");
+
+    if (error == cudaSuccess && (!exists(index) || !exists(peer)))
+        error = cudaErrorInvalidDevice;
+    if (error == cudaSuccess)
+        *can = index != peer && fake.settings.links > 0;
+    return fake_end(error);
+}
+
+cudaError_t cudaDeviceGetP2PAttribute(int *value, enum cudaDeviceP2PAttr name,
+                                      int index, int peer)
+{
+    cudaError_t error = fake_begin("cudaDeviceGetP2PAttribute");
+
+    if (error == cudaSuccess &&
+        (!exists(index) || !exists(peer) || index == peer))
+        error = cudaErrorInvalidDevice;
+    if (error == cudaSuccess && name != cudaDevP2PAttrNativeAtomicSupported)
+        error = cudaErrorInvalidValue;
+    if (error == cudaSuccess)
+        *value = fake.settings.links > 1;
     return fake_end(error);
 }
 

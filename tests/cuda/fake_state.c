@@ -46,6 +46,7 @@ static const struct {
     {"fail_op", offsetof(fake_cuda_settings_t, fail_op)},
     {"other", offsetof(fake_cuda_settings_t, other)},
     {"parts", offsetof(fake_cuda_settings_t, parts)},
+    {"links", offsetof(fake_cuda_settings_t, links)},
     {"cublaslt", offsetof(fake_cuda_settings_t, cublaslt)},
     {"cudnn", offsetof(fake_cuda_settings_t, cudnn)},
     {"hang_op", offsetof(fake_cuda_settings_t, hang_op)},

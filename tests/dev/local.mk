@@ -3,7 +3,8 @@ DEV_TESTS = \
 	tests/dev/test_dev \
 	tests/dev/test_dev_far \
 	tests/dev/test_dev_graph \
-	tests/dev/test_dev_plugin
+	tests/dev/test_dev_plugin \
+	tests/dev/test_place
 check_PROGRAMS += $(DEV_TESTS)
 DEV_TEST_LIBS = libfar.la libdev.la libbase.la
 $(DEV_TESTS): $(DEV_TEST_LIBS)

@@ -1,0 +1,156 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# SPDX-FileCopyrightText: The cddp authors
+# cddp-train --local N on emulated GPUs (tests/cuda): the ranks are processes, with
+# the numbers that threads give; on CPUs they are threads. Which GPUs do not go
+# together, and what happens when a rank, or the parent, is killed.
+set -u
+build=$PWD
+export CDDP_CUDA_PLUGIN=$build/.libs/libcddp_cuda_emu.so
+[ -e "$CDDP_CUDA_PLUGIN" ] || {
+    echo "SKIP: this build has no CUDA, so there is no $CDDP_CUDA_PLUGIN"
+    exit 77
+}
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+failed=0
+export OMP_NUM_THREADS=1
+export UCX_TLS=self,sysv,posix,cma,tcp UCX_NET_DEVICES=lo
+unset CUDA_VISIBLE_DEVICES
+
+fail() {
+    echo "FAIL: $*"
+    failed=1
+}
+
+cd "$scratch" || exit 1
+"$build/cddp-data" make ising -o data --train 64 --valid 8 --shards 1 \
+    >/dev/null || exit 1
+cat >run.yaml <<'YAML'
+data: {train: "data/train-*.h5", valid: "data/valid-*.h5",
+       input: {path: /spins}, target: {path: /phase}}
+model:
+  input: [1, 32, 32]
+  layers: [{maxpool: {kernel: 4}}, flatten, {linear: {out: 8}}, batchnorm, relu,
+           {linear: {out: 2}}]
+loss: cross_entropy
+optimizer: {sgd: {lr: 0.01, momentum: 0.9}}
+train: {epochs: 2, batch: 16, device: cuda, threads: 1, log_every: 1 }
+YAML
+
+# train STATUS NAME ARGUMENT...: one run into NAME, which ends with STATUS.
+train() {
+    local status=0
+    "$build/cddp-train" --set run.dir="$2" "${@:3}" run.yaml >"$2.log" 2>&1 ||
+        status=$?
+    [ $status = "$1" ] || fail "$2: status $status, not $1: $(cat "$2.log")"
+}
+
+# says NAME WORDS: the output of a run has these words.
+says() {
+    grep -q -e "$2" "$1.log" || fail "$1 does not say \"$2\": $(cat "$1.log")"
+}
+
+# equal A B: two runs have the same parameters and losses.
+equal() {
+    "$build/cddp-ckpt" diff "$1" "$2" >diff.txt 2>&1 ||
+        fail "$1 and $2 differ: $(cat diff.txt)"
+    cmp -s <(grep -oE '"(step|loss)": [^,}]*' "$1/metrics.jsonl") \
+        <(grep -oE '"(step|loss)": [^,}]*' "$2/metrics.jsonl") ||
+        fail "the losses of $1 and $2 differ"
+}
+
+# ---- the numbers of threads ---------------------------------------------------
+export CDDP_FAKE_CUDA="devices=4"
+for ranks in 2 4; do
+    train 0 threads-$ranks --local $ranks --set ddp.backend=threads
+    train 0 spawn-$ranks --local $ranks --set ddp.backend=ucx
+    says spawn-$ranks 'computes on cuda'
+    equal threads-$ranks spawn-$ranks
+done
+# auto: processes if there is a GPU, else threads; only the latter may be named so.
+CDDP_LOG=debug train 0 auto --local 2 --set train.device=auto
+says auto 'computes on cuda'
+equal auto spawn-2
+CUDA_VISIBLE_DEVICES='' train 0 cpu-auto --local 2 --set train.device=auto
+train 0 cpu --local 2 --set train.device=cpu
+equal cpu-auto cpu
+! grep -q 'computes on cuda' cpu-auto.log || fail "$(cat cpu-auto.log)"
+
+# ---- GPUs that do not go together ---------------------------------------------
+export CDDP_FAKE_CUDA="devices=1"
+train 78 one-gpu --local 2
+says one-gpu 'ranks 0 and 1 on .* compute on one GPU, GPU-'
+says one-gpu 'CUDA_VISIBLE_DEVICES is not set'
+says one-gpu 'train.share_gpu'
+[ "$(grep -c . one-gpu.log)" = 1 ] || fail "$(cat one-gpu.log)"
+train 0 shared --local 2 --set train.share_gpu=true
+says shared 'ranks 0 and 1 on .* share a GPU'
+equal shared spawn-2
+export CDDP_FAKE_CUDA="devices=2 parts=1"
+train 0 parts --local 2
+says parts 'MIG 1g.18gb'
+export CDDP_FAKE_CUDA="devices=2 other=1"
+train 0 models --local 2
+says models 'H200 (emulated) (sm_90) and rank 1, on .*A100.*the slowest'
+train 78 models-reproducible --local 2 --set train.reproducible=true \
+    --set train.microbatch=8
+says models-reproducible 'train.reproducible is true'
+export CDDP_FAKE_CUDA="devices=0"
+train 69 none --local 2
+says none 'train.device is cuda: '
+
+# ---- ends -----------------------------------------------------------------------
+export CDDP_FAKE_CUDA="devices=2"
+
+# begin NAME: start a long run of two ranks; when it has written a checkpoint, $one
+# is the process of rank 1, and $! that of the parent.
+begin() {
+    local at=0
+    "$build/cddp-train" --local 2 --set run.dir="$1" --set train.epochs=100000 \
+        --set checkpoint.every="5 steps" --set fault.timeout="20 s" run.yaml \
+        >"$1.log" 2>&1 &
+    while ! compgen -G "$1/checkpoints/step-*" >/dev/null; do
+        if ! kill -0 $! 2>/dev/null || [ $((at += 1)) -ge 12000 ]; then
+            fail "$1 has not begun: $(cat "$1.log")"
+            return 1
+        fi
+        sleep 0.01
+    done
+    children=$(cat /proc/$!/task/$!/children)
+    one=$(awk '{ print $2 }' <<<"$children")
+}
+
+# over NAME STATUS: the run ends with STATUS, and none of its processes remains.
+over() {
+    local status=0 child at=0
+    wait $! || status=$?
+    [ $status = "$2" ] || fail "$1: status $status, not $2: $(cat "$1.log")"
+    for child in $children; do
+        while [ -d "/proc/$child" ] && ! grep -q ' Z ' "/proc/$child/stat" \
+            2>/dev/null; do
+            [ $((at += 1)) -lt 6000 ] || {
+                fail "$1: process $child remains"
+                return
+            }
+            sleep 0.01
+        done
+    done
+}
+
+begin killed && {
+    kill -9 "$one"
+    over killed 76
+    says killed "rank 1 (process $one) was killed by signal 9"
+    says killed '^cddp-train: .*rank 1'
+    grep -q '"culprit": 1' killed/exit.json || fail "$(cat killed/exit.json)"
+}
+begin orphans && {
+    kill -9 $!
+    over orphans 137
+}
+begin asked && {
+    kill -USR1 $!
+    over asked 75
+}
+exit $failed
