@@ -131,7 +131,8 @@ nn_layer_plan_t nn_exec_layer_plan(const nn_exec_t *exec, int layer)
                              .in_place = is_in_place(exec, layer),
                              .bias = adds_bias(exec, node->own),
                              .recomputed = node->redo,
-                             .block = node->part + 1};
+                             .block = node->part + 1,
+                             .note = op_note(node->op)};
 }
 
 nn_plan_facts_t nn_exec_facts(const nn_exec_t *exec)

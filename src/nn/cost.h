@@ -50,6 +50,7 @@ typedef struct nn_layer_plan {
     bool recomputed; /* runs again before the backward of its block */
     int block; /* number of its block of layers, from 1 to recomputed_blocks + 1
                 */
+    const char *note; /* see op_note; NULL: none */
 } nn_layer_plan_t;
 
 nn_layer_plan_t nn_exec_layer_plan(const nn_exec_t *exec, int layer);

@@ -364,6 +364,11 @@ bool op_passes_dy(const op_t *op)
     return op->passes_dy;
 }
 
+const char *op_note(const op_t *op)
+{
+    return op->note;
+}
+
 bool op_over_x(const op_t *op)
 {
     return op->over_x;

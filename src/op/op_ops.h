@@ -56,9 +56,10 @@ struct op {
     double flops;
     /* false unless open sets them */
     bool in_place, adds, adds_dx, passes_dy, over_x;
-    bool reads_x, /* true unless open clears it */
-        reads_y;  /* false unless open sets it */
-    void *state;  /* owned by the kernel */
+    bool reads_x,     /* true unless open clears it */
+        reads_y;      /* false unless open sets it */
+    const char *note; /* see op_note; NULL unless open sets it */
+    void *state;      /* owned by the kernel */
 };
 
 /* Backends, one folder each; registry.c lists those that were built in. */

@@ -157,7 +157,7 @@ static const train_team_exec_t *largest_exec(const check_t *check)
 }
 
 /* Write the plan of [layer], such as "blocked, bf16, in place, recomputed in
- * block 2", into [out]. */
+ * block 2" or "plain, by cuDNN", into [out]. */
 static void layer_plan_format(const nn_graph_t *graph, const nn_exec_t *exec,
                               int layer, char *out, size_t room)
 {
@@ -168,10 +168,11 @@ static void layer_plan_format(const nn_graph_t *graph, const nn_exec_t *exec,
         at = (size_t)snprintf(out, room, "computed with %s",
                               nn_graph_layer(graph, plan.joined).name);
     else
-        at = (size_t)snprintf(out, room, "%s%s%s",
-                              plan.blocked ? "blocked" : "plain",
-                              plan.stored_as == OP_BFLOAT16 ? ", bf16" : "",
-                              plan.in_place ? ", in place" : "");
+        at = (size_t)snprintf(
+            out, room, "%s%s%s%s%s", plan.blocked ? "blocked" : "plain",
+            plan.stored_as == OP_BFLOAT16 ? ", bf16" : "",
+            plan.in_place ? ", in place" : "", plan.note != NULL ? ", " : "",
+            plan.note != NULL ? plan.note : "");
     if (plan.recomputed && at < room)
         snprintf(out + at, room - at, ", recomputed in block %d", plan.block);
 }
@@ -187,7 +188,7 @@ static void layers_print(const check_t *check)
               "parameters", largest != NULL ? "storage of the output" : "");
     for (int i = 0; i < nn_graph_layers(graph); i++) {
         nn_layer_info_t layer = nn_graph_layer(graph, i);
-        char params[32], plan[128] = "";
+        char params[32], plan[256] = "";
 
         shape_format(layer.dims, layer.ndim, text, sizeof text);
         if (largest != NULL)

@@ -2,14 +2,14 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * A stand-in for the backend API of cuDNN: it keeps the attributes of its
- * descriptors, proposes engines for a graph of one convolution, and refuses
- * every other graph, descriptor and attribute. fake_conv.c has the loops.
+ * descriptors, proposes engines for a graph of one convolution or one
+ * attention, and refuses every other graph, descriptor and attribute.
  *
  * It proposes, in mode A, an engine that is not deterministic and fails when it
  * runs, one for tensor cores, which rounds float32 to tf32, and an exact one;
  * as a fallback an exact one without workspace.
  */
-#include "fake_cudnn.h"
+#include "fake_attention.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,8 +53,32 @@ static const struct known {
     OPERATION(OPERATION_CONVOLUTION_BACKWARD_DATA, BWD_DATA, DX, W, DY),
     OPERATION(OPERATION_CONVOLUTION_BACKWARD_FILTER, BWD_FILTER, X, DW, DY),
 #undef OPERATION
+    KNOWN(POINTWISE, CUDNN_ATTR_POINTWISE_MODE, POINTWISE_MODE, 1),
+    KNOWN(POINTWISE, CUDNN_ATTR_POINTWISE_MATH_PREC, DATA_TYPE, 1),
+    KNOWN(POINTWISE, CUDNN_ATTR_POINTWISE_AXIS, INT64, 1),
+    KNOWN(MATMUL, CUDNN_ATTR_MATMUL_COMP_TYPE, DATA_TYPE, 1),
+    KNOWN(REDUCTION, CUDNN_ATTR_REDUCTION_OPERATOR, REDUCTION_OPERATOR_TYPE, 1),
+    KNOWN(REDUCTION, CUDNN_ATTR_REDUCTION_COMP_TYPE, DATA_TYPE, 1),
+#define PART(op, name)                                        \
+    KNOWN(OPERATION_##op, CUDNN_ATTR_OPERATION_##op##_##name, \
+          BACKEND_DESCRIPTOR, 1)
+    PART(POINTWISE, PW_DESCRIPTOR),
+    PART(POINTWISE, XDESC),
+    PART(POINTWISE, BDESC),
+    PART(POINTWISE, TDESC),
+    PART(POINTWISE, YDESC),
+    PART(MATMUL, ADESC),
+    PART(MATMUL, BDESC),
+    PART(MATMUL, CDESC),
+    PART(MATMUL, DESC),
+    PART(REDUCTION, XDESC),
+    PART(REDUCTION, YDESC),
+    PART(REDUCTION, DESC),
+    PART(RESHAPE, XDESC),
+    PART(RESHAPE, YDESC),
+#undef PART
     KNOWN(OPERATIONGRAPH, CUDNN_ATTR_OPERATIONGRAPH_OPS, BACKEND_DESCRIPTOR,
-          16),
+          32),
     KNOWN(OPERATIONGRAPH, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, HANDLE, 1),
     KNOWN(ENGINEHEUR, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, BACKEND_DESCRIPTOR,
           1),
@@ -234,6 +258,7 @@ void fake_dnn_drop(descriptor_t *object)
         attribute_free(object, attribute);
     }
     fake_dnn_drop(object->graph);
+    fake_attention_free(object->attention);
     free(object);
 }
 
@@ -347,11 +372,15 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t object,
     return fake_dnn_end(status);
 }
 
-/* These two are there only where they are true. */
+/* The first two are there only where they are true, the others where a
+ * pointwise operation has them. */
 static bool optional(cudnnBackendAttributeName_t name)
 {
     return name == CUDNN_ATTR_TENSOR_IS_VIRTUAL ||
-           name == CUDNN_ATTR_TENSOR_IS_BY_VALUE;
+           name == CUDNN_ATTR_TENSOR_IS_BY_VALUE ||
+           name == CUDNN_ATTR_POINTWISE_AXIS ||
+           name == CUDNN_ATTR_OPERATION_POINTWISE_BDESC ||
+           name == CUDNN_ATTR_OPERATION_POINTWISE_TDESC;
 }
 
 int fake_dnn_missing(const descriptor_t *of)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * What the two files of the stand-in for cuDNN share: fake_cudnn.c keeps
- * descriptors and their attributes, fake_cudnn_plan.c makes and runs plans.
+ * What the files of the stand-in for cuDNN share: fake_cudnn.c keeps
+ * descriptors and their attributes, fake_cudnn_plan.c makes and runs plans,
+ * fake_conv.c and fake_attention.c have the loops.
  */
 #ifndef CDDP_TESTS_CUDA_FAKE_CUDNN_H
 #define CDDP_TESTS_CUDA_FAKE_CUDNN_H
@@ -33,7 +34,8 @@ typedef struct descriptor {
     /* ENGINE, ENGINECFG, EXECUTION_PLAN: number of the engine and the graph. */
     int engine;
     struct descriptor *graph;
-    fake_conv_t conv; /* EXECUTION_PLAN */
+    fake_conv_t conv;               /* EXECUTION_PLAN */
+    struct fake_program *attention; /* EXECUTION_PLAN; NULL: a convolution */
 } descriptor_t;
 
 /* Frame a call, as fake_begin and fake_end do. */
@@ -53,6 +55,17 @@ descriptor_t *fake_dnn_child(const descriptor_t *of,
                              cudnnBackendAttributeName_t name);
 /* The first attribute that [of] must have and lacks; 0: none. */
 int fake_dnn_missing(const descriptor_t *of);
+/* Read a tensor of up to five dimensions. Of other types than bfloat16, inner
+ * numbers are kept as float32. */
+void fake_tensor_read(const descriptor_t *of, fake_tensor_t *to);
+/* The address that the pack gives for [tensor]; NULL: none. */
+void *fake_dnn_address(const descriptor_t *pack, const fake_tensor_t *tensor);
+/* Is a tensor at [at] in the device's memory, and aligned? */
+cudnnStatus_t fake_dnn_tensor_check(const fake_tensor_t *tensor,
+                                    const void *at);
+/* The workspace of a pack, which must have [bytes]. */
+cudnnStatus_t fake_dnn_workspace(const descriptor_t *pack, int64_t bytes,
+                                 void **out);
 /* One owner less; NULL allowed. */
 void fake_dnn_drop(descriptor_t *object);
 

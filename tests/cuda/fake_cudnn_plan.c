@@ -3,7 +3,7 @@
 /* Engines, plans and runs of the stand-in for cuDNN. */
 #include <string.h>
 
-#include "fake_cudnn.h"
+#include "fake_attention.h"
 
 static const struct engine {
     int64_t number, workspace;
@@ -50,7 +50,7 @@ static void sizes_read(const descriptor_t *of, cudnnBackendAttributeName_t name,
     memcpy(to, attribute->data, (size_t)attribute->count * sizeof *to);
 }
 
-static bool tensor_read(const descriptor_t *of, fake_tensor_t *to)
+void fake_tensor_read(const descriptor_t *of, fake_tensor_t *to)
 {
     const cudnnDataType_t type = *(const cudnnDataType_t *)fake_dnn_value(
         of, CUDNN_ATTR_TENSOR_DATA_TYPE);
@@ -63,6 +63,15 @@ static bool tensor_read(const descriptor_t *of, fake_tensor_t *to)
     to->alignment =
         *(const int64_t *)fake_dnn_value(of, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT);
     to->numbers.bf16 = type == CUDNN_DATA_BFLOAT16;
+}
+
+/* The same of a convolution; false: it cannot have such a tensor. */
+static bool tensor_read(const descriptor_t *of, fake_tensor_t *to)
+{
+    const cudnnDataType_t type = *(const cudnnDataType_t *)fake_dnn_value(
+        of, CUDNN_ATTR_TENSOR_DATA_TYPE);
+
+    fake_tensor_read(of, to);
     return (type == CUDNN_DATA_FLOAT || type == CUDNN_DATA_BFLOAT16) &&
            fake_dnn_find(of, CUDNN_ATTR_TENSOR_IS_VIRTUAL) == NULL &&
            fake_dnn_find(of, CUDNN_ATTR_TENSOR_IS_BY_VALUE) == NULL;
@@ -112,34 +121,47 @@ static cudnnStatus_t plan_finish(descriptor_t *plan)
     descriptor_t *config =
         fake_dnn_child(plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
 
-    if (config->graph == NULL || !conv_read(config->graph, &plan->conv))
-        return fake_dnn_complain(CUDNN_STATUS_NOT_SUPPORTED,
-                                 "no convolution; engine", config->engine);
+    if (config->graph == NULL)
+        return fake_dnn_complain(CUDNN_STATUS_BAD_PARAM, "no graph; engine",
+                                 config->engine);
+    if (fake_attention_fits(config->graph) &&
+        (plan->attention = fake_attention_make(config->graph)) == NULL)
+        return CUDNN_STATUS_ALLOC_FAILED;
     plan->engine = config->engine;
     plan->graph = config->graph;
     plan->graph->owners++;
+    if (plan->attention != NULL)
+        return CUDNN_STATUS_SUCCESS;
+    if (!conv_read(config->graph, &plan->conv))
+        return fake_dnn_complain(CUDNN_STATUS_NOT_SUPPORTED,
+                                 "no convolution; engine", config->engine);
     plan->conv.workspace_bytes = engines[plan->engine].workspace;
     for (int i = 0; i < FAKE_TENSORS; i++)
         plan->conv.tensors[i].numbers.tf32 = plan->engine == TENSOR_CORES;
     return CUDNN_STATUS_SUCCESS;
 }
 
+static bool graph_fits(const descriptor_t *graph)
+{
+    fake_conv_t conv;
+
+    return conv_read(graph, &conv) || fake_attention_fits(graph);
+}
+
 cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t object)
 {
     cudnnStatus_t status = fake_dnn_begin("cudnnBackendFinalize");
     descriptor_t *of = object;
-    fake_conv_t conv;
 
     if (status == CUDNN_STATUS_SUCCESS && fake_dnn_missing(of) != 0)
         status = fake_dnn_complain(CUDNN_STATUS_BAD_PARAM, "missing attribute",
                                    fake_dnn_missing(of));
     if (status == CUDNN_STATUS_SUCCESS &&
         of->type == CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR &&
-        !conv_read(fake_dnn_child(of, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH),
-                   &conv))
+        !graph_fits(fake_dnn_child(of, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH)))
         status = fake_dnn_complain(
             CUDNN_STATUS_NOT_SUPPORTED,
-            "this stand-in knows only graphs of one convolution;"
+            "this stand-in knows only graphs of one convolution or attention;"
             " descriptor",
             of->type);
     if (status == CUDNN_STATUS_SUCCESS &&
@@ -203,7 +225,10 @@ static cudnnStatus_t read_it(const descriptor_t *of,
     case CUDNN_ATTR_ENGINE_GLOBAL_INDEX:
         return number_write(engine->number, count, to);
     case CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE:
-        return number_write(engine->workspace, count, to);
+        return number_write(of->attention != NULL
+                                ? fake_attention_workspace(of->attention)
+                                : engine->workspace,
+                            count, to);
     case CUDNN_ATTR_ENGINE_NUMERICAL_NOTE:
         *count = engine->note_count;
         memcpy(to, engine->notes, (size_t)*count * sizeof(int));
@@ -233,8 +258,7 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const object,
 
 /* ---- running ------------------------------------------------------------- */
 
-/* The address that the pack gives for [tensor]; NULL: none. */
-static void *pack_find(const descriptor_t *pack, const fake_tensor_t *tensor)
+void *fake_dnn_address(const descriptor_t *pack, const fake_tensor_t *tensor)
 {
     const attribute_t *uids =
         fake_dnn_find(pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
@@ -247,27 +271,49 @@ static void *pack_find(const descriptor_t *pack, const fake_tensor_t *tensor)
     return NULL;
 }
 
-static cudnnStatus_t conv_fill(const descriptor_t *pack, fake_conv_t *conv)
+cudnnStatus_t fake_dnn_tensor_check(const fake_tensor_t *tensor, const void *at)
 {
-    for (int i = 0; i < FAKE_TENSORS; i++) {
-        fake_tensor_t *tensor = &conv->tensors[i];
-
-        tensor->numbers.at = pack_find(pack, tensor);
-        if (!fake_memory_has(tensor->numbers.at, fake_tensor_bytes(tensor)))
-            return fake_dnn_complain(CUDNN_STATUS_BAD_PARAM,
-                                     "not in the device's memory: tensor",
-                                     tensor->uid);
-        if ((uintptr_t)tensor->numbers.at % (uintptr_t)tensor->alignment != 0)
-            return fake_dnn_complain(CUDNN_STATUS_BAD_PARAM,
-                                     "misaligned: tensor", tensor->uid);
-    }
-    conv->workspace =
-        *(void *const *)fake_dnn_value(pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
-    if (conv->workspace_bytes > 0 &&
-        !fake_memory_has(conv->workspace, (size_t)conv->workspace_bytes))
-        return fake_dnn_complain(CUDNN_STATUS_BAD_PARAM, "workspace of",
-                                 conv->workspace_bytes);
+    if (!fake_memory_has(at, fake_tensor_bytes(tensor)))
+        return fake_dnn_complain(CUDNN_STATUS_BAD_PARAM,
+                                 "not in the device's memory: tensor",
+                                 tensor->uid);
+    if ((uintptr_t)at % (uintptr_t)tensor->alignment != 0)
+        return fake_dnn_complain(CUDNN_STATUS_BAD_PARAM, "misaligned: tensor",
+                                 tensor->uid);
     return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t fake_dnn_workspace(const descriptor_t *pack, int64_t bytes,
+                                 void **out)
+{
+    *out =
+        *(void *const *)fake_dnn_value(pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
+    if (bytes > 0 && !fake_memory_has(*out, (size_t)bytes))
+        return fake_dnn_complain(CUDNN_STATUS_BAD_PARAM, "workspace of", bytes);
+    return CUDNN_STATUS_SUCCESS;
+}
+
+static cudnnStatus_t conv_run(const fake_conv_t *plan, const descriptor_t *pack,
+                              cudaStream_t stream)
+{
+    fake_conv_t conv = *plan;
+    cudnnStatus_t status = CUDNN_STATUS_SUCCESS;
+
+    for (int i = 0; i < FAKE_TENSORS; i++) {
+        fake_tensor_t *tensor = &conv.tensors[i];
+
+        tensor->numbers.at = fake_dnn_address(pack, tensor);
+        if (status == CUDNN_STATUS_SUCCESS)
+            status = fake_dnn_tensor_check(tensor, tensor->numbers.at);
+    }
+    if (status == CUDNN_STATUS_SUCCESS)
+        status =
+            fake_dnn_workspace(pack, conv.workspace_bytes, &conv.workspace);
+    if (status == CUDNN_STATUS_SUCCESS &&
+        fake_push(stream, fake_conv_run, &conv, sizeof conv) != cudaSuccess)
+        status = fake_dnn_complain(CUDNN_STATUS_EXECUTION_FAILED,
+                                   "convolution of kind", conv.kind);
+    return status;
 }
 
 cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle,
@@ -276,7 +322,6 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle,
 {
     cudnnStatus_t status = fake_dnn_begin("cudnnBackendExecute");
     const descriptor_t *of = plan;
-    fake_conv_t conv = of->conv;
 
     if (status == CUDNN_STATUS_SUCCESS &&
         (!of->final || !((descriptor_t *)pack)->final))
@@ -288,11 +333,8 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle,
             "nobody may run the engine that is not deterministic:",
             engines[of->engine].number);
     if (status == CUDNN_STATUS_SUCCESS)
-        status = conv_fill(pack, &conv);
-    if (status == CUDNN_STATUS_SUCCESS &&
-        fake_push(handle->stream, fake_conv_run, &conv, sizeof conv) !=
-            cudaSuccess)
-        status = fake_dnn_complain(CUDNN_STATUS_EXECUTION_FAILED, "engine",
-                                   of->engine);
+        status = of->attention != NULL
+                     ? fake_attention_run(of->attention, pack, handle->stream)
+                     : conv_run(&of->conv, pack, handle->stream);
     return fake_dnn_end(status);
 }

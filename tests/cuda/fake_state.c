@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "fake_attention.h"
 #include "fake_cudart.h"
 
 /* An H200 by its data sheet and by what nvidia-smi says of its memory. */
@@ -145,6 +146,7 @@ static void control_reset(void)
                 (long long)fake.counts.bytes, (long long)fake.counts.objects);
         abort();
     }
+    fake_attention_reset();
     for (int i = 0; i < FAKE_DEVICES; i++) {
         far_queue_free(&fake.device[i].queue);
         fake.device[i] = (fake_device_t){0};

@@ -71,7 +71,7 @@ caught() {
 faulty op/cuda/device/reduce.cuh op/cuda/ops/norm.cu \
     '0,/__syncthreads();/{s/__syncthreads();//}'
 caught "a missing barrier" "NaN in shared memory that nobody wrote" \
-    tests/op/test_op_cuda op_cuda/float32 'but ref has'
+    tests/op/test_op_cuda 'op_cuda/*_float32' 'but ref has'
 faulty op/cuda/device/reduce.cuh op/cuda/ops/norm.cu \
     '/part.lane. : T(0)/{n;s/__syncthreads();//}'
 caught "a missing second barrier" "the schedules of the emulator" \
@@ -81,12 +81,12 @@ caught "a missing second barrier" "the schedules of the emulator" \
 faulty op/cuda/device/each.cuh op/cuda/ops/activation.cu \
     's/if (i + N <= count)/if (true)/'
 caught "a write behind a tensor" "the bytes behind each block of a test" \
-    tests/op/test_op_cuda op_cuda/float32 'behind a block'
+    tests/op/test_op_cuda 'op_cuda/*_float32' 'behind a block'
 
 faulty op/cuda/ops/relu.cu op/cuda/ops/relu.cu \
     '/^static err_code_t relu_forward/,/^}/s/^{/{ if (*(const volatile float *)args->x > 1e30f) return ERR_MEMORY;/'
 caught "a host that reads a device" "the protection of the device's memory" \
-    tests/op/test_op_cuda op_cuda/float32 'signal\|CRASH\|SEGV'
+    tests/op/test_op_cuda 'op_cuda/*_float32' 'signal\|CRASH\|SEGV'
 
 faulty dev/dev_cuda_stream.c dev/dev_cuda_stream.c \
     's/cudaStreamWaitEvent(.*, 0)/((void)on, cudaSuccess)/'

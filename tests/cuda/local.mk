@@ -7,6 +7,7 @@ SIMT_FILES = tests/cuda/simt.cc tests/cuda/simt.h tests/cuda/simt_run.h \
 	tests/cuda/simt_fiber.cc tests/cuda/simt_fiber.h \
 	tests/cuda/simt_math.h tests/cuda/simt_memory.h tests/cuda/simt_warp.h
 FAKE_FILES = tests/cuda/fake_cuda.h \
+	tests/cuda/fake_attention.c tests/cuda/fake_attention.h \
 	tests/cuda/fake_conv.c tests/cuda/fake_conv.h \
 	tests/cuda/fake_cublaslt.c \
 	tests/cuda/fake_cudart.c tests/cuda/fake_cudart.h \

@@ -3,7 +3,8 @@
 /*
  * In place of the driver's library libcuda.so.1: there is no device. cuDNN
  * looks up these functions when it considers engines that it compiles at run
- * time.
+ * time. With STANDIN_LOADS, what it has compiled can be loaded, though not run:
+ * then plans with such engines can be made.
  */
 #define ERROR_NO_DEVICE 100 /* CUresult of cuda.h, whose prototypes differ */
 
@@ -23,18 +24,51 @@ NO_DEVICE(cuDeviceGetCount)
 NO_DEVICE(cuDriverGetVersion)
 NO_DEVICE(cuGetErrorName)
 NO_DEVICE(cuGetErrorString)
-NO_DEVICE(cuKernelGetAttribute)
-NO_DEVICE(cuKernelSetAttribute)
 NO_DEVICE(cuLaunchCooperativeKernel)
 NO_DEVICE(cuLaunchKernel)
 NO_DEVICE(cuLaunchKernelEx)
-NO_DEVICE(cuLibraryGetKernel)
-NO_DEVICE(cuLibraryLoadData)
 NO_DEVICE(cuLibraryLoadFromFile)
-NO_DEVICE(cuLibraryUnload)
 NO_DEVICE(cuLinkAddData)
 NO_DEVICE(cuLinkComplete)
 NO_DEVICE(cuLinkCreate)
 NO_DEVICE(cuLinkDestroy)
 NO_DEVICE(cuOccupancyMaxPotentialClusterSize)
 NO_DEVICE(cuStreamGetCtx)
+
+#ifdef STANDIN_LOADS
+
+static char thing; /* a library, a kernel: not NULL */
+
+int cuLibraryLoadData(void **out);
+int cuLibraryLoadData(void **out)
+{
+    *out = &thing;
+    return 0;
+}
+
+int cuLibraryGetKernel(void **out);
+int cuLibraryGetKernel(void **out)
+{
+    *out = &thing;
+    return 0;
+}
+
+#define DONE(name)  \
+    int name(void); \
+    int name(void)  \
+    {               \
+        return 0;   \
+    }
+DONE(cuKernelGetAttribute)
+DONE(cuKernelSetAttribute)
+DONE(cuLibraryUnload)
+
+#else
+
+NO_DEVICE(cuKernelGetAttribute)
+NO_DEVICE(cuKernelSetAttribute)
+NO_DEVICE(cuLibraryGetKernel)
+NO_DEVICE(cuLibraryLoadData)
+NO_DEVICE(cuLibraryUnload)
+
+#endif

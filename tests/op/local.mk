@@ -30,17 +30,20 @@ EXTRA_DIST += tests/op/libcuda_standin.c tests/op/test_cudnn_plans.c \
 if CUDA_HEADERS
 check_PROGRAMS += tests/op/test_cudnn_plans
 tests_op_test_cudnn_plans_SOURCES = tests/op/test_cudnn_plans.c \
-	src/op/cuda/conv_plan.c src/op/cuda/cudnn_graph.c \
-	src/op/cuda/cudnn_plan.c
+	src/op/cuda/attention_plan.c src/op/cuda/conv_plan.c \
+	src/op/cuda/cudnn_graph.c src/op/cuda/cudnn_plan.c
 tests_op_test_cudnn_plans_CFLAGS = $(AM_CFLAGS) $(TEST_CFLAGS) $(CUDA_CFLAGS)
 tests_op_test_cudnn_plans_LDADD = libfixtures.la liboptim.la libnn.la libop.la \
 	libsimd.la libdev.la libconf.la libbase.la $(CUDNN_LIBS) $(TEST_LIBS)
 tests_op_test_cudnn_plans_LDFLAGS = $(AM_LDFLAGS) $(CUDA_RPATH)
-EXTRA_tests_op_test_cudnn_plans_DEPENDENCIES = tests/op/libcuda_standin.so
-tests/op/libcuda_standin.so: tests/op/libcuda_standin.c
+CUDNN_STANDINS = tests/op/libcuda_standin.so tests/op/libcuda_loads.so
+EXTRA_tests_op_test_cudnn_plans_DEPENDENCIES = $(CUDNN_STANDINS)
+tests/op/libcuda_loads.so: STANDIN_FLAGS = -DSTANDIN_LOADS
+$(CUDNN_STANDINS): tests/op/libcuda_standin.c
 	$(AM_V_CC)$(MKDIR_P) $(@D) && \
-	  $(CC) -shared -fPIC -Wl,-soname,libcuda.so.1 -o $@ $<
-CLEANFILES += tests/op/libcuda_standin.so
+	  $(CC) $(STANDIN_FLAGS) -shared -fPIC -Wl,-soname,libcuda.so.1 -o $@ \
+	    $(srcdir)/tests/op/libcuda_standin.c
+CLEANFILES += $(CUDNN_STANDINS)
 endif
 # Ops on the emulated device "cuda" (tests/cuda).
 OP_CUDA_TESTS = tests/op/test_op_cuda tests/op/test_op_step_cuda

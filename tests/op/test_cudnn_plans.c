@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * The real cuDNN plans convolutions here, without a GPU, for the device that
- * tests/data/h200.json describes: those of the op table, of the cases of speed,
- * and of the presets. Each must have a plan that keeps the contract (the same
- * bits on each call, no rounding of float32), and planning again must give the
- * same plan. The log says which engine each one gets.
+ * The real cuDNN plans convolutions and attention here, without a GPU, for the
+ * device that tests/data/h200.json describes: those of the op table, of the
+ * cases of speed, and of the presets. Each must have a plan that keeps the
+ * contract (the same bits on each call, no rounding of float32), and planning
+ * again must give the same plan. The log says which engine each one gets. A
+ * plan of attention takes a second, so there are a few shapes; all of them with
+ * CDDP_LONG=1.
  *
  * Engines that cuDNN compiles at run time need the driver's library. A stand-in
  * of it, which says that there is no device, is enough.
@@ -22,6 +24,7 @@
 #include "base/str.h"
 #include "nn/fixture.h"
 #include "nn/nn_priv.h"
+#include "op/cuda/attention_plan.h"
 #include "op/cuda/conv_plan.h"
 #include "op/op_desc.h"
 #include "op_cases.h"
@@ -30,7 +33,8 @@
 
 static cuda_planner_t planner;
 
-static void open_planner(void)
+/* [driver]: in place of the driver's library. */
+static void open_planner_with(const char *driver)
 {
     static char json[1 << 14];
     const char *source = getenv("srcdir");
@@ -43,11 +47,20 @@ static void open_planner(void)
     mem_free(path);
     cr_assert_gt(fread(json, 1, sizeof json - 1, file), 0);
     fclose(file);
-    cr_assert_not_null(
-        dlopen("tests/op/libcuda_standin.so", RTLD_NOW | RTLD_GLOBAL), "%s",
-        dlerror());
+    cr_assert_not_null(dlopen(driver, RTLD_NOW | RTLD_GLOBAL), "%s", dlerror());
     cr_assert_eq(cuda_planner_open(json, &planner, &err), ERR_OK, "%s",
                  err.text);
+}
+
+static void open_planner(void)
+{
+    open_planner_with("tests/op/libcuda_standin.so");
+}
+
+/* Attention has only engines that are compiled at run time. */
+static void open_planner_that_loads(void)
+{
+    open_planner_with("tests/op/libcuda_loads.so");
 }
 
 static void close_planner(void)
@@ -235,4 +248,79 @@ ParameterizedTest(const preset_t *preset, cudnn_plans, of_the_presets)
     check_preset(graph, preset, OP_FLOAT32);
     check_preset(graph, preset, OP_BFLOAT16);
     nn_graph_close(graph);
+}
+
+/* ---- attention ----------------------------------------------------------- */
+
+TestSuite(cudnn_attention, .init = open_planner_that_loads,
+          .fini = close_planner, .timeout = 600);
+
+typedef struct attention {
+    int64_t N, T, S, H, G, D;
+    bool causal;
+} attention_t;
+
+/* The first ATTENTIONS_ALWAYS are planned without CDDP_LONG, too. */
+#define ATTENTIONS_ALWAYS 2
+static attention_t attentions[] = {
+    {2, 65, 129, 4, 2, 24, false},     {2, 511, 511, 2, 2, 256, true},
+    {4, 1024, 1024, 12, 12, 64, true}, /* GPT-2 */
+    {64, 197, 197, 12, 12, 64, false}, /* ViT */
+    {2, 128, 128, 2, 2, 24, true},     {2, 127, 127, 2, 1, 32, true},
+    {2, 100, 300, 4, 4, 40, false},    {2, 512, 512, 4, 1, 96, false},
+    {2, 512, 512, 2, 2, 128, true},    {2, 333, 333, 2, 2, 128, false},
+    {2, 257, 257, 2, 2, 192, true},    {2, 64, 64, 2, 2, 256, false},
+    {1, 7, 7, 1, 1, 8, true},
+};
+
+static cuda_attention_shape_t shape_of(const attention_t *a)
+{
+    const int64_t width = (a->H + 2 * a->G) * a->D;
+
+    return (cuda_attention_shape_t){.N = a->N,
+                                    .T = a->T,
+                                    .S = a->S,
+                                    .H = a->H,
+                                    .G = a->G,
+                                    .D = a->D,
+                                    .stride = {width, width, width},
+                                    .causal = a->causal,
+                                    .training = true};
+}
+
+ParameterizedTestParameters(cudnn_attention, plans)
+{
+    return cr_make_param_array(attention_t, attentions,
+                               getenv("CDDP_LONG") == NULL
+                                   ? ATTENTIONS_ALWAYS
+                                   : sizeof attentions / sizeof *attentions);
+}
+
+/* Deterministic gradients for Hopper keep a bfloat16 for each score: that tells
+ * them from those that add in any order. */
+ParameterizedTest(const attention_t *a, cudnn_attention, plans)
+{
+    const cuda_attention_shape_t shape = shape_of(a);
+    const double began = clock_now();
+    cuda_attention_plans_t plans = {0};
+    bool unsupported = false;
+    err_t err = ERR_INIT;
+    char name[128];
+
+    snprintf(name, sizeof name, "attention %lld x %lld x %lld to %lld, %lld%s",
+             (long long)a->N, (long long)a->H, (long long)a->T, (long long)a->S,
+             (long long)a->D, a->causal ? ", causal" : "");
+    cr_assert_eq(
+        cuda_attention_plans_open(&shape, &planner, &plans, &unsupported, &err),
+        ERR_OK, "%s: %s", name, err.text);
+    cr_assert(!unsupported, "%s: %s", name, err.text);
+    printf("%s, planned in %.2f s\n", name, clock_now() - began);
+    print_plan(plans.forward, "y");
+    print_plan(plans.backward, "gradients");
+    check_notes(plans.forward, OP_BFLOAT16, name);
+    check_notes(plans.backward, OP_BFLOAT16, name);
+    if (cudnnGetVersion() < 92500)
+        cr_assert_geq((int64_t)cuda_plan_workspace(plans.backward),
+                      2 * a->N * a->H * a->T * a->S, "%s", name);
+    cuda_attention_plans_close(&plans);
 }

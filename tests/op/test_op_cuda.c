@@ -75,25 +75,37 @@ static void check_case(const op_case_t *test, double limit)
     op_rig_close(&ref);
 }
 
-Test(op_cuda, float32, .timeout = 600)
+/* tests/gpu/run lets compute-sanitizer look at the tests of small cases. */
+static void check_float32(bool large)
 {
     emu_or_gpu();
     for (int i = 0; i < op_case_count; i++)
-        if (is_run(&op_cases[i]))
+        if (op_cases[i].large == large && is_run(&op_cases[i]))
             check_case(&op_cases[i], 1e-5);
+}
+
+Test(op_cuda, small_float32, .timeout = 600)
+{
+    check_float32(false);
+}
+
+Test(op_cuda, large_float32, .timeout = 600)
+{
+    check_float32(true);
 }
 
 /* Products of factors that are rounded, as in ref. What one step of a
  * recurrence passes to the next may round to the other side of a tie, and the
  * steps after it enlarge the difference; and attention rounds p before it is
  * divided by the sum of its row. */
-static void check_rounded(op_type_t type, double limit)
+static void check_rounded(op_type_t type, double limit, bool large)
 {
+    emu_or_gpu();
     for (int i = 0; i < op_case_count; i++) {
         op_case_t test = op_cases[i];
         const op_kind_t kind = test.config.kind;
 
-        if (!op_rig_rounds(kind) || !is_run(&test))
+        if (!op_rig_rounds(kind) || test.large != large || !is_run(&test))
             continue;
         test.config.compute_type = type;
         test.tolerance = limit;
@@ -105,16 +117,24 @@ static void check_rounded(op_type_t type, double limit)
     }
 }
 
-Test(op_cuda, tf32, .timeout = 600)
+Test(op_cuda, small_tf32, .timeout = 600)
 {
-    emu_or_gpu();
-    check_rounded(OP_TF32, 5e-4);
+    check_rounded(OP_TF32, 5e-4, false);
 }
 
-Test(op_cuda, bf16, .timeout = 600)
+Test(op_cuda, large_tf32, .timeout = 600)
 {
-    emu_or_gpu();
-    check_rounded(OP_BFLOAT16, 1e-2);
+    check_rounded(OP_TF32, 5e-4, true);
+}
+
+Test(op_cuda, small_bf16, .timeout = 600)
+{
+    check_rounded(OP_BFLOAT16, 1e-2, false);
+}
+
+Test(op_cuda, large_bf16, .timeout = 600)
+{
+    check_rounded(OP_BFLOAT16, 1e-2, true);
 }
 
 Test(op_cuda, tensors_lie_as_bf16, .timeout = 600)
@@ -305,6 +325,136 @@ Test(op_cuda, each_call_may_fail, .timeout = 600)
         seen[test->config.kind] = true;
         check_failures(fake, test);
     }
+}
+
+/* ---- attention by cuDNN -------------------------------------------------- */
+
+static const op_case_t *case_named(const char *name)
+{
+    for (int i = 0; i < op_case_count; i++)
+        if (strcmp(op_cases[i].name, name) == 0)
+            return &op_cases[i];
+    cr_assert_fail("there is no case \"%s\"", name);
+    return NULL;
+}
+
+/* Open a causal attention for [heads] of [features] on [tokens], and check its
+ * note. */
+static void check_note(dev_device_t *dev, int64_t heads, int64_t tokens,
+                       int64_t features, const char *want)
+{
+    op_config_t config = {.kind = OP_ATTENTION,
+                          .heads = {heads, heads, true, false},
+                          .training = true,
+                          .need_dx = true,
+                          .threads = 1,
+                          .compute_type = OP_BFLOAT16};
+    const int64_t dims[] = {1, tokens, 3 * heads * features};
+    err_t err = ERR_INIT;
+    op_t *op;
+
+    op_desc_fill(&config.in, OP_FLOAT32, 3, dims);
+    cr_assert_eq(op_open(backend(), dev, &config, &op, &err), ERR_OK, "%s",
+                 err.text);
+    cr_assert_not_null(op_note(op));
+    cr_assert(strstr(op_note(op), want) != NULL, "%lld features: %s",
+              (long long)features, op_note(op));
+    op_close(op);
+}
+
+/* Which attention cuDNN computes, for --check. The gradients of [1, 64 heads,
+ * 4096 tokens] would need 2 GiB. */
+Test(op_cuda, attention_says_who_computes_it)
+{
+    dev_device_t *dev;
+    err_t err = ERR_INIT;
+
+    emu_open();
+    cr_assert_eq(dev_open("cuda", 0, &dev, &err), ERR_OK, "%s", err.text);
+    check_note(dev, 2, 7, 8, "by cuDNN");
+    check_note(dev, 2, 7, 64, "by cuDNN");
+    check_note(dev, 2, 7, 5, "no multiple of 8");
+    check_note(dev, 2, 1, 8, "there is one token");
+    check_note(dev, 1, 7, 136, "has no deterministic");
+    check_note(dev, 64, 4096, 8, "more than 512 MiB");
+    dev_close(dev);
+}
+
+/* Newer GPUs, whose deterministic gradients cuDNN does not propose. */
+Test(op_cuda, attention_on_other_gpus)
+{
+    const fake_cuda_t *fake = emu_open();
+    static const struct {
+        int64_t arch, features;
+        const char *note;
+    } rows[] = {{80, 64, "by cuDNN"},
+                {86, 136, "more than 128"},
+                {100, 64, "no deterministic gradients for this GPU"}};
+    err_t err = ERR_INIT;
+
+    for (int i = 0; i < 3; i++) {
+        dev_device_t *dev;
+
+        emu_set(fake, arch, rows[i].arch);
+        cr_assert_eq(dev_open("cuda", 0, &dev, &err), ERR_OK, "%s", err.text);
+        check_note(dev, 1, 7, rows[i].features, rows[i].note);
+        dev_close(dev);
+    }
+}
+
+/* Layers of one shape share their plans: the second open makes fewer calls than
+ * one plan needs. */
+Test(op_cuda, attention_plans_are_shared)
+{
+    const fake_cuda_t *fake = emu_open();
+    const op_case_t *test = case_named("attention heads of 8, causal");
+    op_case_t rounded = *test;
+    op_rig_t rig;
+    op_t *second;
+    int64_t before;
+    err_t err = ERR_INIT;
+
+    rounded.config.compute_type = OP_BFLOAT16;
+    op_rig_open(&rig, &rounded, "cuda", OP_FLOAT32, 1);
+    cr_assert_str_eq(op_note(rig.op), "by cuDNN");
+    before = fake->counts().calls;
+    cr_assert_eq(op_open(backend(), rig.mem.dev, &rig.config, &second, &err),
+                 ERR_OK, "%s", err.text);
+    cr_assert_leq(fake->counts().calls - before, 4);
+    op_close(second);
+    op_rig_close(&rig);
+}
+
+/* No call of cuDNN that fails, in planning or running, makes attention take
+ * another way, which would have other bits. Every fifth call; all of them with
+ * CDDP_LONG=1. */
+Test(op_cuda, each_call_of_attention_may_fail, .timeout = 600)
+{
+    const fake_cuda_t *fake = emu_open();
+    const int64_t step = getenv("CDDP_LONG") == NULL ? 5 : 1;
+    op_case_t test = *case_named("attention heads of 8, causal");
+    op_config_t exact;
+    err_t err = ERR_INIT;
+    int64_t k = 1;
+    op_rig_t rig;
+    double *y;
+
+    test.config.compute_type = OP_BFLOAT16;
+    op_rig_open(&rig, &test, "cuda", OP_FLOAT32, 1);
+    op_compare_run(&rig);
+    y = op_rig_doubles(op_rig_count(&rig, RIG_Y));
+    op_rig_get(&rig, RIG_Y, y);
+    /* Nobody holds the plans between two opens. */
+    op_close(rig.op);
+    exact = rig.config;
+    exact.compute_type = OP_FLOAT32;
+    cr_assert_eq(op_open(backend(), rig.mem.dev, &exact, &rig.op, &err),
+                 ERR_OK);
+    while (check_failure(fake, &rig, k, y))
+        k += step;
+    cr_assert_gt(k, 100);
+    free(y);
+    op_rig_close(&rig);
 }
 
 /* ---- outputs stored as bfloat16 ------------------------------------------ */

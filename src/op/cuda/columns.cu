@@ -76,6 +76,34 @@ extern "C" err_code_t cuda_columns_round(const op_t *op, const op_args_t *args,
     return cuda_columns_activate(op, args, &same, err);
 }
 
+namespace
+{
+
+struct widen_work {
+    const bf16_t *from;
+    float *to;
+
+    template <int N> __device__ void at(int64_t i) const
+    {
+        float v[N];
+
+        pack_load(from + i, v);
+        pack_store(to + i, v);
+    }
+};
+
+} // namespace
+
+extern "C" err_code_t cuda_columns_widen(const op_t *op, const op_args_t *args,
+                                         void *to, const void *from,
+                                         int64_t count, err_t *err)
+{
+    const widen_work work = {(const bf16_t *)from, (float *)to};
+
+    each_start<8>(work, count, pack_aligned(from, to), cuda_stream(args));
+    return cuda_started(op, err);
+}
+
 /* ---- sums of columns ----------------------------------------------------- */
 
 namespace

@@ -19,6 +19,10 @@ extern "C" {
 err_code_t cuda_columns_round(const op_t *op, const op_args_t *args, void *to,
                               const void *from, int64_t count, err_t *err);
 
+/* to[i] = from[i], which is bfloat16. */
+err_code_t cuda_columns_widen(const op_t *op, const op_args_t *args, void *to,
+                              const void *from, int64_t count, err_t *err);
+
 typedef struct cuda_curve {
     op_kind_t kind; /* one of op_config_t.activation */
     const float *h;

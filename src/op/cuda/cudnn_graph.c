@@ -27,8 +27,10 @@ err_code_t cuda_dnn_check(cudnnStatus_t status, const char *call,
 void cuda_graph_check(cuda_graph_t *graph, cudnnStatus_t status,
                       const char *call)
 {
-    if (graph->failed.code == ERR_OK)
-        cuda_dnn_check(status, call, graph->what, &graph->failed);
+    if (graph->failed.code != ERR_OK)
+        return;
+    cuda_dnn_check(status, call, graph->what, &graph->failed);
+    graph->unsupported = status / 1000 == CUDNN_STATUS_NOT_SUPPORTED / 1000;
 }
 
 /* Make a descriptor that is destroyed with the graph. */
@@ -256,10 +258,11 @@ void cuda_graph_conv(cuda_graph_t *graph, cuda_conv_kind_t kind,
     graph_add(graph, op);
 }
 
+/* [type]: of the arithmetic. [axis]: of an index; -1: none. */
 static cudnnBackendDescriptor_t graph_curve(cuda_graph_t *graph,
-                                            cudnnPointwiseMode_t mode)
+                                            cudnnPointwiseMode_t mode,
+                                            cudnnDataType_t type, int64_t axis)
 {
-    const cudnnDataType_t type = CUDNN_DATA_FLOAT;
     cudnnBackendDescriptor_t made =
         cuda_graph_make(graph, CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
 
@@ -267,18 +270,20 @@ static cudnnBackendDescriptor_t graph_curve(cuda_graph_t *graph,
                    CUDNN_TYPE_POINTWISE_MODE, 1, &mode);
     cuda_graph_set(graph, made, CUDNN_ATTR_POINTWISE_MATH_PREC,
                    CUDNN_TYPE_DATA_TYPE, 1, &type);
+    if (axis >= 0)
+        cuda_graph_set(graph, made, CUDNN_ATTR_POINTWISE_AXIS, CUDNN_TYPE_INT64,
+                       1, &axis);
     cuda_graph_finish(graph, made);
     return made;
 }
 
-static void graph_add_curve(cuda_graph_t *graph, cudnnPointwiseMode_t mode,
+static void graph_add_curve(cuda_graph_t *graph, cudnnBackendDescriptor_t curve,
                             const int xbt[3], int y)
 {
     static const cudnnBackendAttributeName_t names[] = {
         CUDNN_ATTR_OPERATION_POINTWISE_XDESC,
         CUDNN_ATTR_OPERATION_POINTWISE_BDESC,
         CUDNN_ATTR_OPERATION_POINTWISE_TDESC};
-    cudnnBackendDescriptor_t curve = graph_curve(graph, mode);
     cudnnBackendDescriptor_t op =
         cuda_graph_make(graph, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
 
@@ -295,12 +300,44 @@ static void graph_add_curve(cuda_graph_t *graph, cudnnPointwiseMode_t mode,
 void cuda_graph_pointwise(cuda_graph_t *graph, cudnnPointwiseMode_t mode, int x,
                           int b, int y)
 {
-    graph_add_curve(graph, mode, (const int[]){x, b, -1}, y);
+    graph_add_curve(graph, graph_curve(graph, mode, CUDNN_DATA_FLOAT, -1),
+                    (const int[]){x, b, -1}, y);
 }
 
 void cuda_graph_select(cuda_graph_t *graph, const int xbt[3], int y)
 {
-    graph_add_curve(graph, CUDNN_POINTWISE_BINARY_SELECT, xbt, y);
+    graph_add_curve(
+        graph,
+        graph_curve(graph, CUDNN_POINTWISE_BINARY_SELECT, CUDNN_DATA_FLOAT, -1),
+        xbt, y);
+}
+
+void cuda_graph_index(cuda_graph_t *graph, int axis, int x, int y)
+{
+    graph_add_curve(
+        graph,
+        graph_curve(graph, CUDNN_POINTWISE_GEN_INDEX, CUDNN_DATA_INT32, axis),
+        (const int[]){x, -1, -1}, y);
+}
+
+void cuda_graph_at_least(cuda_graph_t *graph, int a, int b, int y)
+{
+    graph_add_curve(
+        graph,
+        graph_curve(graph, CUDNN_POINTWISE_CMP_GE, CUDNN_DATA_BOOLEAN, -1),
+        (const int[]){a, b, -1}, y);
+}
+
+void cuda_graph_reshape(cuda_graph_t *graph, int x, int y)
+{
+    cudnnBackendDescriptor_t op =
+        cuda_graph_make(graph, CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR);
+
+    cuda_graph_set_one(graph, op, CUDNN_ATTR_OPERATION_RESHAPE_XDESC,
+                       graph->tensors[x]);
+    cuda_graph_set_one(graph, op, CUDNN_ATTR_OPERATION_RESHAPE_YDESC,
+                       graph->tensors[y]);
+    graph_add(graph, op);
 }
 
 void cuda_graph_matmul(cuda_graph_t *graph, int a, int b, int c)

@@ -17,17 +17,18 @@
  *   GetAttribute, Finalize, Execute; cudnnGetErrorString,
  *   cudnnGetLastErrorString; cudnnCreate, cudnnDestroy, cudnnSetStream
  *   (cuda_dnn_*).
- *   TENSOR: UNIQUE_ID, DATA_TYPE (FLOAT, BFLOAT16), DIMENSIONS, STRIDES,
- *     BYTE_ALIGNMENT, IS_VIRTUAL, IS_BY_VALUE
+ *   TENSOR: UNIQUE_ID, DATA_TYPE (FLOAT, BFLOAT16; inner ones also INT32,
+ *     BOOLEAN), DIMENSIONS, STRIDES, BYTE_ALIGNMENT, IS_VIRTUAL, IS_BY_VALUE
  *   CONVOLUTION: SPATIAL_DIMS (2, 3), COMP_TYPE (FLOAT), CONV_MODE
  *     (CROSS_CORRELATION), PRE_PADDINGS, POST_PADDINGS, DILATIONS,
  *     FILTER_STRIDES
  *   OPERATION_CONVOLUTION_FORWARD, _BACKWARD_DATA, _BACKWARD_FILTER: ALPHA
  *     (float 1), BETA (float 0), CONV_DESC, W or DW, X or DX, Y or DY
- *   POINTWISE: MODE, MATH_PREC; OPERATION_POINTWISE: PW_DESCRIPTOR, XDESC,
- *     BDESC, TDESC, YDESC
+ *   POINTWISE: MODE, MATH_PREC, AXIS (GEN_INDEX); OPERATION_POINTWISE:
+ *     PW_DESCRIPTOR, XDESC, BDESC, TDESC, YDESC
  *   MATMUL: COMP_TYPE; OPERATION_MATMUL: ADESC, BDESC, CDESC, DESC
  *   REDUCTION: OPERATOR, COMP_TYPE; OPERATION_REDUCTION: XDESC, YDESC, DESC
+ *   OPERATION_RESHAPE: XDESC, YDESC
  *   OPERATIONGRAPH: OPS, HANDLE (with a device)
  *   DEVICEPROP: JSON_REPRESENTATION (without a device)
  *   ENGINEHEUR: OPERATION_GRAPH, MODE (A, FALLBACK), DEVICEPROP (without a
@@ -60,8 +61,8 @@ err_code_t cuda_planner_open(const char *json, cuda_planner_t *out, err_t *err);
 void cuda_planner_close(cuda_planner_t *planner);
 
 #define CUDA_GRAPH_DIMS 5
-#define CUDA_GRAPH_TENSORS 16 /* maximum, of a graph */
-#define CUDA_GRAPH_OPS 12
+#define CUDA_GRAPH_TENSORS 40 /* maximum, of a graph */
+#define CUDA_GRAPH_OPS 28
 
 typedef struct cuda_tensor {
     cudnnDataType_t type;
@@ -109,15 +110,28 @@ void cuda_graph_pointwise(cuda_graph_t *graph, cudnnPointwiseMode_t mode, int x,
                           int b, int y);
 /* y = t ? x : b, element by element */
 void cuda_graph_select(cuda_graph_t *graph, const int xbt[3], int y);
+/* y = the index of each element in dimension [axis]. x gives the shape. */
+void cuda_graph_index(cuda_graph_t *graph, int axis, int x, int y);
+/* y = 1 where a >= b, otherwise 0; y is BOOLEAN. */
+void cuda_graph_at_least(cuda_graph_t *graph, int a, int b, int y);
+/* y = x with the dimensions and strides of y: a transposed view. */
+void cuda_graph_reshape(cuda_graph_t *graph, int x, int y);
 void cuda_graph_matmul(cuda_graph_t *graph, int a, int b, int c);
 /* y has size 1 in the dimensions of x that are reduced. */
 void cuda_graph_reduce(cuda_graph_t *graph, cudnnReduceTensorOp_t mode, int x,
                        int y);
 
+/* Refuse plans with a larger workspace, in bytes. Without this call, one of
+ * more than 1 GiB is used only if there is no other. */
+void cuda_graph_limit(cuda_graph_t *graph, int64_t workspace);
+
 /* Make the plan. ERR_UNAVAILABLE if no engine qualifies, or a call before this
  * one failed. The plan does not need the graph afterwards. */
 err_code_t cuda_graph_plan(cuda_graph_t *graph, cuda_precision_t precision,
                            cuda_plan_t **out, err_t *err);
+/* Did cuda_graph_plan fail because cuDNN has no such engine (in this version,
+ * for this device and this shape)? False: a call failed that should not. */
+bool cuda_graph_unsupported(const cuda_graph_t *graph);
 void cuda_plan_close(cuda_plan_t *plan); /* NULL allowed */
 
 size_t cuda_plan_workspace(const cuda_plan_t *plan); /* in bytes */

@@ -248,25 +248,39 @@ static err_code_t graph_search(cuda_graph_t *graph, cuda_precision_t precision,
     static const cudnnBackendHeurMode_t modes[] = {CUDNN_HEUR_MODE_A,
                                                    CUDNN_HEUR_MODE_FALLBACK};
     const unsigned refused = notes_refused(precision);
+    const int64_t first = graph->limit > 0 ? graph->limit : WORKSPACE_MAX;
+    const int turns = graph->limit > 0 ? 2 : 4;
     cudnnBackendDescriptor_t ops = graph_close_ops(graph);
     proposal_t proposal = {0};
     err_code_t rc = ERR_OK;
 
-    for (int i = 0; i < 4 && rc == ERR_OK && plan->plan == NULL; i++) {
+    for (int i = 0; i < turns && rc == ERR_OK && plan->plan == NULL; i++) {
         proposal_open(graph, ops, modes[i % 2], &proposal);
         if (graph->failed.code == ERR_OK)
             rc = plan_choose(plan, graph, &proposal, refused,
-                             i < 2 ? WORKSPACE_MAX : INT64_MAX, err);
+                             i < 2 ? first : INT64_MAX, err);
         else
             rc = err_copy(err, &graph->failed);
         proposal_close(&proposal);
     }
-    if (rc == ERR_OK && plan->plan == NULL)
+    if (rc == ERR_OK && plan->plan == NULL) {
+        graph->unsupported = true;
         rc = err_set(err, ERR_UNAVAILABLE,
                      "%s: cuDNN has no deterministic engine of this precision "
                      "(%d were tried)",
                      graph->what, plan->refused);
+    }
     return rc;
+}
+
+void cuda_graph_limit(cuda_graph_t *graph, int64_t workspace)
+{
+    graph->limit = workspace;
+}
+
+bool cuda_graph_unsupported(const cuda_graph_t *graph)
+{
+    return graph->unsupported;
 }
 
 err_code_t cuda_graph_plan(cuda_graph_t *graph, cuda_precision_t precision,

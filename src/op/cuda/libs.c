@@ -9,6 +9,7 @@
 typedef struct libs {
     cublasLtHandle_t blas; /* NULL: not made yet */
     cudnnHandle_t dnn;
+    struct cuda_attention_shared *attention;
 } libs_t;
 
 err_code_t cuda_blas_check(cublasStatus_t status, const char *call,
@@ -72,5 +73,16 @@ err_code_t cuda_libs_dnn(dev_device_t *dev, cudnnHandle_t *out, err_t *err)
                             err);
     if (rc == ERR_OK)
         *out = libs->dnn;
+    return rc;
+}
+
+err_code_t cuda_libs_attention(dev_device_t *dev,
+                               struct cuda_attention_shared ***out, err_t *err)
+{
+    libs_t *libs;
+    err_code_t rc = libs_of(dev, &libs, err);
+
+    if (rc == ERR_OK)
+        *out = &libs->attention;
     return rc;
 }

@@ -1,6 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The op backend "cuda", a part of the plugin (src/cuda).
 libcddp_cuda_la_SOURCES += \
+	src/op/cuda/attention.h \
+	src/op/cuda/attention_plan.c \
+	src/op/cuda/attention_plan.h \
+	src/op/cuda/attention_share.c \
+	src/op/cuda/attention_share.h \
 	src/op/cuda/blas.c \
 	src/op/cuda/blas.h \
 	src/op/cuda/channels.h \
@@ -18,6 +23,7 @@ libcddp_cuda_la_SOURCES += \
 	src/op/cuda/launch.h \
 	src/op/cuda/libs.c \
 	src/op/cuda/libs.h \
+	src/op/cuda/ops/attention_bf16.c \
 	src/op/cuda/ops/conv.c \
 	src/op/cuda/ops/conv_bf16.c \
 	src/op/cuda/ops/linear.c \

@@ -13,9 +13,12 @@
  * Each sum is done by one thread in a fixed order. A query without valid keys
  * has level = infinity, so its p are 0.
  *
+ * In bfloat16 cuDNN computes it (attention_bf16.c) where it has plans.
+ *
  * R shrinks with D, so that tiles [R, D] fit in 48 KiB of shared memory and
  * their sums in 16 registers of a thread.
  */
+#include "op/cuda/attention.h"
 #include "op/cuda/device/each.cuh"
 #include "op/cuda/device/reduce.cuh"
 #include "op/cuda/device/round.cuh"
@@ -455,9 +458,11 @@ static int64_t queries_of(const op_t *op)
 
 static err_code_t attention_open(op_t *op, err_t *err)
 {
-    (void)err;
-    if (!op->config.training)
-        return ERR_OK;
+    bool taken = false;
+    const err_code_t rc = cuda_attention_bf16_take(op, &taken, err);
+
+    if (rc != ERR_OK || taken || !op->config.training)
+        return rc;
     op->workspace_bytes = (size_t)queries_of(op) * sizeof(float);
     op->scratch_bytes = op->workspace_bytes;
     op->reads_y = true;
@@ -562,4 +567,5 @@ static err_code_t attention_run_backward(op_t *op, const op_args_t *args,
 }
 
 extern "C" const op_kernel_t cuda_attention_kernel = {
-    attention_open, NULL, attention_run_forward, attention_run_backward};
+    attention_open, cuda_attention_bf16_close, attention_run_forward,
+    attention_run_backward};

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* attention in bfloat16 by cuDNN (ops/attention_bf16.c), for the kernel of our
+ * own (ops/attention.cu), which opens it. */
+#ifndef CDDP_OP_CUDA_ATTENTION_H
+#define CDDP_OP_CUDA_ATTENTION_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#include <stdbool.h>
+
+#include "op/op_ops.h"
+
+/* If [op] computes in bfloat16 and cuDNN has plans for it, *taken becomes true,
+ * and cuDNN computes it. Sets op->note. */
+err_code_t cuda_attention_bf16_take(op_t *op, bool *taken, err_t *err);
+/* The close of both. */
+void cuda_attention_bf16_close(op_t *op);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
