@@ -16,7 +16,9 @@
 
 /* Bytes per call, as in checkpoint_io.c. */
 #define BITE_MAX ((size_t)16 << 20)
-#define HASH_BITE ((size_t)1 << 20)
+/* Bytes that are hashed at a time. After a larger block is freed, malloc keeps
+ * it, and the peak of a small run would grow by it. */
+#define HASH_BITE ((size_t)256 << 10)
 /* Maximum bytes of a manifest. A manifest of 1,000,000 tensors has a tenth of
  * this. */
 #define LOAD_MAX ((uint64_t)1 << 30)
