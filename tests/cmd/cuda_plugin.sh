@@ -6,6 +6,8 @@
 # CPU. The plugin is the real one where it was built, else a stand-in without
 # devices. No command gets a library of CUDA by being linked with it.
 set -u
+source=$(cd "${srcdir:-.}" && pwd)
+test=$(cd "$(dirname "$0")" && pwd)/${0##*/}
 build=$PWD
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
@@ -110,10 +112,29 @@ else
     on_cpu "no GPU" "$good"
 fi
 
-for file in "$build"/cddp-{train,info,bench,data,ckpt} \
-    "$build/.libs/libcddp.so"; do
-    needed=$(readelf -d "$file" | grep NEEDED |
-        grep -E 'cuda|cublas|cudnn|nccl|nvidia|stdc\+\+')
-    [ -z "$needed" ] || fail "$file needs $needed"
-done
+# Which libraries each installed file may need, without their versions. A new one is a
+# name here, and has to be on every node that runs cddp.
+system='libc|libm|libdl|libpthread|librt|ld-linux-.*|lib(a|ub|t)san|libz|libsz'
+hdf5='libhdf5(_[a-z]+)?|libmpi'
+all="$system|$hdf5|libhwloc|libyaml-0|libdnnl|lib[gi]?omp5?|libuc[ps]|libpmix"
+all="$all|libjansson|libxxhash"
+while read -r file may; do
+    needed=$(readelf -d "$build/$file" |
+        sed -n 's/.*(NEEDED).*\[\(.*\)\.so.*\]/\1/p')
+    [ -n "$needed" ] || fail "readelf finds no library in $file"
+    more=$(grep -vxE "$may" <<<"$needed")
+    [ -z "$more" ] || fail "$file needs a library that is new: ${more//$'\n'/ }"
+done <<LIST
+cddp-train $all
+cddp-info $all
+cddp-bench $all
+cddp-srun $all
+cddp-data $system|$hdf5|libxxhash
+cddp-ckpt $system|$hdf5|libjansson|libxxhash
+.libs/libcddp.so $all
+LIST
+# No program is missing above.
+while read -r file; do
+    grep -q "^$file " "$test" || fail "$file is not in the list of this test"
+done < <(sed -n 's/^bin_PROGRAMS += *//p' "$source"/src/*/local.mk)
 exit $failed
