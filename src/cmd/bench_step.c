@@ -46,7 +46,7 @@ typedef struct row {
 #define COLUMNS                                                              \
     "model,precision,batch,ranks,threads,steps,min_ms,median_ms,p95_ms,"     \
     "samples_per_s,gflops,peak_gflops,bandwidth_GBps,bound_ms,limit,rss_MB," \
-    "state_MB,activation_MB,first_step_s,exposed_ms\n"
+    "state_MB,activation_MB,first_step_s,exposed_ms,device\n"
 
 void bench_step_header(const bench_step_args_t *args)
 {
@@ -85,7 +85,7 @@ static void row_print(const bench_t *bench, const row_t *row)
 
     if (bench->args->csv)
         str_print("%s,%s,%lld,%d,%d,%d,%.4f,%.4f,%.4f,%.2f,%.2f,%.2f,%.2f,%.4f,"
-                  "%s,%.1f,%.1f,%.1f,%.4f,%.4f\n",
+                  "%s,%.1f,%.1f,%.1f,%.4f,%.4f,%s\n",
                   bench->config->run.name,
                   train_precision_name(bench->info.compute_type),
                   (long long)bench->info.global, bench->info.size,
@@ -95,7 +95,7 @@ static void row_print(const bench_t *bench, const row_t *row)
                   row->peak.flops_s * 1e-9, row->peak.bytes_s * 1e-9,
                   row->cost.seconds * 1e3, limit, row->rss * 1e-6,
                   row->state * 1e-6, row->activations * 1e-6, bench->first_step,
-                  row->exposed * 1e3);
+                  row->exposed * 1e3, dev_name(bench->info.dev));
     else
         str_print(
             "%-12s %5s %6lld %5d %7d %9.3f %9.3f %9.3f %10.1f %8.1f %8.1f "

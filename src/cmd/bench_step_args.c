@@ -19,6 +19,7 @@ const char bench_step_args_help[] =
     "\n"
     "      --steps N         steps that are timed [30]\n"
     "      --warm-up N       steps before these [5]\n"
+    "      --device NAME     cpu, cuda or auto, as --set train.device=NAME\n"
     "      --set KEY=VALUE   override a key of the run file\n"
     "      --local N         N ranks as threads of this process\n"
     "      --scaling WHAT    a row for 1, 2, 4, ... N ranks of --local N;\n"
@@ -34,6 +35,7 @@ const char bench_step_args_help[] =
 enum {
     OPT_STEPS = 256,
     OPT_WARM_UP,
+    OPT_DEVICE,
     OPT_SET,
     OPT_LOCAL,
     OPT_SCALING,
@@ -45,6 +47,7 @@ enum {
 static const struct option long_options[] = {
     {"steps", required_argument, NULL, OPT_STEPS},
     {"warm-up", required_argument, NULL, OPT_WARM_UP},
+    {"device", required_argument, NULL, OPT_DEVICE},
     {"set", required_argument, NULL, OPT_SET},
     {"local", required_argument, NULL, OPT_LOCAL},
     {"scaling", required_argument, NULL, OPT_SCALING},
@@ -68,6 +71,20 @@ static err_code_t scaling_take(bench_step_args_t *args, const char *text,
     return ERR_OK;
 }
 
+/* The setting that --device NAME stands for. */
+static err_code_t device_take(bench_step_args_t *args, const char *name,
+                              err_t *err)
+{
+    static const char *const settings[] = {
+        "train.device=cpu", "train.device=cuda", "train.device=auto"};
+
+    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++)
+        if (strcmp(strchr(settings[i], '=') + 1, name) == 0)
+            return cmd_sets_take(&args->sets, settings[i], err);
+    return err_set(err, ERR_USAGE,
+                   "--device: expected cpu, cuda or auto, found \"%s\"", name);
+}
+
 static err_code_t option_take(void *context, int option, err_t *err)
 {
     bench_step_args_t *args = context;
@@ -80,6 +97,8 @@ static err_code_t option_take(void *context, int option, err_t *err)
         return cmd_number_take(
             &(cmd_number_t){"--warm-up", "steps", 0, 1000000}, optarg,
             &args->warm_up, err);
+    case OPT_DEVICE:
+        return device_take(args, optarg, err);
     case OPT_SET:
         return cmd_sets_take(&args->sets, optarg, err);
     case OPT_LOCAL:

@@ -29,9 +29,9 @@ rows() {
     done
     shift
     ./cddp-bench step --csv --steps 3 --warm-up 1 "$@" step.$$.yaml >step.$$
-    [ "$(head -1 step.$$ | tr , '\n' | wc -l)" = 20 ]
+    [ "$(head -1 step.$$ | tr , '\n' | wc -l)" = 21 ]
     tail -n +2 step.$$ | awk -F, -v expected="$expected" '
-        NF != 20 || $1 != "small" || $6 != 3 || !($7 > 0) || $8 < $7 ||
+        NF != 21 || $21 != "cpu" || $1 != "small" || $6 != 3 || !($7 > 0) || $8 < $7 ||
             $9 < $8 || !($12 > 0) || !($13 > 0) || !($14 > 0) || !($16 > 0) ||
             !($19 > 0) || $20 !~ /^[0-9.]+$/ || $20 > $9 {print "bad row: " $0; bad = 1}
         {found = found $4 ":" $3 " "}

@@ -34,12 +34,13 @@ Test(bench_step_args, defaults)
 Test(bench_step_args, all)
 {
     cr_assert_eq(PARSE("--steps=7", "--warm-up", "0", "--set", "a=1", "--set",
-                       "b=2", "--local", "6", "--scaling", "strong", "--csv",
-                       "a.yaml"),
+                       "b=2", "--device", "cuda", "--local", "6", "--scaling",
+                       "strong", "--csv", "a.yaml"),
                  ERR_OK);
     cr_expect(args.steps == 7 && args.warm_up == 0 && args.csv);
-    cr_assert_eq(args.sets.count, 2);
+    cr_assert_eq(args.sets.count, 3);
     cr_expect_str_eq(args.sets.items[1], "b=2");
+    cr_expect_str_eq(args.sets.items[2], "train.device=cuda");
     cr_expect_eq(args.scaling, BENCH_SCALING_STRONG);
     cr_expect_eq(bench_step_args_next(&args, 1), 2);
     cr_expect_eq(bench_step_args_next(&args, 2), 4);
@@ -58,6 +59,8 @@ Test(bench_step_args, mistakes_are_told)
     cr_expect_eq(PARSE("--local", "x", "a"), ERR_USAGE);
     cr_expect_eq(PARSE("--scaling", "both", "--local", "2", "a"), ERR_USAGE);
     cr_expect(strstr(error.text, "weak or strong") != NULL);
+    cr_expect_eq(PARSE("--device", "gpu", "a"), ERR_USAGE);
+    cr_expect(strstr(error.text, "--device") != NULL);
     cr_expect_eq(PARSE("--scaling", "weak", "a"), ERR_USAGE);
     cr_expect_eq(PARSE("--paced", "--local", "2", "a"), ERR_USAGE);
     cr_expect_eq(PARSE("--frob", "a"), ERR_USAGE);
