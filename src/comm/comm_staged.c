@@ -230,11 +230,17 @@ static err_code_t ready_vote(comm_group_t *inner, const err_t *mine, err_t *err)
     return rc;
 }
 
+size_t comm_staged_bytes(int ranks)
+{
+    const size_t least = staged_room_least(ranks);
+
+    return STAGED_SLOTS *
+           (least > STAGED_SLOT_BYTES ? least : STAGED_SLOT_BYTES);
+}
+
 static void group_fill(staged_group_t *group, comm_group_t *inner,
                        dev_device_t *dev)
 {
-    const size_t least = staged_room_least(inner->size);
-
     group->base = (comm_group_t){.ops = &comm_staged_ops,
                                  .rank = inner->rank,
                                  .size = inner->size,
@@ -243,10 +249,10 @@ static void group_fill(staged_group_t *group, comm_group_t *inner,
                                  .table = inner->table,
                                  .dev = dev};
     group->inner = inner;
-    group->shape = (staged_shape_t){
-        .rank = inner->rank,
-        .size = inner->size,
-        .room = least > STAGED_SLOT_BYTES ? least : STAGED_SLOT_BYTES};
+    group->shape =
+        (staged_shape_t){.rank = inner->rank,
+                         .size = inner->size,
+                         .room = comm_staged_bytes(inner->size) / STAGED_SLOTS};
     group->fault = (err_t)ERR_INIT;
     pthread_mutex_init(&group->lock, NULL);
     thread_cond_init(&group->asked);

@@ -20,4 +20,8 @@
 err_code_t comm_staged_open(comm_group_t *inner, dev_device_t *dev,
                             comm_group_t **out, err_t *err);
 
+/* Bytes of the host's memory that a staged group of [ranks] ranks pins on each
+ * of them. */
+size_t comm_staged_bytes(int ranks);
+
 #endif

@@ -233,11 +233,15 @@ void ddp_step_local(ddp_t *ddp)
 
 void ddp_step_replay(ddp_t *ddp)
 {
-    check(ddp->hooked == NULL && ddp->shards == NULL,
-          "a step with a hook or shards is no graph");
-    for (int b = 0; b < ddp->bucket_count; b++)
-        ddp->stats.bytes +=
-            (int64_t)(ddp->buckets[b].count * sizeof *ddp->grads);
+    check(ddp->hooked == NULL, "a step with a hook is no graph");
+    for (int b = 0; b < ddp->bucket_count; b++) {
+        /* With shards gradients are reduced, and parameters gathered. */
+        const size_t count = ddp->shards != NULL
+                                 ? 2 * ddp_shards_whole(ddp->shards, b).count
+                                 : ddp->buckets[b].count;
+
+        ddp->stats.bytes += (int64_t)(count * sizeof *ddp->grads);
+    }
     ddp->stats.bytes += (int64_t)(ddp->tail_doubles * sizeof *ddp->tail);
     ddp->step++;
 }

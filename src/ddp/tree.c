@@ -16,7 +16,10 @@
 typedef struct tree_arena {
     float *grads;
     double *tail;
-    dev_event_t *last; /* on a device: the last use of the arena */
+    /* On a device: the last use of the arena, and whether this step has used
+     * it. */
+    dev_event_t *last;
+    bool used;
 } tree_arena_t;
 
 struct ddp_tree {
@@ -44,12 +47,15 @@ size_t ddp_tree_bytes(size_t grad_elems, size_t tail_doubles, int partials)
 /* ---- the order of what streams do with an arena -------------------------- */
 
 /* What is enqueued on [stream] from here on begins behind the last use of
- * [arena]. */
-static err_code_t arena_take(const ddp_tree_t *tree, const tree_arena_t *arena,
+ * [arena] in this step. That of an earlier step is done; if this step is
+ * captured, the stream must not wait for an event from outside of it. */
+static err_code_t arena_take(const ddp_tree_t *tree, tree_arena_t *arena,
                              dev_stream_t *stream, err_t *err)
 {
-    return tree->ddp->dev == NULL ? ERR_OK
-                                  : dev_event_wait_on(arena->last, stream, err);
+    const bool waits = arena->used && tree->ddp->dev != NULL;
+
+    arena->used = true;
+    return waits ? dev_event_wait_on(arena->last, stream, err) : ERR_OK;
 }
 
 /* What [stream] has now is the last use of [arena]. */
@@ -64,8 +70,8 @@ static err_code_t arena_give(const ddp_tree_t *tree, const tree_arena_t *arena,
 static err_code_t arenas_add(void *context, void *thread, int to, int from,
                              err_t *err)
 {
-    const ddp_tree_t *tree = context;
-    const tree_arena_t *a = &tree->arenas[to], *b = &tree->arenas[from];
+    ddp_tree_t *tree = context;
+    tree_arena_t *a = &tree->arenas[to], *b = &tree->arenas[from];
     dev_stream_t *stream = thread;
     err_code_t rc = arena_take(tree, a, stream, err);
 
@@ -170,6 +176,8 @@ void ddp_tree_begin(ddp_tree_t *tree, int64_t first, int64_t held,
                     int64_t leaves)
 {
     tree->mine = (comm_leaves_t){first, held, leaves};
+    for (int i = 0; i < tree->partials; i++)
+        tree->arenas[i].used = false;
     ddp_fold_begin(tree->fold, first, held, leaves);
 }
 
@@ -177,7 +185,7 @@ err_code_t ddp_tree_claim(ddp_tree_t *tree, dev_stream_t *stream,
                           ddp_tree_leaf_t *out, err_t *err)
 {
     const size_t bytes = tree->ddp->tail_doubles * sizeof(double);
-    const tree_arena_t *arena;
+    tree_arena_t *arena;
     err_code_t rc;
 
     *out = (ddp_tree_leaf_t){.stream = stream};
@@ -245,8 +253,8 @@ static err_code_t arenas_turn(ddp_tree_t *tree, bool take, dev_stream_t *stream,
     err_code_t rc = ERR_OK;
 
     for (int i = 0; rc == ERR_OK && i < tree->partials; i++)
-        rc = (take ? arena_take : arena_give)(tree, &tree->arenas[i], stream,
-                                              &reason);
+        rc = take ? arena_take(tree, &tree->arenas[i], stream, &reason)
+                  : arena_give(tree, &tree->arenas[i], stream, &reason);
     if (rc == ERR_OK && take)
         rc = dev_event_record(tree->after, stream, &reason);
     return ddp_place_result(tree->ddp, rc, &reason, err);

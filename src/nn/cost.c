@@ -152,6 +152,12 @@ nn_plan_facts_t nn_exec_facts(const nn_exec_t *exec)
         facts.recomputed += layer.recomputed;
         facts.fused += layer.joined >= 0;
     }
+    for (int i = 0; i < exec->count; i++) {
+        const op_t *op = exec->nodes[i].op; /* NULL: another call computes it */
+        const size_t scratch = op == NULL ? 0 : op_scratch_bytes(op);
+
+        facts.scratch = scratch > facts.scratch ? scratch : facts.scratch;
+    }
     for (int b = 0; b < exec->region_count; b++) {
         const nn_region_t *block = &exec->regions[b];
 

@@ -32,8 +32,10 @@ typedef struct nn_plan_facts {
                         its gradient */
     int recomputed_blocks, /* blocks that run again before their backward */
         recomputed;        /* layers that run again before their backward */
-    size_t kept;  /* bytes of regions in use from forward to backward */
-    size_t apart; /* bytes of the arena if no two regions shared memory */
+    size_t kept;    /* bytes of regions in use from forward to backward */
+    size_t apart;   /* bytes of the arena if no two regions shared memory */
+    size_t scratch; /* bytes of the op that needs most for one call, such as the
+                       workspace of a library */
 } nn_plan_facts_t;
 
 nn_plan_facts_t nn_exec_facts(const nn_exec_t *exec);

@@ -10,6 +10,7 @@
 
 #include "base/str.h"
 #include "base/thread.h"
+#include "comm/comm_staged.h"
 #include "nn/cost.h"
 #include "train/data.h"
 #include "train/device.h"
@@ -273,8 +274,10 @@ static void host_print(const check_t *check)
                                             bytes[TRAIN_MEMORY_OPTIMIZER] +
                                             bytes[TRAIN_MEMORY_BUFFERS]);
     memory_line(
-        "batches read ahead",
+        "batches, pinned",
         train_memory_batches(&check->plan, check->config->data.prefetch + 2));
+    if (check->ranks > 1)
+        memory_line("staged sums, pinned", comm_staged_bytes(check->ranks));
 }
 
 static err_code_t memory_print(const check_t *check, err_t *err)
@@ -294,8 +297,8 @@ static err_code_t memory_print(const check_t *check, err_t *err)
     for (int k = 0; k < TRAIN_MEMORY_KINDS; k++) {
         const uint64_t bytes = check->memory.bytes[k];
 
-        if (bytes == 0 &&
-            (k == TRAIN_MEMORY_PARTIALS || k == TRAIN_MEMORY_HOOK))
+        if (bytes == 0 && (k == TRAIN_MEMORY_PARTIALS ||
+                           k == TRAIN_MEMORY_HOOK || k == TRAIN_MEMORY_NORM))
             continue;
         memory_line(host && k == TRAIN_MEMORY_BATCHES ? "batches read ahead"
                                                       : train_memory_name(k),
@@ -345,6 +348,7 @@ static void plan_print(const check_t *check)
     recompute_print(check, largest, &facts, &cost);
     memory_line("kept for backward", facts.kept);
     memory_line("without reuse", facts.apart);
+    memory_line("workspace of an op", facts.scratch);
     str_print(
         "  of %d layers %d work in place, %d have outputs in blocked layout, "
         "%d add their bias\n  within the product, %d are computed with "

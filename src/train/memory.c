@@ -11,6 +11,7 @@ static const char *const names[TRAIN_MEMORY_KINDS] = {
     [TRAIN_MEMORY_PARTIALS] = "partial gradients",
     [TRAIN_MEMORY_HOOK] = "comm hook",
     [TRAIN_MEMORY_OPTIMIZER] = "optimizer state",
+    [TRAIN_MEMORY_NORM] = "gradient norm",
     [TRAIN_MEMORY_BUFFERS] = "running statistics",
     [TRAIN_MEMORY_ACTIVATIONS] = "activations, scratch",
     [TRAIN_MEMORY_BATCHES] = "batches",
@@ -53,6 +54,8 @@ train_memory_t train_memory_of(const train_replica_plan_t *plan,
             [TRAIN_MEMORY_ACTIVATIONS] = train_replica_activations(replica),
             [TRAIN_MEMORY_BATCHES] = train_memory_batches(plan, batches)}};
 
+    if (replica->shard != NULL)
+        memory.bytes[TRAIN_MEMORY_NORM] = train_shard_bytes(replica->shard);
     if (plan->partials > 0)
         memory.bytes[TRAIN_MEMORY_PARTIALS] =
             ddp_tree_bytes(nn_graph_param_elems(graph),

@@ -16,6 +16,7 @@ typedef enum train_memory_kind {
     TRAIN_MEMORY_PARTIALS, /* of the reproducible mode */
     TRAIN_MEMORY_HOOK,     /* 0; the caller may set it (ddp_hook_bytes) */
     TRAIN_MEMORY_OPTIMIZER,
+    TRAIN_MEMORY_NORM, /* sums of squares, with ddp.zero: 1 */
     TRAIN_MEMORY_BUFFERS,
     TRAIN_MEMORY_ACTIVATIONS,
     /* On a host those that are read ahead, on another device the two that it

@@ -193,6 +193,8 @@ static err_code_t arenas_open(train_replica_t *replica, bool sharded,
         rc = dev_alloc(replica->dev, sizeof *replica->hash, "replica check",
                        &hash, err);
     replica->hash = hash;
+    if (rc == ERR_OK && replica->shard != NULL)
+        rc = train_shard_alloc(replica->shard, err);
     if (rc == ERR_OK)
         rc = train_io_open(replica->dev, replica->graph, replica->optim,
                            &replica->io, err);

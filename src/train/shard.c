@@ -27,17 +27,12 @@ static void ranges_check(const train_shard_t *shard, size_t elems)
 
 static err_code_t tables_open(train_shard_t *shard, size_t elems, err_t *err)
 {
-    void *blocks = NULL;
     err_code_t rc;
 
     shard->range_count = ddp_shards_buckets(shard->cut);
     shard->block_count = optim_norm_blocks(elems);
     rc = mem_new(view_range_t, (size_t)shard->range_count + 1, "shards",
                  &shard->ranges, err);
-    if (rc == ERR_OK)
-        rc = dev_alloc(shard->dev, (shard->block_count + 1) * sizeof(double),
-                       "gradient norm", &blocks, err);
-    shard->blocks = blocks;
     for (int b = 0; rc == ERR_OK && b < shard->range_count; b++)
         shard->ranges[b] = ddp_shards_range(shard->cut, b, shard->rank);
     return rc;
@@ -66,6 +61,21 @@ err_code_t train_shard_open(const train_shard_plan_t *plan, train_shard_t **out,
         train_shard_close(shard);
     else
         *out = shard;
+    return rc;
+}
+
+size_t train_shard_bytes(const train_shard_t *shard)
+{
+    return (shard->block_count + 1) * sizeof *shard->blocks;
+}
+
+err_code_t train_shard_alloc(train_shard_t *shard, err_t *err)
+{
+    void *blocks = NULL;
+    err_code_t rc = dev_alloc(shard->dev, train_shard_bytes(shard),
+                              "gradient norm", &blocks, err);
+
+    shard->blocks = blocks;
     return rc;
 }
 
@@ -151,6 +161,21 @@ void train_shard_parts(train_shard_t *shard, optim_t *optim, int slot,
 
 /* ---- one update ---------------------------------------------------------- */
 
+/* Add [count] numbers of the device over the ranks, behind [stream]. With one
+ * rank the host does not wait: the step may be captured. */
+static err_code_t ranks_sum(const train_shard_t *shard, double *numbers,
+                            size_t count, dev_stream_t *stream, err_t *err)
+{
+    err_code_t rc;
+
+    if (shard->size == 1)
+        return ERR_OK;
+    rc = dev_stream_wait(stream, err);
+    return rc == ERR_OK ? comm_allreduce(shard->group, numbers, count,
+                                         COMM_FLOAT64, COMM_SUM, err)
+                        : rc;
+}
+
 err_code_t train_shard_norm(train_shard_t *shard, optim_place_t *place,
                             const float *grads, double *norm,
                             dev_stream_t *stream, err_t *err)
@@ -161,13 +186,10 @@ err_code_t train_shard_norm(train_shard_t *shard, optim_place_t *place,
     for (int b = 0; rc == ERR_OK && b < shard->range_count; b++)
         rc = optim_norm_part(place, grads, shard->ranges[b], shard->blocks,
                              stream, err);
-    if (rc == ERR_OK)
-        rc = dev_stream_wait(stream, err);
     /* One rank has the square sum of a block, all others have 0 there, so the
      * order of this sum over ranks does not matter. */
     if (rc == ERR_OK)
-        rc = comm_allreduce(shard->group, shard->blocks, shard->block_count,
-                            COMM_FLOAT64, COMM_SUM, err);
+        rc = ranks_sum(shard, shard->blocks, shard->block_count, stream, err);
     return rc == ERR_OK
                ? optim_norm_whole(place, shard->blocks, shard->block_count,
                                   norm, stream, err)
@@ -182,11 +204,7 @@ static err_code_t sums_take(train_shard_t *shard,
     double *sums = optim_sums(step->optim, &count);
     err_code_t rc = optim_prepare(step->optim, step->args, step->stream, err);
 
-    if (rc == ERR_OK)
-        rc = dev_stream_wait(step->stream, err);
-    return rc == ERR_OK ? comm_allreduce(shard->group, sums, count,
-                                         COMM_FLOAT64, COMM_SUM, err)
-                        : rc;
+    return rc == ERR_OK ? ranks_sum(shard, sums, count, step->stream, err) : rc;
 }
 
 err_code_t train_shard_update(train_shard_t *shard,

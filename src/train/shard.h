@@ -48,6 +48,11 @@ err_code_t train_shard_open(const train_shard_plan_t *plan, train_shard_t **out,
                             err_t *err);
 void train_shard_close(train_shard_t *shard); /* NULL allowed */
 
+/* Allocate what updates need of the device, [bytes] bytes: to be called when it
+ * is known that they are there. */
+size_t train_shard_bytes(const train_shard_t *shard);
+err_code_t train_shard_alloc(train_shard_t *shard, err_t *err);
+
 /* Allocate memory for the parts of [params] parameters in [slots] slots. The
  * parts will be at the host's addresses of [mirror]. */
 err_code_t train_shard_parts_open(train_shard_t *shard,

@@ -206,13 +206,13 @@ static const char *capture_lacks(const train_state_t *run)
         return "the device captures no graphs";
     if (!train_world_graphs(&run->world))
         return "ranks sum gradients through the host";
-    if (run->replica.tree != NULL)
+    if (!alone && run->replica.tree != NULL)
         return "the host adds the micro-batches of train.reproducible";
     if (!alone && run->replica.sync != NULL)
         return "syncbatchnorm sums through the host";
     if (!alone && run->config->ddp.local_sgd.period > 0)
         return "ddp.local_sgd is on";
-    return run->replica.shard != NULL ? "ddp.zero is 1" : NULL;
+    return !alone && run->replica.shard != NULL ? "ddp.zero is 1" : NULL;
 }
 
 /* The graph of this step; NULL: it is made plainly. The same on all ranks. */
@@ -284,7 +284,8 @@ static err_code_t step_launch(train_state_t *run, const hdf5io_batch_t *batch,
           "a graph for %lld samples is launched for %lld",
           (long long)graph->samples, (long long)run->there.count);
     train_phase_set(&run->world, "forward and backward");
-    ddp_step_replay(run->replica.ddp);
+    if (run->replica.tree == NULL)
+        ddp_step_replay(run->replica.ddp);
     train_in_begin(run, good ? batch : NULL);
     train_in_weigh(run);
     if (!good)

@@ -66,17 +66,20 @@ static err_code_t moments_fold(const train_replica_t *replica,
 }
 
 /* With shards, ranks exchange parameters, so the host has to know whether there
- * is an update. */
+ * is an update. One rank exchanges nothing, and its device decides alone. */
 static err_code_t shard_update(const train_replica_t *replica,
                                const optim_args_t *args, dev_stream_t *stream,
                                err_t *err)
 {
     const train_shard_step_t step = {replica->ddp, replica->optim, args,
                                      stream};
-    err_code_t rc = dev_stream_wait(stream, err);
+    err_code_t rc = ERR_OK;
 
-    if (rc != ERR_OK || !replica->io.out->verdict.updates)
-        return rc;
+    if (replica->shard->size > 1) {
+        rc = dev_stream_wait(stream, err);
+        if (rc != ERR_OK || !replica->io.out->verdict.updates)
+            return rc;
+    }
     return train_shard_update(replica->shard, &step, err);
 }
 

@@ -28,7 +28,11 @@ err_code_t train_world_lost(train_world_t *world, err_t *err)
     }
     comm_group_fail(world->group, err);
     comm_group_fail(world->data, err);
-    return fault_own(world, err);
+    /* If several devices fail at once, the ranks should name the same culprit:
+     * the one whose fault the group has seen first, if it knows. */
+    return comm_group_check(world->group, err) != ERR_OK
+               ? err->code
+               : fault_own(world, err);
 }
 
 err_code_t train_world_vote(train_world_t *world, err_code_t code, err_t *err)

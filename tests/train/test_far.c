@@ -185,6 +185,12 @@ Test(far, reproducible)
                         "reproducible: true, microbatch: 5}");
 }
 
+Test(far, shards)
+{
+    check_model(&image, "ddp={zero: 1}");
+    check_model(&dense, "ddp={zero: 1}");
+}
+
 /* ---- a step -------------------------------------------------------------- */
 
 /* What the device has counted at each look for a signal, once a step. */
@@ -238,6 +244,9 @@ Test(far, waits_once_a_step)
     check_step(&dense, NULL);
     check_step(&gpt, "train.accumulate=3");
     check_step(&many, NULL);
+    check_step(&image, "train={epochs: 3, batch: 24, threads: 1, "
+                       "reproducible: true, microbatch: 5, device: far}");
+    check_step(&dense, "ddp={zero: 1}");
 }
 
 /* ---- failures ------------------------------------------------------------ */
@@ -287,6 +296,31 @@ Test(far, every_call_fails_in_turn)
 Test(far, calls_of_two_ranks_fail)
 {
     check_failures(&image, 2, 13);
+}
+
+/* The devices of both ranks fail in the same call: the ranks still agree on a
+ * culprit, and one of them prints the end. */
+Test(far, two_devices_fail_at_once)
+{
+    harness_t harness;
+    train_outcome_t out;
+
+    harness_open(&harness, 24 * 2 + 3);
+    settings_of(&harness, &dense, "train.epochs=1", "train.device=far");
+    harness.resume = TRAIN_RESUME_FRESH;
+    for (int64_t call = 40; call < 240; call += 5) {
+        err_t err = ERR_INIT;
+        err_code_t rc;
+
+        dev_far_fail_new(0, call);
+        dev_far_fail_new(1, call);
+        rc = harness_run(&harness, 2, &out, &err);
+        cr_assert(rc == ERR_OK || strstr(err.text, "failed (call") != NULL,
+                  "call %lld: %d, %s", (long long)call, (int)rc, err.text);
+    }
+    dev_far_fail_new(0, 0);
+    dev_far_fail_new(1, 0);
+    harness_close(&harness);
 }
 
 /* A capture that fails is not the end: then the steps are made plainly. */

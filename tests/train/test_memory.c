@@ -157,6 +157,26 @@ Test(memory, a_device_that_is_too_small_is_refused_with_the_numbers)
     rig_close(&rig);
 }
 
+Test(memory, shards_count_their_norm_and_allocate_it_after_the_check)
+{
+    train_memory_t memory;
+    rig_t rig;
+    err_t err = ERR_INIT;
+
+    plan_bytes("far", NULL, &memory);
+    cr_expect_eq(memory.bytes[TRAIN_MEMORY_NORM], 0);
+    plan_bytes("far", "ddp={zero: 1}", &memory);
+    cr_expect_gt(memory.bytes[TRAIN_MEMORY_NORM], 0);
+
+    rig_open(&rig, "far", "ddp={zero: 1}");
+    dev_far_room(rig.plan.dev, train_memory_total(&memory) - 1);
+    cr_expect_eq(train_replica_open(&rig.plan, &rig.replica, &err), ERR_MEMORY);
+    FACTS(err.text, "gradient norm");
+    cr_expect_eq(dev_far_counts(rig.plan.dev).allocs, 0,
+                 "allocated before it was refused");
+    rig_close(&rig);
+}
+
 /* What --check prints; free() it. */
 static char *check_print(const char *device)
 {
@@ -195,10 +215,13 @@ Test(memory, check_prints_that_of_the_device_and_of_the_host)
     char *cpu = check_print("train.device=cpu");
 
     FACTS(far, "on far", "activations, scratch", "free there", "1.0 TiB");
-    FACTS(far, "memory of the host", "copy for checkpoints",
-          "batches read ahead");
+    FACTS(far, "workspace of an op");
+    FACTS(far, "memory of the host", "copy for checkpoints", "batches, pinned");
+    /* One rank stages nothing. */
+    cr_expect_null(strstr(far, "staged sums"));
     FACTS(cpu, "parameters", "batches read ahead", "total");
     cr_expect_null(strstr(cpu, "memory of the host"));
+    cr_expect_null(strstr(cpu, "gradient norm"));
     free(cpu);
     free(far);
 }
