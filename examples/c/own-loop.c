@@ -9,10 +9,12 @@
  *   ./own-loop 2                             two ranks, threads of one process
  *   srun --mpi=pmix -n 2 ./own-loop          two processes under Slurm
  *   srun --mpi=pmix -n 2 ./own-loop 0 5000   the same, 5000 steps
+ *   ./own-loop --device cuda 2               gradients are summed on GPUs
  */
 #include <cddp/cddp.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { SAMPLES = 1024 };
 
@@ -33,6 +35,41 @@ static double gradients(int rank, int size, const float *params, float *grads)
     return loss;
 }
 
+/* What a step sums over the ranks. */
+typedef struct numbers {
+    float grads[2];
+    double loss;
+} numbers_t;
+
+/* Give the reducer this rank's numbers. (On a GPU, kernels would write them to
+ * its memory at once.) */
+static cddp_code_t send(cddp_group_t *group, cddp_ddp_t *ddp,
+                        const numbers_t *from, cddp_error_t *error)
+{
+    cddp_code_t code =
+        cddp_device_copy(group, cddp_ddp_grads(ddp), from->grads,
+                         sizeof from->grads, CDDP_TO_DEVICE, error);
+
+    return code == CDDP_OK
+               ? cddp_device_copy(group, cddp_ddp_sums(ddp), &from->loss,
+                                  sizeof from->loss, CDDP_TO_DEVICE, error)
+               : code;
+}
+
+/* Take the sums over all ranks from the reducer. */
+static cddp_code_t receive(cddp_group_t *group, cddp_ddp_t *ddp, numbers_t *to,
+                           cddp_error_t *error)
+{
+    cddp_code_t code =
+        cddp_device_copy(group, to->grads, cddp_ddp_grads(ddp),
+                         sizeof to->grads, CDDP_FROM_DEVICE, error);
+
+    return code == CDDP_OK
+               ? cddp_device_copy(group, &to->loss, cddp_ddp_sums(ddp),
+                                  sizeof to->loss, CDDP_FROM_DEVICE, error)
+               : code;
+}
+
 static cddp_code_t train(cddp_group_t *group, void *context,
                          cddp_error_t *error)
 {
@@ -46,21 +83,23 @@ static cddp_code_t train(cddp_group_t *group, void *context,
     cddp_code_t code = cddp_ddp_open(group, &config, &ddp, error);
 
     for (int step = 1; code == CDDP_OK && step <= steps; step++) {
-        float *grads = cddp_ddp_grads(ddp);
-        double *loss = cddp_ddp_sums(ddp);
+        numbers_t numbers = {.grads = {0, 0}};
 
         cddp_group_report(group, step, "step");
         cddp_ddp_begin(ddp);
-        grads[0] = grads[1] = 0;
-        *loss = gradients(rank, size, params, grads);
+        numbers.loss = gradients(rank, size, params, numbers.grads);
+        code = send(group, ddp, &numbers, error);
         for (int view = 0; code == CDDP_OK && view < 2; view++)
             code = cddp_ddp_ready(ddp, view, error);
         if (code == CDDP_OK)
             code = cddp_ddp_wait(ddp, error);
+        if (code == CDDP_OK)
+            code = receive(group, ddp, &numbers, error);
         for (int p = 0; code == CDDP_OK && p < 2; p++)
-            params[p] -= 0.7f * grads[p];
+            params[p] -= 0.7f * numbers.grads[p];
         if (code == CDDP_OK && rank == 0 && (step & (step - 1)) == 0) {
-            printf("step %d loss %.3e\n", step, *loss); /* 1, 2, 4, 8 ... */
+            printf("step %d loss %.3e\n", step,
+                   numbers.loss); /* 1, 2, 4, 8 ... */
             fflush(stdout);
         }
     }
@@ -74,11 +113,20 @@ static cddp_code_t train(cddp_group_t *group, void *context,
 
 int main(int argc, char **argv)
 {
-    const cddp_run_config_t config = {.local = argc > 1 ? atoi(argv[1]) : 0};
-    int steps = argc > 2 ? atoi(argv[2]) : 300;
+    cddp_run_config_t config = {.device = "cpu"};
+    int steps = 300;
     cddp_error_t error;
     cddp_code_t code = CDDP_UNAVAILABLE;
 
+    if (argc > 2 && strcmp(argv[1], "--device") == 0) {
+        config.device = argv[2];
+        argc -= 2;
+        argv += 2;
+    }
+    if (argc > 1)
+        config.local = atoi(argv[1]);
+    if (argc > 2)
+        steps = atoi(argv[2]);
     if (!cddp_version_check())
         fprintf(stderr, "built for cddp %s, but this is %s\n", CDDP_VERSION,
                 cddp_version());

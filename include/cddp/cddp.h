@@ -7,6 +7,7 @@
 #include <cddp/checkpoint.h>
 #include <cddp/data.h>
 #include <cddp/ddp.h>
+#include <cddp/device.h>
 #include <cddp/error.h>
 #include <cddp/group.h>
 #include <cddp/hook.h>

@@ -12,6 +12,12 @@
  * that were not ready count as zero. Divide gradients by the global number of
  * samples, so that the sum is the gradient of the global mean.
  *
+ * On a GPU (cddp_run_config_t.device) the arena and the sums are in its memory.
+ * A gradient is final there when the kernel that writes it is complete, so wait
+ * for the kernel's stream before cddp_ddp_ready. cddp_device_copy copies from
+ * and to the host's memory. Hooks are for the CPU: with one, and a GPU,
+ * cddp_ddp_open returns CDDP_CONFIG.
+ *
  * Thread rule: one thread per rank; every rank makes the same calls in the same
  * order.
  */
@@ -60,18 +66,22 @@ typedef struct cddp_ddp_config {
  * Close the reducer before the group. */
 cddp_code_t cddp_ddp_open(cddp_group_t *group, const cddp_ddp_config_t *config,
                           cddp_ddp_t **out, cddp_error_t *error);
-void cddp_ddp_close(cddp_ddp_t *ddp); /* NULL allowed */
+/* NULL allowed. After an error in a step it waits for what the step has
+ * started. */
+void cddp_ddp_close(cddp_ddp_t *ddp);
 
+/* Memory of the group's device. */
 float *cddp_ddp_grads(cddp_ddp_t *ddp); /* [elems], zeroed at first */
 double *cddp_ddp_sums(cddp_ddp_t *ddp); /* [sums] */
 
-/* Copy [bytes] bytes at [data] (initial parameters) from rank 0 to all ranks.
- * Collective. */
+/* Copy [bytes] bytes of the host's memory at [data] (initial parameters) from
+ * rank 0 to all ranks. Collective. */
 cddp_code_t cddp_ddp_broadcast(cddp_ddp_t *ddp, void *data, size_t bytes,
                                cddp_error_t *error);
 
-/* Check that all ranks have the same [bytes] bytes at [data]. CDDP_DIVERGED
- * names the rank that differs from the majority. Collective. */
+/* Check that all ranks have the same [bytes] bytes at [data], which is in the
+ * host's memory. CDDP_DIVERGED names the rank that differs from the majority.
+ * Collective. */
 cddp_code_t cddp_ddp_check(cddp_ddp_t *ddp, const void *data, size_t bytes,
                            cddp_error_t *error);
 

@@ -9,7 +9,8 @@
  * they are summed over ranks with the gradients, then folded into the buffers.
  *
  * An exec carries out the model for one fixed number of samples; several execs
- * may share parameters. Forward and backward allocate nothing.
+ * may share parameters. Forward and backward allocate nothing. They compute on
+ * the CPU, in the host's memory, also if the group has a GPU.
  *
  * Thread rule: a model is constant once open; one thread per exec.
  */

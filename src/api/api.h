@@ -13,6 +13,7 @@
 #include "cddp/error.h"
 #include "cddp/group.h"
 #include "comm/comm.h"
+#include "dev/dev.h"
 
 /* Translate the result [code] of an internal call; fills [error] (may be NULL)
  * from [err] unless [code] is ERR_OK. */
@@ -30,15 +31,28 @@ void api_log_drop(void);
 /* Set *out to the comm type for [type]; CDDP_CONFIG if there is none. */
 cddp_code_t api_type(cddp_type_t type, comm_type_t *out, cddp_error_t *error);
 
-/* A cddp_group_t is a comm_group_t. */
-static inline comm_group_t *api_group(cddp_group_t *group)
+struct cddp_group {
+    comm_group_t *inner;  /* of the host's memory */
+    comm_group_t *data;   /* of the device's: [inner] on the CPU */
+    dev_device_t *dev;    /* NULL: the CPU */
+    int index;            /* of [dev] */
+    dev_stream_t *stream; /* for cddp_device_copy */
+};
+
+/* The group of the host's memory. */
+static inline comm_group_t *api_group(const cddp_group_t *group)
 {
-    return (comm_group_t *)group;
+    return group->inner;
 }
 
-static inline const comm_group_t *api_group_const(const cddp_group_t *group)
-{
-    return (const comm_group_t *)group;
-}
+/* Open the device called [name] for [group], and the group of its memory. All
+ * ranks get the error of the lowest rank that has one; the two closes below
+ * work then, too. Collective; blocks. */
+err_code_t api_device_open(cddp_group_t *group, const char *name, err_t *err);
+void api_device_close(cddp_group_t *group);
+
+/* Open group->data for group->dev. Collective; blocks. */
+err_code_t api_data_open(cddp_group_t *group, err_t *err);
+void api_data_close(cddp_group_t *group);
 
 #endif

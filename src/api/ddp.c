@@ -13,6 +13,10 @@
 
 struct cddp_ddp {
     ddp_t *inner;
+    /* On a device: the stream behind which a step begins. The program's own
+     * streams are done then. */
+    dev_stream_t *stream;
+    bool begun; /* a step was begun, and not waited for */
     api_hooks_t hooks;
 };
 
@@ -82,7 +86,7 @@ static err_code_t views_make(const cddp_ddp_config_t *config, ddp_view_t **out,
     return rc;
 }
 
-static err_code_t ddp_make(comm_group_t *group, const cddp_ddp_config_t *config,
+static err_code_t ddp_make(cddp_group_t *group, const cddp_ddp_config_t *config,
                            cddp_ddp_t *ddp, err_t *err)
 {
     ddp_config_t options;
@@ -101,7 +105,9 @@ static err_code_t ddp_make(comm_group_t *group, const cddp_ddp_config_t *config,
         rc = views_make(config, &views, err);
     layout.views = views;
     if (rc == ERR_OK)
-        rc = ddp_open(&options, group, group, &layout, &ddp->inner, err);
+        rc = ddp_open(&options, group->inner, group->data, &layout, &ddp->inner,
+                      err);
+    ddp->stream = group->stream;
     mem_free(views);
     opt_free(ddp_options, &options);
 free_tree:
@@ -117,7 +123,7 @@ cddp_code_t cddp_ddp_open(cddp_group_t *group, const cddp_ddp_config_t *config,
     err_code_t rc = mem_new(cddp_ddp_t, 1, "reducer", &ddp, &err);
 
     if (rc == ERR_OK)
-        rc = ddp_make(api_group(group), config, ddp, &err);
+        rc = ddp_make(group, config, ddp, &err);
     if (rc == ERR_OK)
         *out = ddp;
     else
@@ -129,6 +135,11 @@ void cddp_ddp_close(cddp_ddp_t *ddp)
 {
     if (ddp == NULL)
         return;
+    /* A program that has met an error leaves in the middle of a step. */
+    if (ddp->begun)
+        (void)ddp_step_wait(ddp->inner, NULL);
+    if (ddp->stream != NULL)
+        (void)dev_stream_wait(ddp->stream, NULL);
     ddp_close(ddp->inner);
     api_hooks_close(&ddp->hooks);
     mem_free(ddp);
@@ -173,7 +184,8 @@ cddp_code_t cddp_ddp_check(cddp_ddp_t *ddp, const void *data, size_t bytes,
 
 void cddp_ddp_begin(cddp_ddp_t *ddp)
 {
-    ddp_step_begin(inner_of(ddp), NULL);
+    ddp_step_begin(inner_of(ddp), ddp->stream);
+    ddp->begun = true;
 }
 
 cddp_code_t cddp_ddp_ready(cddp_ddp_t *ddp, int view, cddp_error_t *error)
@@ -194,5 +206,6 @@ cddp_code_t cddp_ddp_wait(cddp_ddp_t *ddp, cddp_error_t *error)
 {
     err_t err = ERR_INIT;
 
+    ddp->begun = false;
     return api_answer(ddp_step_wait(inner_of(ddp), &err), &err, error);
 }

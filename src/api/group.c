@@ -57,20 +57,25 @@ static err_code_t group_open(const cddp_run_config_t *config, boot_t *boot,
 
 static void rank_run(api_rank_t *rank, boot_t *boot)
 {
-    comm_group_t *group = NULL;
+    cddp_group_t group = {.inner = NULL};
     err_t err = ERR_INIT;
-    err_code_t rc = group_open(rank->config, boot, &group, &err);
+    err_code_t rc = group_open(rank->config, boot, &group.inner, &err);
+    const locale_t before = numeric_begin();
 
     if (rc == ERR_OK)
-        rank->code =
-            rank->body((cddp_group_t *)group, rank->context, &rank->error);
+        rc = api_device_open(&group, rank->config->device, &err);
+    numeric_end(before);
+    if (rc == ERR_OK)
+        rank->code = rank->body(&group, rank->context, &rank->error);
     else
         rank->code = api_answer(rc, &err, &rank->error);
     if (rank->code != CDDP_OK && rank->error.text[0] == '\0')
         cddp_error_set(&rank->error, rank->code, "rank %d: %s",
-                       group == NULL ? 0 : comm_group_rank(group),
+                       group.inner == NULL ? 0 : comm_group_rank(group.inner),
                        cddp_code_text(rank->code));
-    comm_group_close(group);
+    api_data_close(&group);
+    comm_group_close(group.inner);
+    api_device_close(&group);
 }
 
 static void local_main(boot_t *boot, int rank, void *ranks)
@@ -156,58 +161,86 @@ cddp_code_t cddp_run(const cddp_run_config_t *config, cddp_rank_t rank,
 int cddp_group_ranks(const cddp_group_t *group, cddp_split_t how, int *ranks)
 {
     return comm_split_ranks(
-        api_group_const(group),
+        api_group(group),
         how == CDDP_SPLIT_NODE ? COMM_SPLIT_NODE : COMM_SPLIT_ACROSS, ranks);
+}
+
+/* Open the sub-group of [parent] with these [ranks] in [group]. */
+static err_code_t sub_open(cddp_group_t *parent, const int *ranks, int count,
+                           cddp_group_t *group, err_t *err)
+{
+    err_code_t rc =
+        comm_split_open(parent->inner, ranks, count, &group->inner, err);
+
+    group->dev = parent->dev;
+    group->index = parent->index;
+    group->stream = parent->stream;
+    return rc == ERR_OK && count > 0 ? api_data_open(group, err) : rc;
 }
 
 cddp_code_t cddp_group_split(cddp_group_t *group, const int *ranks, int count,
                              cddp_group_t **out, cddp_error_t *error)
 {
-    comm_group_t *inner = NULL;
+    cddp_group_t *made = NULL;
     err_t err = ERR_INIT;
     const locale_t before = numeric_begin();
-    err_code_t rc =
-        comm_split_open(api_group(group), ranks, count, &inner, &err);
+    err_code_t rc = mem_new(cddp_group_t, 1, "a sub-group", &made, &err);
 
-    numeric_end(before);
     if (rc == ERR_OK)
-        *out = (cddp_group_t *)inner;
+        rc = sub_open(group, ranks, count, made, &err);
+    numeric_end(before);
+    if (rc != ERR_OK || count == 0) {
+        cddp_group_close(made);
+        made = NULL;
+    }
+    if (rc == ERR_OK)
+        *out = made;
     return api_answer(rc, &err, error);
 }
 
+/* A sub-group uses the device of its parent. */
 void cddp_group_close(cddp_group_t *group)
 {
-    comm_group_close(api_group(group));
+    if (group == NULL)
+        return;
+    api_data_close(group);
+    comm_group_close(group->inner);
+    mem_free(group);
 }
 
 int cddp_group_rank(const cddp_group_t *group)
 {
-    return comm_group_rank(api_group_const(group));
+    return comm_group_rank(api_group(group));
 }
 
 int cddp_group_size(const cddp_group_t *group)
 {
-    return comm_group_size(api_group_const(group));
+    return comm_group_size(api_group(group));
 }
 
 const char *cddp_group_backend(const cddp_group_t *group)
 {
-    return comm_group_backend(api_group_const(group));
+    return comm_group_backend(api_group(group));
 }
 
 const char *cddp_group_host(const cddp_group_t *group, int rank)
 {
-    return comm_group_host(api_group_const(group), rank);
+    return comm_group_host(api_group(group), rank);
 }
 
 void cddp_group_report(cddp_group_t *group, int64_t step, const char *phase)
 {
-    comm_group_report(api_group(group), step, phase);
+    comm_group_report(group->inner, step, phase);
+    if (group->data != group->inner)
+        comm_group_report(group->data, step, phase);
 }
 
 cddp_code_t cddp_group_check(cddp_group_t *group, cddp_error_t *error)
 {
     err_t err = ERR_INIT;
+    err_code_t rc = comm_group_check(group->inner, &err);
 
-    return api_answer(comm_group_check(api_group(group), &err), &err, error);
+    if (rc == ERR_OK)
+        rc = comm_group_check(group->data, &err);
+    return api_answer(rc, &err, error);
 }

@@ -13,6 +13,7 @@ libapi_la_SOURCES = \
 	src/api/collective.c \
 	src/api/data.c \
 	src/api/ddp.c \
+	src/api/device.c \
 	src/api/error.c \
 	src/api/group.c \
 	src/api/hook.c src/api/hook.h \
@@ -32,6 +33,7 @@ dist_cddpinclude_HEADERS = \
 	include/cddp/checkpoint.h \
 	include/cddp/data.h \
 	include/cddp/ddp.h \
+	include/cddp/device.h \
 	include/cddp/error.h \
 	include/cddp/group.h \
 	include/cddp/hook.h \

@@ -7,6 +7,7 @@ EXTRA_DIST += tests/api/check.h tests/api/bad_plugin.c \
 
 API_TESTS = \
 	tests/api/test_api \
+	tests/api/test_device \
 	tests/api/test_fields \
 	tests/api/test_hook \
 	tests/api/test_host \
@@ -15,4 +16,8 @@ check_PROGRAMS += $(API_TESTS)
 API_TEST_LIBS = libapi.la libcmd.la $(TRAIN_LIBS)
 $(API_TESTS): $(API_TEST_LIBS)
 $(API_TESTS): LDADD = $(API_TEST_LIBS) $(HDF5_LIBS) $(MPI_LIBS) $(TEST_LIBS)
+
+# A GPU for libcddp is the emulated one (tests/cuda).
+tests_api_test_device_LDADD = libfixtures.la $(LDADD) -ldl
+EXTRA_tests_api_test_device_DEPENDENCIES = libfixtures.la $(EMU_MODULE)
 # End of tests/api

@@ -23,6 +23,34 @@ done
 out=$("$scratch/own-loop" -1 2>&1)
 [[ $? == 78 && $out == "own-loop: local is -1, but"* ]] || fail "-1: $out"
 
+# On a GPU, which is emulated: the same losses. Without one: 69, and why.
+emulated=$build/.libs/libcddp_cuda_emu.so
+if [ -e "$emulated" ]; then
+    for ranks in 1 2; do
+        out=$(CDDP_CUDA_PLUGIN=$emulated "$scratch/own-loop" --device cuda \
+            $ranks 16 2>&1) || fail "$ranks ranks on a GPU: $out"
+        [ "$(head -n 5 <<<"$out")" = "$alone" ] ||
+            fail "$ranks ranks on a GPU: $out, on the CPU $alone"
+    done
+    out=$(CDDP_FAKE_CUDA=driver=0 CDDP_CUDA_PLUGIN=$emulated \
+        "$scratch/own-loop" --device cuda 2 2>&1)
+    [[ $? == 69 && $out == "own-loop: "*driver* ]] || fail "no driver: $out"
+else
+    echo "not tested on an emulated GPU: there is no $emulated"
+fi
+plugin=$build/.libs/libcddp_cuda.so
+if [ -e "$plugin" ]; then
+    out=$(CUDA_VISIBLE_DEVICES='' CDDP_CUDA_PLUGIN=$plugin \
+        "$scratch/own-loop" --device cuda 2>&1)
+    [[ $? == 69 && $out == "own-loop: "*@(driver|visible)* ]] ||
+        fail "no GPU: $out"
+fi
+out=$(CDDP_CUDA_PLUGIN=$scratch/none.so "$scratch/own-loop" --device cuda 3 2>&1)
+[[ $? == 69 && $out == "own-loop: "*"$scratch/none.so"* ]] ||
+    fail "no plugin: $out"
+out=$("$scratch/own-loop" --device gpu 2 2>&1)
+[[ $? == 78 && $out == "own-loop: "*cuda:1* ]] || fail "--device gpu: $out"
+
 # Without LD_LIBRARY_PATH a program finds the library through the path in
 # cddp.pc, and a program linked without pkg-config through what `module load`
 # sets.

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* libcddp with a GPU, which is emulated: gradients and sums of a reducer in its
+ * memory, on one rank and on several threads; and what a program is told if
+ * there is no GPU. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/check.h"
+#include "cddp/cddp.h"
+#include "cuda/emu.h"
+
+enum { ELEMS = 1000, STEPS = 3 };
+
+/* One step: each rank gives numbers of its own, in two gradients. */
+static cddp_code_t step(cddp_group_t *group, cddp_ddp_t *ddp, int number,
+                        cddp_error_t *error)
+{
+    const int rank = cddp_group_rank(group), size = cddp_group_size(group);
+    const float sum = (float)(size * (size + 1)) / 2;
+    double count = rank + 1;
+    float numbers[ELEMS];
+
+    for (int i = 0; i < ELEMS; i++)
+        numbers[i] = (float)((rank + 1) * (i + number));
+    cddp_group_report(group, number, "step");
+    cddp_ddp_begin(ddp);
+    OK(cddp_device_copy(group, cddp_ddp_grads(ddp), numbers, sizeof numbers,
+                        CDDP_TO_DEVICE, error));
+    OK(cddp_device_copy(group, cddp_ddp_sums(ddp), &count, sizeof count,
+                        CDDP_TO_DEVICE, error));
+    OK(cddp_ddp_ready(ddp, 0, error));
+    OK(cddp_ddp_ready(ddp, 1, error));
+    OK(cddp_ddp_wait(ddp, error));
+    OK(cddp_device_copy(group, numbers, cddp_ddp_grads(ddp), sizeof numbers,
+                        CDDP_FROM_DEVICE, error));
+    OK(cddp_device_copy(group, &count, cddp_ddp_sums(ddp), sizeof count,
+                        CDDP_FROM_DEVICE, error));
+    for (int i = 0; i < ELEMS; i++)
+        CHECK(numbers[i] == sum * (float)(i + number));
+    CHECK(count == sum);
+    return cddp_group_check(group, error);
+}
+
+static cddp_code_t steps(cddp_group_t *group, cddp_error_t *error)
+{
+    const cddp_view_t views[] = {{"a", 0, 600}, {"b", 600, 400}};
+    const cddp_ddp_config_t config = {.views = views,
+                                      .view_count = 2,
+                                      .elems = ELEMS,
+                                      .sums = 1,
+                                      .options = "{bucket_cap_mb: 0.001, "
+                                                 "first_bucket_mb: 0.001}"};
+    cddp_ddp_t *ddp = NULL;
+    cddp_code_t code = cddp_ddp_open(group, &config, &ddp, error);
+
+    for (int s = 0; code == CDDP_OK && s < STEPS; s++)
+        code = step(group, ddp, s, error);
+    cddp_ddp_close(ddp);
+    return code;
+}
+
+/* Steps of the whole group, then of the ranks with an even number. [context]:
+ * the expected device, -1 for rank modulo 2. */
+static cddp_code_t reduce(cddp_group_t *group, void *context,
+                          cddp_error_t *error)
+{
+    const int rank = cddp_group_rank(group), size = cddp_group_size(group);
+    const int device = *(int *)context < 0 ? rank % 2 : *(int *)context;
+    int even[8], evens = 0;
+    cddp_group_t *sub = NULL;
+    cddp_code_t code;
+
+    CHECK(cddp_group_device(group) == device);
+    OK(steps(group, error));
+    for (int r = 0; r < size; r += 2)
+        even[evens++] = r;
+    OK(cddp_group_split(group, even, rank % 2 == 0 ? evens : 0, &sub, error));
+    CHECK((sub != NULL) == (rank % 2 == 0));
+    if (sub == NULL)
+        return CDDP_OK;
+    code = cddp_group_device(sub) == device
+               ? steps(sub, error)
+               : cddp_error_set(error, CDDP_DATA, "a sub-group's device");
+    cddp_group_close(sub);
+    return code;
+}
+
+Test(device, gradients_are_reduced_in_its_memory, .timeout = 300)
+{
+    const fake_cuda_t *fake = emu_open();
+    int turns = -1, one = 1;
+
+    emu_set(fake, devices, 2);
+    for (int ranks = 1; ranks <= 4; ranks += 1 + (ranks > 1)) {
+        cddp_run_config_t config = {.local = ranks, .device = "cuda"};
+        const int64_t kernels = fake->counts().ops;
+        cddp_error_t error = {.text = ""};
+
+        cr_expect_eq(cddp_run(&config, reduce, &turns, &error), CDDP_OK, "%s",
+                     error.text);
+        cr_expect_gt(fake->counts().ops, kernels, "nothing ran on the GPU");
+        cr_expect_eq(fake->counts().bytes, 0);
+        config.device = "cuda:1";
+        cr_expect_eq(cddp_run(&config, reduce, &one, &error), CDDP_OK, "%s",
+                     error.text);
+        cr_expect_eq(fake->counts().objects, 0);
+    }
+}
+
+/* The same program, with the same bits, where no GPU is asked for. */
+static cddp_code_t on_host(cddp_group_t *group, void *context,
+                           cddp_error_t *error)
+{
+    (void)context;
+    CHECK(cddp_group_device(group) == -1);
+    return steps(group, error);
+}
+
+Test(device, the_cpu_needs_no_change_of_the_program, .timeout = 60)
+{
+    for (int ranks = 1; ranks <= 3; ranks++) {
+        const cddp_run_config_t config = {.local = ranks, .device = "cpu"};
+        cddp_error_t error = {.text = ""};
+
+        cr_expect_eq(cddp_run(&config, on_host, NULL, &error), CDDP_OK, "%s",
+                     error.text);
+    }
+}
+
+/* ---- refusals ------------------------------------------------------------ */
+
+static cddp_code_t never(cddp_group_t *group, void *context,
+                         cddp_error_t *error)
+{
+    (void)group;
+    (void)context;
+    return cddp_error_set(error, CDDP_DATA, "the ranks ran");
+}
+
+/* cddp_run with [device] is refused with [code], and names [word]. */
+static void refused(const char *device, int ranks, cddp_code_t code,
+                    const char *word)
+{
+    const cddp_run_config_t config = {.local = ranks, .device = device};
+    cddp_error_t error = {.text = ""};
+
+    cr_expect_eq(cddp_run(&config, never, NULL, &error), code, "%s: %s", device,
+                 error.text);
+    cr_expect_not_null(strstr(error.text, word), "%s: %s", device, error.text);
+}
+
+Test(device, a_wrong_name_is_a_sentence, .timeout = 60)
+{
+    const char *const wrong[] = {"gpu",     "cuda:",   "cuda:x", "cuda:1x",
+                                 "cudaxyz", "cuda:-1", "",       "cuda:12345"};
+
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        refused(wrong[i], 2, CDDP_CONFIG, "cuda:1");
+}
+
+Test(device, without_a_plugin_all_ranks_learn_why, .timeout = 60)
+{
+    setenv("CDDP_CUDA_PLUGIN", "/nowhere/plugin.so", 1);
+    refused("cuda", 1, CDDP_UNAVAILABLE, "/nowhere/plugin.so");
+    refused("cuda", 3, CDDP_UNAVAILABLE, "/nowhere/plugin.so");
+}
+
+Test(device, what_is_missing_is_named, .timeout = 60)
+{
+    const fake_cuda_t *fake = emu_open();
+
+    refused("cuda:7", 2, CDDP_UNAVAILABLE, "7");
+    emu_set(fake, devices, 0);
+    refused("cuda", 2, CDDP_UNAVAILABLE, "no GPU");
+    emu_set(fake, driver, 0);
+    refused("cuda", 2, CDDP_UNAVAILABLE, "driver");
+}
+
+static cddp_code_t hooked(cddp_group_t *group, void *context,
+                          cddp_error_t *error)
+{
+    const cddp_view_t view = {"a", 0, ELEMS};
+    const cddp_ddp_config_t config = {.views = &view,
+                                      .view_count = 1,
+                                      .elems = ELEMS,
+                                      .options = "{hook: bf16}"};
+    cddp_ddp_t *ddp = NULL;
+
+    (void)context;
+    return cddp_ddp_open(group, &config, &ddp, error);
+}
+
+Test(device, a_hook_is_refused, .timeout = 60)
+{
+    const cddp_run_config_t config = {.local = 2, .device = "cuda"};
+    cddp_error_t error = {.text = ""};
+
+    emu_open();
+    cr_expect_eq(cddp_run(&config, hooked, NULL, &error), CDDP_CONFIG);
+    cr_expect_not_null(strstr(error.text, "hook"), "%s", error.text);
+}
+
+/* ---- faults -------------------------------------------------------------- */
+
+static cddp_code_t plain(cddp_group_t *group, void *context,
+                         cddp_error_t *error)
+{
+    (void)context;
+    return steps(group, error);
+}
+
+/* Let each call of CUDA up to [most] fail in turn, until a run makes fewer: the
+ * program gets an error with a sentence, and nothing stays open. Few failures
+ * change nothing, such as that of a call which tells a device's name. */
+static void calls_fail(const fake_cuda_t *fake, int ranks, int64_t most)
+{
+    const cddp_run_config_t config = {.local = ranks, .device = "cuda"};
+    int64_t call = 0, failures = 0;
+
+    do {
+        cddp_error_t error = {.text = ""};
+        cddp_code_t code;
+
+        fake->reset();
+        emu_set(fake, fail, ++call);
+        code = cddp_run(&config, plain, NULL, &error);
+        cr_assert(code == CDDP_OK || code == CDDP_UNAVAILABLE ||
+                      code == CDDP_MEMORY || code == CDDP_PEER,
+                  "call %lld: %d: %s", (long long)call, code, error.text);
+        cr_assert(code == CDDP_OK || error.text[0] != '\0');
+        cr_assert_eq(fake->counts().objects, 0, "call %lld", (long long)call);
+        failures += code != CDDP_OK;
+    } while (fake->get().fail == 0 && call < most);
+    cr_expect_gt(2 * failures, call, "%lld calls, %lld failures",
+                 (long long)call, (long long)failures);
+}
+
+Test(device, each_call_may_fail, .timeout = 300)
+{
+    const fake_cuda_t *fake = emu_open();
+
+    calls_fail(fake, 1, 1000);
+    /* How often several ranks ask whether a copy is done depends on time. */
+    calls_fail(fake, 2, 150);
+}
