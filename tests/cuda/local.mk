@@ -101,7 +101,7 @@ else
 dist_check_SCRIPTS += tests/cuda/no_toolkit.sh
 endif
 dist_check_SCRIPTS += tests/cuda/host_compilers.sh tests/cuda/install.sh \
-	tests/cuda/registers.sh
+	tests/cuda/registers.sh tests/cuda/two_builds.sh
 EXTRA_DIST += tests/cuda/registers
 dist_check_SCRIPTS += tests/cuda/faults.sh
 tests/cuda/faults.log: tests/op/test_op_cuda tests/dev/test_dev_cuda
