@@ -68,3 +68,17 @@ if ./cddp-bench step --local 9 step.$$.yaml >/dev/null 2>step.$$; then
     exit 1
 fi
 grep -q 'train.batch is 8' step.$$
+
+# On a GPU, which is emulated.
+plugin=$PWD/.libs/libcddp_cuda_emu.so
+if [ -e "$plugin" ]; then
+    CDDP_CUDA_PLUGIN=$plugin ./cddp-bench step --csv --steps 2 --warm-up 1 \
+        --device cuda step.$$.yaml >step.$$ 2>/dev/null
+    tail -n 1 step.$$ | awk -F, '
+        $1 == "small" && $8 > 0 && $12 > 0 && $13 > 0 && $21 == "cuda" {row = 1}
+        END {exit !row}'
+else
+    echo "not tested on an emulated GPU: there is no $plugin"
+fi
+if ./cddp-bench step --device gpu step.$$.yaml 2>step.$$; then exit 1; fi
+grep -q -- --device step.$$

@@ -114,7 +114,7 @@ fi
 
 # Which libraries each installed file may need, without their versions. A new one is a
 # name here, and has to be on every node that runs cddp.
-system='libc|libm|libdl|libpthread|librt|ld-linux-.*|lib(a|ub|t)san|libz|libsz'
+system='libc|libm|libgcc_s|libdl|libpthread|librt|ld-linux-.*|lib(a|ub|t)san|libz|libsz'
 hdf5='libhdf5(_[a-z]+)?|libmpi'
 all="$system|$hdf5|libhwloc|libyaml-0|libdnnl|lib[gi]?omp5?|libuc[ps]|libpmix"
 all="$all|libjansson|libxxhash"
