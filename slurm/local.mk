@@ -7,6 +7,7 @@ libslurm_la_SOURCES = \
 	slurm/limits.c slurm/limits.h \
 	slurm/nodes.c slurm/nodes.h \
 	slurm/signal.c \
+	slurm/step_memory.c slurm/step_memory.h \
 	slurm/supervise.c slurm/supervise.h \
 	slurm/watch.c slurm/watch.h
 libslurm_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
