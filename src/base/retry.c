@@ -70,16 +70,22 @@ static double budget_of(const retry_t *retry, retry_cause_t cause)
     return retry->seconds;
 }
 
-/* Wait before repetition number [again] (from 1): 1, 2, 4 parts of 7. */
+static int tries_of(const retry_t *retry)
+{
+    return retry->tries > 0 ? retry->tries : RETRY_TRIES;
+}
+
+/* Wait before repetition number [again] (from 1): of 3 tries 1, 2, 4 parts of
+ * 7. */
 static void wait_before(const retry_t *retry, int again, retry_cause_t cause,
                         const char *text)
 {
-    const double parts = (double)((1 << RETRY_TRIES) - 1);
+    const double parts = (double)((1 << tries_of(retry)) - 1);
     double seconds =
         budget_of(retry, cause) * (double)(1 << (again - 1)) / parts;
 
     log_warn("base", "%s: trying again in %.1f s (%d of %d)", text, seconds,
-             again, RETRY_TRIES);
+             again, tries_of(retry));
     if (retry->wait != NULL)
         retry->wait(retry->context, seconds);
     else
@@ -158,7 +164,7 @@ static err_code_t give_up(const retry_t *retry, const char *path, int number,
         "%s; it was opened and read %d more times within %g s, without "
         "success: that is storage, not damage: start again when "
         "storage works",
-        why->text, RETRY_TRIES, retry->seconds);
+        why->text, tries_of(retry), retry->seconds);
 }
 
 err_code_t retry_run(const retry_t *retry, const char *path,
@@ -173,7 +179,7 @@ err_code_t retry_run(const retry_t *retry, const char *path,
 
         if (rc == ERR_OK)
             return ERR_OK;
-        if (found != RETRY_ABSENT && again <= RETRY_TRIES) {
+        if (found != RETRY_ABSENT && again <= tries_of(retry)) {
             wait_before(retry, again, found, why.text);
             continue;
         }

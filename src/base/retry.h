@@ -13,8 +13,9 @@
 
 #include "base/err.h"
 
-/* Number of tries after the first one. */
+/* Default number of tries after the first one. */
 #define RETRY_TRIES 3
+#define RETRY_TRIES_MOST 20
 
 /* Maximum total wait between tries, as a part of fault.io_timeout: the other
  * ranks give up on this rank only after the whole timeout. */
@@ -32,6 +33,8 @@ typedef enum retry_cause {
 retry_cause_t retry_cause(int number);
 
 typedef struct retry {
+    /* Tries after the first one, at most RETRY_TRIES_MOST; 0: RETRY_TRIES. */
+    int tries;
     /* Total seconds of all waits, which double from try to try. 0: repeat at
      * once. At most 3 seconds for missing permissions, which seldom change. */
     double seconds;
@@ -51,7 +54,7 @@ typedef struct retry {
 typedef err_code_t (*retry_attempt_t)(void *context, int *number, err_t *err);
 
 /*
- * Call [attempt] with [context]; repeat it up to RETRY_TRIES times while it
+ * Call [attempt] with [context]; repeat it up to retry->tries times while it
  * fails with a cause other than RETRY_ABSENT. Each repetition is logged as a
  * warning. [path] is the file to read. Blocks during the waits.
  *

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/hash.h"
+#include "base/retry.h"
 #include "dev/dev.h"
 #include "hdf5io/sampler.h"
 #include "train/dir_name.h"
@@ -196,6 +197,11 @@ static const opt_row_t fault_options[] = {
                    "with 75: some of " SLURM_SIGNAL_NAMES
                    ". INT and HUP always do; USR1, if left out, is ignored, "
                    "and TERM ends the run at once"),
+    CONFIG(fault.io_retries, "io_retries", OPT_INT, "3", .min = 1,
+           .max = RETRY_TRIES_MOST, .free = true,
+           .help = "how often data is opened and read again after an error of "
+                   "storage (ESTALE, EIO, ETIMEDOUT), within a quarter of "
+                   "io_timeout"),
     {.name = NULL}};
 
 const opt_row_t train_options[] = {

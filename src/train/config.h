@@ -84,6 +84,7 @@ typedef struct train_config {
         int diverge;         /* train_diverge_t */
         double spike;        /* standard deviations; 0: off */
         int64_t rollbacks;   /* at most HDF5IO_SKIPS_MAX */
+        int64_t io_retries;  /* at most RETRY_TRIES_MOST */
     } fault;
 } train_config_t;
 

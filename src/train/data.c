@@ -32,7 +32,8 @@ static bool is_placed(const hdf5io_dataset_config_t *shards, const err_t *err)
 
 static retry_t retry_of(const train_config_t *config)
 {
-    return (retry_t){.seconds = RETRY_SHARE * config->fault.io_timeout};
+    return (retry_t){.tries = (int)config->fault.io_retries,
+                     .seconds = RETRY_SHARE * config->fault.io_timeout};
 }
 
 static err_code_t shards_open(const train_split_t *split, train_data_t *data,

@@ -104,6 +104,22 @@ Test(retry, what_stays_ill_is_storage_and_not_damage)
     cr_assert(strstr(err.text, "3 more times within 0.5 s"), "%s", err.text);
 }
 
+Test(retry, as_often_as_asked)
+{
+    waits_t waits = {0};
+    retry_t retry = {
+        .tries = 1, .seconds = 70, .wait = waits_note, .context = &waits};
+    ill_t ill = {.number = ETIMEDOUT, .failures = 99, .code = ERR_IO};
+    err_t err = ERR_INIT;
+
+    cr_assert_eq(retry_run(&retry, "/data/x", ill_read, &ill, NULL, &err),
+                 ERR_IO);
+    cr_assert_eq(ill.calls, 2);
+    cr_assert_eq(waits.count, 1);
+    cr_assert_eq(waits.seconds[0], 70);
+    cr_assert(strstr(err.text, "1 more times within 70 s"), "%s", err.text);
+}
+
 Test(retry, what_is_absent_or_damaged_is_not_tried_again)
 {
     const int numbers[] = {0, ENOENT};
