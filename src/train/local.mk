@@ -36,6 +36,7 @@ libtrain_la_SOURCES = \
 	src/train/mirror.c src/train/mirror.h \
 	src/train/outcome.c src/train/outcome.h \
 	src/train/own.h \
+	src/train/owner.c src/train/owner.h \
 	src/train/patience.c src/train/patience.h \
 	src/train/plateau.c src/train/plateau.h \
 	src/train/replay.c src/train/replay.h \

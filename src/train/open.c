@@ -8,7 +8,6 @@
  */
 #include <math.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -20,6 +19,7 @@
 #include "train/lives.h"
 #include "train/lone.h"
 #include "train/marks.h"
+#include "train/owner.h"
 #include "train/run_priv.h"
 
 static train_split_t split_of(const train_state_t *run, bool valid)
@@ -119,17 +119,12 @@ static err_code_t data_compare(train_state_t *run, err_t *err)
 
 static err_code_t directory_open(train_state_t *run, err_t *err)
 {
-    const slurm_job_t *job = run->env->job;
-    char *owner = NULL;
+    char *owner;
     err_code_t rc;
 
     if (run->world.rank != 0)
         return ERR_OK;
-    if (job->step_id[0] != '\0')
-        owner = str_printf("Slurm step %s on host %s, process %d", job->step_id,
-                           job->host, (int)getpid());
-    else
-        owner = str_printf("process %d on host %s", (int)getpid(), job->host);
+    owner = train_owner_text(run->env->job);
     rc = train_rundir_open(run->config->run.dir, owner, &run->dir.lock, err);
     free(owner);
     return rc;

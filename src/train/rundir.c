@@ -3,8 +3,9 @@
 /*
  * The lock is an open-file-description lock on RUNDIR/lock. It works between
  * threads of one process, and between nodes if the file system supports POSIX
- * locks. If the file system does not (ENOLCK, ENOTSUP), a warning is logged and
- * the run goes on without a lock: an error would make such a file system
+ * locks. If the file system does not (ENOLCK, ENOTSUP), the owner that the file
+ * names is looked for. If it is gone or cannot be found, a warning is logged
+ * and the run goes on without a lock: an error would make such a file system
  * unusable.
  */
 #include "train/rundir.h"
@@ -21,6 +22,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "train/owner.h"
 #include "train/settings.h"
 
 #define OWNER_MAX 4096 /* maximum bytes of a lock file */
@@ -37,12 +39,19 @@ struct train_rundir {
     char owner_before[OWNER_MAX];
 };
 
+/* Read who has the directory, according to its lock file. */
+static void owner_get(const train_rundir_t *rundir, char *out, size_t room)
+{
+    const ssize_t got = pread(rundir->lock, out, room - 1, 0);
+
+    out[got > 0 ? got : 0] = '\0';
+}
+
 static err_code_t busy(const train_rundir_t *rundir, err_t *err)
 {
     char owner[256];
-    ssize_t got = pread(rundir->lock, owner, sizeof owner - 1, 0);
 
-    owner[got > 0 ? got : 0] = '\0';
+    owner_get(rundir, owner, sizeof owner);
     owner[strcspn(owner, "\n")] = '\0';
     return err_set(err, ERR_BUSY,
                    "run directory %s is in use by %s: wait for it, end it, or "
@@ -50,7 +59,25 @@ static err_code_t busy(const train_rundir_t *rundir, err_t *err)
                    rundir->path, owner[0] != '\0' ? owner : "another run");
 }
 
-static err_code_t take_lock(const train_rundir_t *rundir, err_t *err)
+/* The file system has no locks, because of errno [number]. */
+static err_code_t without_lock(const train_rundir_t *rundir, const char *owner,
+                               int number, err_t *err)
+{
+    char before[512];
+
+    owner_get(rundir, before, sizeof before);
+    if (!rundir->made_lock &&
+        train_owner_look(before, owner) == TRAIN_OWNER_ALIVE)
+        return busy(rundir, err);
+    log_warn("train",
+             "run directory %s cannot be locked (%s): a second run that starts "
+             "at the same moment would not notice this one",
+             rundir->path, strerror(number));
+    return ERR_OK;
+}
+
+static err_code_t take_lock(const train_rundir_t *rundir, const char *owner,
+                            err_t *err)
 {
     struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
 
@@ -58,11 +85,7 @@ static err_code_t take_lock(const train_rundir_t *rundir, err_t *err)
         return ERR_OK;
     if (errno == EAGAIN || errno == EACCES)
         return busy(rundir, err);
-    log_warn("train",
-             "run directory %s cannot be locked (%s): nothing "
-             "keeps a second run out of it",
-             rundir->path, strerror(errno));
-    return ERR_OK;
+    return without_lock(rundir, owner, errno, err);
 }
 
 /* Write [text] over the content of the lock file. The file is not truncated
@@ -132,14 +155,15 @@ static err_code_t lock_open(train_rundir_t *rundir, err_t *err)
 /* Open the lock file and lock it. A start that was refused removes the files
  * that it made, perhaps just after this start has opened them: then try
  * again. */
-static err_code_t lock_take(train_rundir_t *rundir, err_t *err)
+static err_code_t lock_take(train_rundir_t *rundir, const char *owner,
+                            err_t *err)
 {
     err_code_t rc;
 
     for (int i = 0; i < ATTEMPTS; i++) {
         rc = lock_open(rundir, err);
         if (rc == ERR_OK && rundir->lock >= 0)
-            rc = take_lock(rundir, err);
+            rc = take_lock(rundir, owner, err);
         if (rc != ERR_OK || (rundir->lock >= 0 && lock_is_there(rundir)))
             return rc;
         if (rundir->lock >= 0)
@@ -163,7 +187,7 @@ err_code_t train_rundir_open(const char *path, const char *owner,
     rundir->lock = -1;
     rundir->path = str_dup(path);
     rundir->lock_path = str_printf("%s/lock", path);
-    rc = lock_take(rundir, err);
+    rc = lock_take(rundir, owner, err);
     if (rc == ERR_OK)
         rc = owner_set(rundir, owner, err);
     if (rc == ERR_OK)

@@ -17,11 +17,11 @@
 typedef struct train_rundir train_rundir_t;
 
 /*
- * Make [path] if it does not exist, and lock it for this run. [owner] ("job 12
- * on host n0") names the run. ERR_BUSY names the owner of the lock; ERR_IO says
- * why [path] cannot be made or written. The kernel releases the lock when the
- * process ends, however it ends. In [path] only the owner's name in the lock
- * file changes.
+ * Make [path] if it does not exist, and lock it for this run. [owner]
+ * (train_owner_text) names the run. ERR_BUSY names the owner of the lock;
+ * ERR_IO says why [path] cannot be made or written. The kernel releases the
+ * lock when the process ends, however it ends. In [path] only the owner's name
+ * in the lock file changes.
  */
 err_code_t train_rundir_open(const char *path, const char *owner,
                              train_rundir_t **out, err_t *err);
