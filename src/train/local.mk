@@ -26,6 +26,7 @@ libtrain_la_SOURCES = \
 	src/train/last_words.c src/train/last_words.h \
 	src/train/leave.c src/train/leave.h \
 	src/train/leaves.c \
+	src/train/limits.c src/train/limits.h \
 	src/train/lives.c src/train/lives.h \
 	src/train/local_sgd.c \
 	src/train/lone.c src/train/lone.h \

@@ -4,6 +4,7 @@
 
 #include "base/str.h"
 #include "train/feed.h"
+#include "train/limits.h"
 
 static const char *const names[TRAIN_MEMORY_KINDS] = {
     [TRAIN_MEMORY_PARAMS] = "parameters",
@@ -74,26 +75,6 @@ uint64_t train_memory_total(const train_memory_t *memory)
 
 /* ---- does it fit? -------------------------------------------------------- */
 
-/* Without this check, memory would be used up page by page until the kernel
- * kills a process. */
-static err_code_t host_check(const train_replica_plan_t *plan, size_t have,
-                             err_t *err)
-{
-    const double elems = (double)nn_graph_param_elems(plan->graph);
-    const double need = 2 * elems * sizeof(float);
-    char place[512], needed[32], there[32];
-
-    if (have == 0 || need <= (double)have)
-        return ERR_OK;
-    tree_place_format(tree_place(plan->config->model), place, sizeof place);
-    return err_set(err, ERR_MEMORY,
-                   "%s: the model has %.4g parameters, which with their "
-                   "gradients take %s a rank, but this host has %s of memory",
-                   place, elems,
-                   str_bytes((uint64_t)need, needed, sizeof needed),
-                   str_bytes(have, there, sizeof there));
-}
-
 static err_code_t refuse(const train_memory_t *memory, const char *device,
                          size_t have, err_t *err)
 {
@@ -122,12 +103,16 @@ err_code_t train_memory_check(const train_replica_plan_t *plan,
 {
     size_t have = 0, total = 0;
     train_memory_t memory;
-    err_code_t rc = dev_room(plan->dev, &have, &total, err);
+    err_code_t rc;
 
+    if (dev_host_visible(plan->dev)) {
+        const slurm_memory_t limit = train_limits_node("");
+
+        return train_limits_check(plan, &limit, err);
+    }
+    rc = dev_room(plan->dev, &have, &total, err);
     if (rc != ERR_OK)
         return rc;
-    if (dev_host_visible(plan->dev))
-        return host_check(plan, total, err);
     memory = train_memory_of(plan, replica);
     return train_memory_total(&memory) <= have
                ? ERR_OK

@@ -42,8 +42,8 @@ uint64_t train_memory_total(const train_memory_t *memory);
 const char *train_memory_name(train_memory_kind_t kind);
 
 /* ERR_MEMORY, with plan and free bytes, if the model of [plan] cannot fit into
- * the memory of its device: on a host, if parameters and gradients are more
- * than all memory; on another device, if [replica] needs more than is free. */
+ * the memory of its device: on a host, see limits.h; on another device, if
+ * [replica] needs more than is free. */
 err_code_t train_memory_check(const train_replica_plan_t *plan,
                               const train_replica_t *replica, err_t *err);
 

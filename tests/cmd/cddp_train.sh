@@ -88,7 +88,7 @@ for example in ising ising-mlp; do
         cddp-train --check --local 2 --set 'ddp.hook={powersgd: {rank: 2}}' \
         $example.yaml
     # More parameters than the memory of this host.
-    expect 71 "^cddp-train: $example.yaml:[0-9]+:[0-9]+: the model has 1.378e\+11 parameters, which with their gradients take 1.0 TiB a rank, but this host has" \
+    expect 71 "^cddp-train: $example.yaml:[0-9]+:[0-9]+: the model has 1.378e\+11 parameters, which with their gradients take 1.0 TiB a rank, but the limit here is" \
         cddp-train --check --set 'model.layers=[linear: {out: 134217728}, linear: {out: 2}]' $example.yaml
     [ ! -e runs ] || { echo "FAIL: --check wrote something"; failed=1; }
     expect 0 '^final: accuracy [0-9.]+ %' cddp-train --local 2 \
