@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/file.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/str.h"
@@ -85,6 +86,23 @@ static uint64_t versions_hash(const char *versions)
     return versions == NULL ? 0 : hash_bytes(versions, strlen(versions));
 }
 
+/* A hash of the bytes of model.plugin; 0: none, or it cannot be read, which
+ * loading it will tell. A node with another file would compute another model.
+ */
+static uint64_t plugin_hash(const train_config_t *config)
+{
+    const tree_t *node = tree_get(config->model, "plugin");
+    const char *path = node == NULL ? NULL : tree_text(node);
+    uint64_t hash = 0;
+    char *bytes = NULL;
+    size_t count;
+
+    if (path != NULL && file_read(path, &bytes, &count, NULL) == ERR_OK)
+        hash = hash_bytes(bytes, count);
+    free(bytes);
+    return hash;
+}
+
 /* Refuse MPI-IO with --local: its ranks are threads, or processes that MPI does
  * not know of. */
 static err_code_t mpi_check(const train_config_t *config, const boot_t *boot,
@@ -115,6 +133,9 @@ static err_code_t meet(train_state_t *run, err_t *err)
         return rc;
     rc = train_hello(run->world.boot, train_config_hash(config),
                      run->env->build_hash, &hello, err);
+    if (rc == ERR_OK && tree_get(config->model, "plugin") != NULL)
+        rc = boot_agree(run->world.boot, "model.plugin", plugin_hash(config),
+                        err);
     if (rc == ERR_OK && config->train.reproducible)
         rc = boot_agree(run->world.boot, "CPU model or library versions",
                         versions_hash(run->env->versions), err);
