@@ -153,7 +153,7 @@ static err_code_t column_filters_check(const hdf5io_column_t *column,
 
         if (filter >= 0 && H5Zfilter_avail(filter) > 0)
             continue;
-        return h5_err_set(err, ERR_UNAVAILABLE,
+        return h5_err_set(err, ERR_DATA,
                           "%s: %s was written with filter %d (%s), which is "
                           "not installed: set HDF5_PLUGIN_PATH or rewrite the "
                           "file with gzip",

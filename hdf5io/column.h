@@ -61,9 +61,9 @@ typedef struct column_how {
 
 /* Open the dataset [path] of the open HDF5 file [file] (called [name]) and
  * check it. ERR_DATA: the dataset does not exist (the sentence lists existing
- * ones and the nearest name), holds no numbers, has no sample dimension, or
- * ends beyond the end of the file. ERR_UNAVAILABLE: a filter is not installed.
- * Lock held. */
+ * ones and the nearest name), holds no numbers, has no sample dimension, ends
+ * beyond the end of the file, or was written with a filter that is not
+ * installed. Lock held. */
 err_code_t hdf5io_column_open(hid_t file, const char *name, const char *path,
                               const column_how_t *how, hdf5io_column_t *out,
                               err_t *err);
