@@ -34,7 +34,7 @@ static json_t *record_json(const slurm_exit_t *record)
     clock_format(clock_wall(), time, sizeof time);
     return json_pack(
         "{s:o, s:o, s:i, s:i, s:i, s:s, s:b, s:i, s:o, s:i, s:o, s:o, s:I, "
-        "s:o, "
+        "s:o, s:o, "
         "s:s}",
         "job", text_or_null(job->id), "step_id", text_or_null(job->step_id),
         "restarts", job->restarts, "attempt", job->attempt, "status",
@@ -43,13 +43,14 @@ static json_t *record_json(const slurm_exit_t *record)
         text_or_null(job->host), "culprit", record->culprit, "culprit_host",
         text_or_null(record->culprit_host), "phase",
         text_or_null(record->phase), "step", (json_int_t)record->step, "text",
-        text_or_null(record->text), "time", time);
+        text_or_null(record->text), "cause", text_or_null(record->cause),
+        "time", time);
 }
 
-err_code_t slurm_exit_write(const char *run_dir, const slurm_exit_t *record,
-                            err_t *err)
+/* Write [json], which may be NULL after a lack of memory. */
+static err_code_t json_publish(const char *run_dir, const json_t *json,
+                               err_t *err)
 {
-    json_t *json = record_json(record);
     char *text = NULL, *path = NULL, *whole = NULL;
     err_code_t rc;
 
@@ -67,6 +68,15 @@ out:
     free(whole);
     free(path);
     free(text);
+    return rc;
+}
+
+err_code_t slurm_exit_write(const char *run_dir, const slurm_exit_t *record,
+                            err_t *err)
+{
+    json_t *json = record_json(record);
+    const err_code_t rc = json_publish(run_dir, json, err);
+
     json_decref(json);
     return rc;
 }
@@ -97,6 +107,7 @@ static bool record_get(const json_t *json, slurm_exit_found_t *out)
     text_get(json, "step_id", out->step_id, sizeof out->step_id);
     text_get(json, "culprit_host", out->culprit_host, sizeof out->culprit_host);
     text_get(json, "text", out->text, sizeof out->text);
+    text_get(json, "cause", out->cause, sizeof out->cause);
     text_get(json, "time", out->time, sizeof out->time);
     out->step = json_integer_value(json_object_get(json, "step"));
     if (!int_get(json, "attempt", &out->attempt))
@@ -107,21 +118,53 @@ static bool record_get(const json_t *json, slurm_exit_found_t *out)
            int_get(json, "status", &out->status);
 }
 
-err_code_t slurm_exit_read(const char *run_dir, slurm_exit_found_t *out,
-                           err_t *err)
+/* Read the record as JSON; json_decref frees it. */
+static err_code_t json_read(const char *run_dir, json_t **out, err_t *err)
 {
     char *path = str_printf("%s/exit.json", run_dir), *text = NULL;
+    slurm_exit_found_t found;
     json_t *json = NULL;
     err_code_t rc = file_read_own(path, &text, NULL, err);
 
     if (rc == ERR_OK) {
         json = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
-        if (!record_get(json, out))
+        if (!record_get(json, &found))
             rc =
                 err_set(err, ERR_DATA, "%s is no record of a step's end", path);
     }
-    json_decref(json);
+    if (rc == ERR_OK)
+        *out = json;
+    else
+        json_decref(json);
     free(text);
     free(path);
+    return rc;
+}
+
+err_code_t slurm_exit_read(const char *run_dir, slurm_exit_found_t *out,
+                           err_t *err)
+{
+    json_t *json = NULL;
+    err_code_t rc = json_read(run_dir, &json, err);
+
+    if (rc == ERR_OK)
+        (void)record_get(json, out);
+    json_decref(json);
+    return rc;
+}
+
+err_code_t slurm_exit_cause(const char *run_dir, const char *cause, err_t *err)
+{
+    json_t *json = NULL;
+    err_code_t rc = json_read(run_dir, &json, err);
+
+    if (rc == ERR_OK && !json_is_string(json_object_get(json, "cause"))) {
+        if (json_object_set_new(json, "cause", text_or_null(cause)) == 0)
+            rc = json_publish(run_dir, json, err);
+        else
+            rc = err_set(err, ERR_MEMORY, "out of memory for %s/exit.json",
+                         run_dir);
+    }
+    json_decref(json);
     return rc;
 }

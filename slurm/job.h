@@ -95,6 +95,9 @@ typedef struct slurm_exit {
     const char *phase;        /* NULL: unknown */
     int64_t step;             /* training step; -1: before the first */
     const char *text;         /* the error message; NULL: none */
+    /* Why a process died, if that is known: "out of memory: ...". NULL: it is
+     * not; slurm_exit_cause may add it. */
+    const char *cause;
 } slurm_exit_t;
 
 /*
@@ -102,7 +105,7 @@ typedef struct slurm_exit {
  * prefers this record to srun's exit status, if step id and restart count are
  * those of its own step. One key per line, in this order: job, step_id,
  * restarts, attempt, status, name, requeue, rank, host, culprit, culprit_host,
- * phase, step, text, time. Unknown strings are null. ERR_IO, ERR_MEMORY.
+ * phase, step, text, cause, time. Unknown strings are null. ERR_IO, ERR_MEMORY.
  */
 err_code_t slurm_exit_write(const char *run_dir, const slurm_exit_t *record,
                             err_t *err);
@@ -111,7 +114,8 @@ err_code_t slurm_exit_write(const char *run_dir, const slurm_exit_t *record,
 typedef struct slurm_exit_found {
     char job[32], step_id[64], culprit_host[64];
     char text[ERR_TEXT_MAX]; /* cut if longer */
-    char time[32];           /* when it was written */
+    char cause[256];
+    char time[32]; /* when it was written */
     int restarts, attempt, status, culprit;
     int64_t step;
 } slurm_exit_found_t;
@@ -120,5 +124,9 @@ typedef struct slurm_exit_found {
  * ERR_IO: it is missing or cannot be read. */
 err_code_t slurm_exit_read(const char *run_dir, slurm_exit_found_t *out,
                            err_t *err);
+
+/* Set the cause in [run_dir]/exit.json, if the record has none. ERR_DATA,
+ * ERR_IO. */
+err_code_t slurm_exit_cause(const char *run_dir, const char *cause, err_t *err);
 
 #endif

@@ -236,6 +236,7 @@ Test(slurm_exit, record)
         .phase = "forward",
         .step = 17,
         .text = "rank 3 says \"no\"",
+        .cause = "",
     };
     json_t *json;
 
@@ -260,6 +261,7 @@ Test(slurm_exit, record)
     cr_assert_eq(json_integer_value(json_object_get(json, "step")), 17);
     cr_assert_str_eq(json_string_value(json_object_get(json, "text")),
                      "rank 3 says \"no\"");
+    cr_assert(json_is_null(json_object_get(json, "cause")));
     json_decref(json);
     unlink(path);
     rmdir(dir);
@@ -286,6 +288,35 @@ Test(slurm_exit, unknown_is_null_and_old_is_replaced)
     cr_assert(json_is_null(json_object_get(json, "phase")));
     cr_assert(json_is_false(json_object_get(json, "requeue")));
     json_decref(json);
+    unlink(path);
+    rmdir(dir);
+}
+
+Test(slurm_exit, a_cause_is_added_once)
+{
+    char dir[] = "/tmp/cddp-test-XXXXXX", path[64];
+    slurm_exit_found_t found;
+    err_t err = ERR_INIT;
+    slurm_job_t job;
+    slurm_exit_t record = {.job = &job,
+                           .status = ERR_PEER,
+                           .culprit = 3,
+                           .step = 17,
+                           .text = "rank 3 died"};
+
+    cr_assert_not_null(mkdtemp(dir));
+    snprintf(path, sizeof path, "%s/exit.json", dir);
+    cr_assert_eq(slurm_exit_cause(dir, "x", &err), ERR_IO);
+    cr_assert_eq(slurm_job_read(lookup_step, &job, NULL), ERR_OK);
+    cr_assert_eq(slurm_exit_write(dir, &record, NULL), ERR_OK);
+    cr_assert_eq(slurm_exit_cause(dir, "task 3 on n2: SIGSEGV", &err), ERR_OK,
+                 "%s", err.text);
+    cr_assert_eq(slurm_exit_cause(dir, "later", &err), ERR_OK);
+    cr_assert_eq(slurm_exit_read(dir, &found, &err), ERR_OK, "%s", err.text);
+    cr_expect_str_eq(found.cause, "task 3 on n2: SIGSEGV");
+    cr_expect_str_eq(found.text, "rank 3 died");
+    cr_expect_eq(found.culprit, 3);
+    cr_expect_eq(found.step, 17);
     unlink(path);
     rmdir(dir);
 }
