@@ -70,7 +70,7 @@ void train_lives_end(const train_state_t *run, err_code_t rc, const err_t *err)
 {
     obs_lives_line_t line = obs_lives_line(OBS_LIVES_FAULT, run->progress.step);
 
-    if (rc == ERR_PEER) {
+    if (rc != ERR_OK && err->culprit >= 0) {
         line.culprit = err->culprit;
         line.host = err->host;
         line.detail = err->text;

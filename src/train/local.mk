@@ -32,6 +32,7 @@ libtrain_la_SOURCES = \
 	src/train/lone.c src/train/lone.h \
 	src/train/marks.c src/train/marks.h \
 	src/train/near.c src/train/near.h \
+	src/train/oom.c src/train/oom.h \
 	src/train/open.c \
 	src/train/memory.c src/train/memory.h \
 	src/train/mirror.c src/train/mirror.h \

@@ -27,13 +27,16 @@ void train_outcome_fill(const train_state_t *run, train_outcome_t *out)
 bool train_outcome_survivor(const train_world_t *world, err_code_t rc,
                             const err_t *err)
 {
-    int culprit = rc == ERR_PEER ? err->culprit : -1;
+    /* With a culprit, ERR_MEMORY is what a rank of its node has seen. */
+    const bool mate = rc == ERR_MEMORY;
+    const int culprit = rc == ERR_PEER || mate ? err->culprit : -1;
 
     if (culprit < 0 || world->size == 1)
         return world->rank == 0;
     for (int r = 0; world->group != NULL && r < world->size; r++)
-        if (strcmp(comm_group_host(world->group, r),
-                   comm_group_host(world->group, culprit)) != 0)
+        if (r != culprit &&
+            mate == (strcmp(comm_group_host(world->group, r),
+                            comm_group_host(world->group, culprit)) == 0))
             return world->rank == r;
     return world->rank == (culprit == 0 ? 1 : 0);
 }
@@ -43,8 +46,8 @@ bool train_outcome_refused(const train_dir_t *dir, err_code_t rc)
     return !dir->accepted && !err_code_requeue(rc);
 }
 
-void train_outcome_record(const train_state_t *run, err_code_t rc,
-                          const err_t *err)
+static void record_write(const train_state_t *run, err_code_t rc,
+                         const err_t *err, const char *cause)
 {
     err_t trouble = ERR_INIT;
     slurm_exit_t record = {.job = run->env->job,
@@ -54,14 +57,29 @@ void train_outcome_record(const train_state_t *run, err_code_t rc,
                            .culprit_host = rc == ERR_OK ? "" : err->host,
                            .phase = run->world.phase,
                            .step = run->progress.step,
-                           .text = rc == ERR_OK ? "" : err->text};
+                           .text = rc == ERR_OK ? "" : err->text,
+                           .cause = cause};
+
+    train_lives_end(run, rc, err);
+    if (slurm_exit_write(run->config->run.dir, &record, &trouble) != ERR_OK)
+        log_warn("train", "%s", trouble.text);
+}
+
+/* A rank of the culprit's node may know better why the culprit died. It writes
+ * its file first and the record then, so a look after the record is written
+ * misses neither. */
+void train_outcome_record(const train_state_t *run, err_code_t rc,
+                          const err_t *err)
+{
+    char cause[TRAIN_OOM_CAUSE_MAX];
+    err_t better = ERR_INIT;
 
     if (!run->dir.owned || train_outcome_refused(&run->dir, rc) ||
         !train_outcome_survivor(&run->world, rc, err))
         return;
-    train_lives_end(run, rc, err);
-    if (slurm_exit_write(run->config->run.dir, &record, &trouble) != ERR_OK)
-        log_warn("train", "%s", trouble.text);
+    record_write(run, rc, err, run->life.oom.cause);
+    if (rc == ERR_PEER && train_oom_found(&run->life.oom, &better, cause))
+        record_write(run, better.code, &better, cause);
 }
 
 err_code_t train_outcome_summary(const train_state_t *run, err_code_t rc,

@@ -387,6 +387,16 @@ static void abort_handler_install(const train_world_t *world,
                               .in_transport = comm_in_transport});
 }
 
+/* Was the culprit another process of this node? */
+static bool culprit_is_here(const train_world_t *world, const err_t *err)
+{
+    return err->culprit >= 0 && err->culprit != world->rank &&
+           world->group != NULL &&
+           strcmp(comm_group_backend(world->group), "ucx") == 0 &&
+           strcmp(comm_group_host(world->group, err->culprit),
+                  comm_group_host(world->group, world->rank)) == 0;
+}
+
 err_code_t train_run(const train_config_t *config, const train_env_t *env,
                      boot_t *boot, train_outcome_t *out, err_t *err)
 {
@@ -395,6 +405,7 @@ err_code_t train_run(const train_config_t *config, const train_env_t *env,
 
     train_state_init(&run, config, env, boot);
     train_leave_open(&run);
+    run.life.oom = train_oom_begin(config->run.dir, env->job, "");
     rc = train_open(&run, err);
     run.life.opened = rc == ERR_OK;
     slurm_signal_started();
@@ -406,7 +417,9 @@ err_code_t train_run(const train_config_t *config, const train_env_t *env,
         rc = finish(&run, err);
     if (rc == ERR_OK)
         rc = complete(&run, err);
-    if (rc == ERR_PEER)
+    if (rc == ERR_PEER && culprit_is_here(&run.world, err))
+        rc = train_oom_look(&run.life.oom, err);
+    if (rc == ERR_PEER || (rc == ERR_MEMORY && err->culprit >= 0))
         run.world.speaker = train_outcome_survivor(&run.world, rc, err);
     if (rc == ERR_PEER && run.world.speaker && run.dir.owned)
         train_last_words_add(config->run.dir, env->job->step_id,

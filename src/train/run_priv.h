@@ -14,6 +14,7 @@
 #include "train/deadline.h"
 #include "train/device.h"
 #include "train/eval.h"
+#include "train/oom.h"
 #include "train/own.h"
 #include "train/plateau.h"
 #include "train/replay.h"
@@ -100,6 +101,7 @@ typedef struct train_life {
     /* Seconds of waiting for communication, summed over steps. */
     double exposed_s;
     double peak_rss; /* bytes on the rank that uses most; 0: not known */
+    train_oom_t oom;
 } train_life_t;
 
 typedef struct train_state {

@@ -13,6 +13,7 @@ TRAIN_TESTS = \
 	tests/train/test_local_sgd \
 	tests/train/test_lone \
 	tests/train/test_marks \
+	tests/train/test_oom \
 	tests/train/test_owner \
 	tests/train/test_pairs \
 	tests/train/test_patience \
