@@ -18,6 +18,7 @@
 #include "base/str.h"
 #include "cmd/output.h"
 #include "cmd/srun_args.h"
+#include "cmd/srun_cause.h"
 #include "cmd/srun_history.h"
 #include "cmd/srun_requeue.h"
 #include "cmd/srun_step.h"
@@ -287,12 +288,34 @@ static void nodes_judge(supervisor_t *run, const srun_result_t *result)
         log_warn("srun", "%s; the states of the nodes are unknown", err.text);
 }
 
+/* Add to the record what only srun has seen: the signal that ended a task. */
+static void cause_merge(const supervisor_t *run, const srun_result_t *result)
+{
+    char cause[sizeof result->words + 32];
+    err_t err = ERR_INIT;
+
+    if (result->recorded &&
+        srun_cause_words(result->words, cause, sizeof cause) &&
+        slurm_exit_cause(run->run_dir, cause, &err) != ERR_OK)
+        log_warn("srun", "%s", err.text);
+}
+
+/* The status of the step. A rank that was alone on its node, and was killed for
+ * lack of memory, has left nobody who could record that: Slurm says it. */
+static int status_of(const srun_result_t *result)
+{
+    const int status = slurm_step_status(
+        result->status, result->recorded ? result->record.status : -1);
+
+    return status == ERR_PEER && srun_cause_memory(result->words) ? ERR_MEMORY
+                                                                  : status;
+}
+
 static slurm_verdict_t step_judge(supervisor_t *run,
                                   const srun_result_t *result,
                                   srun_history_t *history)
 {
-    const int status = slurm_step_status(
-        result->status, result->recorded ? result->record.status : -1);
+    const int status = status_of(result);
     slurm_ended_t ended = {.status = status,
                            .ended_by_slurm = run->signals.ends,
                            .left = run->end - clock_now()};
@@ -300,6 +323,7 @@ static slurm_verdict_t step_judge(supervisor_t *run,
     run->io_failures = status == ERR_IO ? run->io_failures + 1 : 0;
     run->unlaunched = result->unlaunched ? run->unlaunched + 1 : 0;
     run->launched |= !result->unlaunched;
+    cause_merge(run, result);
     history_complete(run, result, status, history);
     ended.io_final = result->recorded && slurm_io_is_final(result->record.text);
     ended.io_failures = run->io_failures;

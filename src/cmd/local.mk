@@ -34,6 +34,7 @@ libcmd_la_SOURCES += src/cmd/make_team.c src/cmd/make_team.h
 libcmd_la_SOURCES += src/cmd/output.c src/cmd/output.h
 libcmd_la_SOURCES += src/cmd/run_file.c src/cmd/run_file.h
 libcmd_la_SOURCES += src/cmd/srun_args.c src/cmd/srun_args.h
+libcmd_la_SOURCES += src/cmd/srun_cause.c src/cmd/srun_cause.h
 libcmd_la_SOURCES += src/cmd/srun_history.c src/cmd/srun_history.h
 libcmd_la_SOURCES += src/cmd/srun_requeue.c src/cmd/srun_requeue.h
 libcmd_la_SOURCES += src/cmd/srun_step.c src/cmd/srun_step.h

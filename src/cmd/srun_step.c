@@ -169,17 +169,19 @@ static bool record_is_ours(const running_t *run,
            strcmp(record->time, run->before) != 0;
 }
 
+/* Read the record. Another rank may write it again, as it knows the cause. */
 static void record_look(running_t *run)
 {
     srun_result_t *result = run->result;
+    slurm_exit_found_t found;
 
-    if (result->recorded)
+    if (slurm_exit_read(run->step->run_dir, &found, NULL) != ERR_OK ||
+        !record_is_ours(run, &found))
         return;
-    result->recorded =
-        slurm_exit_read(run->step->run_dir, &result->record, NULL) == ERR_OK &&
-        record_is_ours(run, &result->record);
-    if (result->recorded)
+    result->record = found;
+    if (!result->recorded)
         run->recorded_at = clock_now();
+    result->recorded = true;
 }
 
 /* End a step that outlives its record: ask Slurm to kill its tasks, and if that

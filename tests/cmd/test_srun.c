@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "cmd/srun_args.h"
+#include "cmd/srun_cause.h"
 #include "cmd/srun_history.h"
 #include "cmd/srun_requeue.h"
 #include "cmd/srun_words.h"
@@ -74,6 +75,31 @@ Test(srun, a_step_that_was_never_created)
               true, "n2");
     launch_is("srun: error: n2: task 3: Killed\n", false, "");
     launch_is("train: Unable to create step for job 1: x\n", false, "");
+}
+
+/* [memory]: killed for lack of memory. */
+static void cause_is(const char *words, const char *expected, bool memory)
+{
+    char cause[256];
+
+    cr_expect_eq(srun_cause_words(words, cause, sizeof cause),
+                 expected[0] != '\0', "%s", words);
+    cr_expect_str_eq(cause, expected);
+    cr_expect_eq(srun_cause_memory(words), memory, "%s", words);
+}
+
+Test(srun, the_signal_that_ended_a_task)
+{
+    cause_is("task 3 on n2: Killed", "task 3 on n2: SIGKILL (Killed)", false);
+    cause_is("task 0 on n1: Segmentation fault (core dumped)",
+             "task 0 on n1: SIGSEGV (Segmentation fault (core dumped))", false);
+    cause_is("tasks 0-1 on n1: Aborted", "tasks 0-1 on n1: SIGABRT (Aborted)",
+             false);
+    cause_is("task 1 on n2: Out Of Memory", "task 1 on n2: out of memory",
+             true);
+    cause_is("task 1 on n2: Exited with exit code 76", "", false);
+    cause_is("Node failure on n2", "", false);
+    cause_is("", "", false);
 }
 
 /* ---- arguments ----------------------------------------------------------- */
