@@ -4,6 +4,7 @@ SLURM_UNIT_TESTS = \
 	tests/slurm/test_job \
 	tests/slurm/test_limits \
 	tests/slurm/test_nodes \
+	tests/slurm/test_step_memory \
 	tests/slurm/test_supervise
 check_PROGRAMS += $(SLURM_UNIT_TESTS)
 SLURM_UNIT_TEST_LIBS = libslurm.la libbase.la
@@ -45,6 +46,7 @@ SLURM_TESTS = \
 	storm.t \
 	api.t \
 	fault.t \
+	hurt.t \
 	checkpoint.t \
 	scale.t
 EXTRA_DIST += $(SLURM_TESTS:%=tests/slurm/%) tests/slurm/lib.sh \
@@ -52,22 +54,26 @@ EXTRA_DIST += $(SLURM_TESTS:%=tests/slurm/%) tests/slurm/lib.sh \
 	tests/slurm/run-slurm-tests tests/slurm/faults \
 	tests/slurm/mpiio_data.py tests/slurm/runs
 # Preloaded into one rank; a module is what libtool calls it.
-EXTRA_LTLIBRARIES = tests/slurm/fault_point.la tests/slurm/slow_point.la
-CLEANFILES += tests/slurm/fault_point.la tests/slurm/slow_point.la
+SLURM_MODULES = tests/slurm/fault_point.la tests/slurm/fault_errno.la \
+	tests/slurm/slow_point.la
+EXTRA_LTLIBRARIES = $(SLURM_MODULES)
+CLEANFILES += $(SLURM_MODULES)
+SLURM_MODULE_LDFLAGS = -module -avoid-version -shared -rpath /nowhere
 tests_slurm_fault_point_la_SOURCES = tests/slurm/fault_point.c
-tests_slurm_fault_point_la_LDFLAGS = -module -avoid-version -shared \
-	-rpath /nowhere
+tests_slurm_fault_point_la_LDFLAGS = $(SLURM_MODULE_LDFLAGS)
 tests_slurm_fault_point_la_LIBADD = -ldl
+tests_slurm_fault_errno_la_SOURCES = tests/slurm/fault_errno.c
+tests_slurm_fault_errno_la_LDFLAGS = $(SLURM_MODULE_LDFLAGS)
+tests_slurm_fault_errno_la_LIBADD = -ldl
 tests_slurm_slow_point_la_SOURCES = tests/slurm/slow_point.c
-tests_slurm_slow_point_la_LDFLAGS = $(tests_slurm_fault_point_la_LDFLAGS)
+tests_slurm_slow_point_la_LDFLAGS = $(SLURM_MODULE_LDFLAGS)
 tests_slurm_slow_point_la_LIBADD = -ldl
-check-slurm: all $(SLURM_PROBES) tests/slurm/fault_point.la \
-		tests/slurm/slow_point.la
+check-slurm: all $(SLURM_PROBES) $(SLURM_MODULES)
 	SOURCE=$(abs_top_srcdir) BUILD=$(abs_top_builddir) \
 	    bash $(srcdir)/tests/slurm/run-slurm-tests $(SLURM_TESTS)
 
 # The long forms, by hand: docs/benchmarks/long-tests.md has the last record.
-check-long: all $(SLURM_PROBES) tests/slurm/fault_point.la
+check-long: all $(SLURM_PROBES) $(SLURM_MODULES)
 	SOURCE=$(abs_top_srcdir) BUILD=$(abs_top_builddir) \
 	CDDP_KILLS=60 CDDP_LIVES=40 CDDP_LIFE_ALL=1 CDDP_LIFE_AWAY=20 \
 	CDDP_RESTARTS=20 CDDP_STORM_SECONDS=1800 CDDP_STORM_EVERY=20 \

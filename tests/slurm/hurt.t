@@ -1,0 +1,467 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# SPDX-FileCopyrightText: The cddp authors
+#
+# What surrounds a run hurts it: memory, disks, other files on one node, a second
+# run in its directory, a wrong network, damaged data. Each case looks at the
+# status and the sentence. Where the run can be mended, it then ends with the
+# bits of the undisturbed run. Calls fail by fault_errno.c.
+# shellcheck disable=SC2317 # cases are called by name
+# shellcheck source=SCRIPTDIR/lib.sh
+. "$(dirname "$0")/lib.sh"
+# shellcheck source=SCRIPTDIR/trainlib.sh
+. "$(dirname "$0")/trainlib.sh"
+small_data
+point=$BUILD/tests/slurm/.libs/fault_errno.so
+h5py=(/usr/bin/python3 -c)
+# The same bits on any number of ranks and nodes. A read that fails is tried again
+# within 2 s.
+settings=(--set train.reproducible=true --set train.microbatch=10
+          --set train.epochs=1 --set checkpoint.every="10 steps"
+          --set fault.io_timeout="8 s" --set train.threads=1)
+last=checkpoints/step-0000000042
+
+on_two=(srun -N2 -n4 --ntasks-per-node=2 --mpi=pmix)
+
+# The end has the bits of the undisturbed run.
+same_bits()
+{
+    [ -d "$straight/run/$last" ] || fail "the undisturbed run is missing"
+    run 0 "$BUILD/cddp-ckpt" diff "$straight/run/$last" "run/$last"
+}
+
+# The command that becomes a rank, with the variables $1 ... in the environment
+# of all.
+armed()
+{
+    {
+        echo '#!/bin/bash'
+        printf 'export %q\n' "$@"
+        printf 'exec env LD_PRELOAD=%q %q "$@"\n' "$point" "$train"
+    } >armed
+    chmod 755 armed
+}
+
+# batch ARG...: submit the template for ./full.yaml. The program is ./armed, if it
+# is there.
+batch()
+{
+    mkdir -p bin
+    [ ! -e armed ] || ln -sf ../armed bin/cddp-train
+    PATH=$PWD/bin:$BUILD:$PATH submit --output="${log:-job.out}" "$@" \
+        "$SOURCE/slurm/batch/train.sbatch" "${settings[@]}" full.yaml
+}
+
+batch_ends()
+{
+    wait_job "$job" "COMPLETED|FAILED|CANCELLED|TIMEOUT|NODE_FAIL" 120
+    expect_equal "state" "$(job_field "$job" JobState)" "$1"
+    expect_equal "exit code" "$(job_field "$job" ExitCode)" "$2"
+    expect_equal "restarts" "$(job_field "$job" Restarts)" 0
+}
+
+# in_node NODE CMD...: run CMD among the mounts of a node.
+in_node()
+{
+    local daemon
+
+    daemon=$(cat "$CDDP_DEVCLUSTER_DIR/pid/slurmd-$1")
+    shift
+    nsenter --target "$daemon" --mount -- "$@"
+}
+
+begins()
+{
+    expect_lines run/lives.jsonl '"event":"begin"' "$1"
+}
+
+# ---- memory -----------------------------------------------------------------
+
+# A cgroup with a limit of 512 MiB. Sets $cgroup.
+cgroup_make()
+{
+    local first=/sys/fs/cgroup/memory second=/sys/fs/cgroup
+
+    if [ -f "$first/memory.limit_in_bytes" ]; then
+        cgroup=$first/cddp-hurt-$$
+        mkdir "$cgroup" 2>/dev/null || return 1
+        echo 512M >"$cgroup/memory.limit_in_bytes" || return 1
+        echo 512M 2>/dev/null >"$cgroup/memory.memsw.limit_in_bytes" || true
+    else
+        grep -qs memory $second/cgroup.subtree_control || return 1
+        cgroup=$second/cddp-hurt-$$
+        mkdir "$cgroup" 2>/dev/null || return 1
+        echo 512M >"$cgroup/memory.max" || return 1
+        echo 0 2>/dev/null >"$cgroup/memory.swap.max" || true
+    fi
+}
+
+cgroup_gone()
+{
+    rmdir "$cgroup" 2>/dev/null
+}
+
+# Both ranks of n2 are in it, as in the cgroup of a step. One of them wants more.
+over_memory()
+{
+    cgroup=
+    cgroup_make || skip "the right to make a cgroup that limits memory"
+    trap 'cgroup_gone || true' EXIT
+    run_file full
+    armed FAULT_RANK=3 FAULT_CALL=pread:train-02.h5 FAULT_COUNT=100 \
+        FAULT_ERRNO=eat FAULT_HIT="$PWD/hit"
+    sed -i "2i [ \"\$SLURM_PROCID\" -lt 2 ] || echo \$\$ >$cgroup/cgroup.procs" \
+        armed
+    batch -N2 -n4 --ntasks-per-node=2
+    batch_ends FAILED 71:0
+    expect_text job.out 'rank 3 on n2 was killed: out of memory: .*limit is 512.0 MiB .*oom_kill 1'
+    expect_equal status "$(summary_field run/exit.json status)" 71
+    expect_equal culprit "$(summary_field run/exit.json culprit)" 3
+    expect_text run/exit.json '"cause": "out of memory: .*512.0 MiB.*oom_kill 1"'
+    begins 1
+    batch -N2 -n4 --ntasks-per-node=2
+    batch_ends COMPLETED 0:0
+    same_bits
+    wait_until 20 cgroup_gone
+}
+
+# The ranks of a node together need more than the job has.
+over_the_job()
+{
+    run_file full
+    run 71 "${on_two[@]}" env SLURM_MEM_PER_NODE=64 "$train" \
+        --set model.layers='[flatten, {linear: {out: 5000}}, {linear: {out: 2}}]' \
+        full.yaml
+    expect_text err 'for the 2 ranks of this node, but the limit here is 64.0 MiB .SLURM_MEM_PER_NODE.'
+    expect_lines err '^cddp-train: ' 1
+}
+
+# ---- disks ------------------------------------------------------------------
+
+# The run directory is a file system of its own, which others have filled up to
+# the first checkpoint. The job ends once; with room it goes on.
+disk_full()
+{
+    need in_node n1 true -- "nodes with mounts of their own"
+    run_file full
+    mkdir run
+    in_node n1 mount -t tmpfs -o size=4M,mode=777 none "$PWD/run"
+    trap 'in_node n1 umount -l "$PWD/run"' EXIT
+    in_node n1 sh -c "head -c 100M /dev/zero >run/filler 2>/dev/null;
+        truncate -s -100K run/filler"
+    batch -N1 -n4 --ntasks-per-node=4 -w n1
+    batch_ends FAILED 74:0
+    expect_text job.out 'No space left on device'
+    expect_lines job.out 'the job ends with 74: waiting makes no room' 1
+    expect_no_text job.out 'restart in place|requeue'
+    in_node n1 rm run/filler
+    batch -N1 -n4 --ntasks-per-node=4 -w n1
+    batch_ends COMPLETED 0:0
+    in_node n1 tar -cf - run/$last | tar -xf - -C "$WORK" --one-top-level=copy
+    run 0 "$BUILD/cddp-ckpt" diff "$straight/run/$last" "copy/run/$last"
+}
+
+# A quota does not become larger by waiting.
+quota()
+{
+    run_file full
+    armed FAULT_RANK=3 FAULT_CALL=fsync FAULT_ERRNO=122 FAULT_HIT="$PWD/hit"
+    batch -N2 -n4 --ntasks-per-node=2
+    batch_ends FAILED 74:0
+    expect_text job.out 'Disk quota exceeded'
+    expect_lines job.out 'the job ends with 74' 1
+    begins 1
+    batch -N2 -n4 --ntasks-per-node=2
+    batch_ends COMPLETED 0:0
+    same_bits
+}
+
+# Another error may pass: the step is started again.
+write_error()
+{
+    run_file full
+    armed FAULT_RANK=3 FAULT_CALL=fsync FAULT_ERRNO=5 FAULT_HIT="$PWD/hit"
+    batch -N2 -n4 --ntasks-per-node=2
+    batch_ends COMPLETED 0:0
+    expect_text job.out 'Input/output error'
+    expect_lines job.out 'restart, restart in place' 1
+    begins 2
+    same_bits
+}
+
+# read_error NUMBER TEXT: twice in a row.
+read_error()
+{
+    run_file full
+    armed FAULT_RANK=2 FAULT_CALL=pread:train-01.h5 FAULT_COUNT=100 \
+        FAULT_TIMES=2 FAULT_ERRNO="$1"
+    run 0 srun -N2 -n4 --ntasks-per-node=2 --mpi=pmix ./armed \
+        "${settings[@]}" full.yaml
+    expect_text err "train-01.h5.*$2.*trying again in .* \\(2 of 3\\)"
+    begins 1
+    same_bits
+}
+
+# It never comes back: as often as the run file says.
+read_error_stays()
+{
+    run_file full
+    armed FAULT_RANK=2 FAULT_CALL=pread:train-01.h5 FAULT_COUNT=100 \
+        FAULT_TIMES=0 FAULT_ERRNO=116
+    run 74 srun -N2 -n4 --ntasks-per-node=2 --mpi=pmix ./armed \
+        "${settings[@]}" --set fault.io_retries=1 full.yaml
+    expect_text err 'rank 2.*train-01.h5.*Stale file handle; it was opened and read 1 more times|Stale file handle; it was opened and read 1 more times'
+    expect_lines err '^cddp-train: ' 1
+    expect_equal status "$(summary_field run/exit.json status)" 74
+    run 0 "${on_two[@]}" "$train" "${settings[@]}" full.yaml
+    same_bits
+}
+
+# ---- other files on one node --------------------------------------------------
+
+# elsewhere FILE OTHER: rank 3 sees OTHER in place of FILE.
+elsewhere()
+{
+    need unshare --mount true -- "the right to make mount namespaces"
+    # shellcheck disable=SC2016 # expanded by the task
+    cat >task <<'END'
+#!/bin/bash
+# FILE OTHER CMD...
+file=$1 other=$2
+shift 2
+[ "$SLURM_PROCID" = 3 ] || exec "$@"
+exec unshare --mount bash -c 'mount --bind "$0" "$1" && shift && exec "$@"' \
+    "$other" "$file" "$@"
+END
+    chmod 755 task
+}
+
+other_build()
+{
+    local id
+
+    run_file full
+    cp "$train" mine
+    id=$("$train" --version | sed -nE 's/.*\(build ([^)]*)\).*/\1/p')
+    [ -n "$id" ] || fail "no build id in: $("$train" --version)"
+    LC_ALL=C sed "s/$id/$(tr '0-9a-f' '1-9a-f0' <<<"$id")/g" mine >other
+    chmod 755 mine other
+    cmp -s mine other && fail "the build id is not in the program"
+    elsewhere
+    run 78 "${on_two[@]}" ./task "$PWD/mine" "$PWD/other" ./mine full.yaml
+    expect_lines err 'cddp build of rank 3 .*host n2' 1
+    [ ! -e run ] || fail "a refused start left files"
+}
+
+other_plugin()
+{
+    local flags=(-shared -fPIC -I"$SOURCE/include" -I"$BUILD/include")
+
+    run_file plain
+    gcc "${flags[@]}" -O2 -o mine.so "$SOURCE/examples/c/plugin.c" -lm
+    gcc "${flags[@]}" -O1 -o other.so "$SOURCE/examples/c/plugin.c" -lm
+    elsewhere
+    run 78 "${on_two[@]}" ./task "$PWD/mine.so" "$PWD/other.so" "$train" --set \
+        model='{plugin: ./mine.so, input: [1, 32, 32], classes: 2}' plain.yaml
+    expect_lines err 'model.plugin of rank 3 .*host n2' 1
+    [ ! -e run ] || fail "a refused start left files"
+    run 0 "${on_two[@]}" "$train" --set \
+        model='{plugin: ./mine.so, input: [1, 32, 32], classes: 2}' plain.yaml
+}
+
+other_run_file()
+{
+    run_file full
+    sed 's/seed: 5/seed: 6/' full.yaml >other.yaml
+    elsewhere
+    run 78 "${on_two[@]}" ./task "$PWD/full.yaml" "$PWD/other.yaml" "$train" \
+        full.yaml
+    expect_lines err 'configuration of rank 3 .*host n2' 1
+    [ ! -e run ] || fail "a refused start left files"
+}
+
+# ---- a second run ---------------------------------------------------------------
+
+tree()
+{
+    (cd run && find . -type f -exec sha256sum {} + | sort)
+}
+
+# The first run is stopped, so that its own files do not change. Then the same is
+# submitted again.
+twice()
+{
+    local before first again
+
+    run_file full
+    armed "$@"
+    start srun -N1 -n1 -w n1 --mpi=pmix ./armed "${settings[@]}" \
+        --set train.epochs=1000 full.yaml
+    wait_text 60 run/metrics.jsonl '"step": 3,'
+    again=$(squeue -h -s -n "$SLURM_JOB_NAME,armed" -o %i | grep -v -e batch -e extern)
+    first=$(task_pid "${again%.*}" 0 cddp-train)
+    kill -STOP "$first"
+    before=$(tree)
+    batch -N2 -n4 --ntasks-per-node=2
+    batch_ends FAILED 73:0
+    expect_lines job.out 'run directory run is in use by Slurm step .* on host n1' 1
+    expect_equal tree "$(tree)" "$before"
+    kill -CONT "$first"
+    scancel --signal=TERM "$again"
+    finish 75
+    # Its owner is gone.
+    rm -rf job.out
+    batch -N2 -n4 --ntasks-per-node=2
+    batch_ends COMPLETED 0:0
+    same_bits
+}
+
+without_locks()
+{
+    twice FAULT_RANK=0 FAULT_CALL=lock FAULT_TIMES=0 FAULT_ERRNO=37
+    expect_text bg.err 'cannot be locked \(No locks available\)'
+}
+
+# ---- output -----------------------------------------------------------------------
+
+output_closed()
+{
+    run_file full
+    printf '#!/bin/bash\nexec >&- 2>&-\nexec cddp-srun "$@"\n' >closed
+    PATH=$BUILD:$PATH submit -N2 -n4 --ntasks-per-node=2 --output=/dev/full \
+        closed "${settings[@]}" full.yaml
+    batch_ends COMPLETED 0:0
+    same_bits
+}
+
+log_full()
+{
+    run_file full
+    log=/dev/full batch -N2 -n4 --ntasks-per-node=2
+    batch_ends COMPLETED 0:0
+    same_bits
+}
+
+metrics_full()
+{
+    run_file full
+    armed FAULT_RANK=0 FAULT_CALL=write:metrics.jsonl FAULT_COUNT=5 \
+        FAULT_TIMES=0 FAULT_ERRNO=28
+    batch -N2 -n4 --ntasks-per-node=2
+    batch_ends COMPLETED 0:0
+    expect_text job.out 'metrics.jsonl.*No space left on device'
+    same_bits
+}
+
+# ---- network ------------------------------------------------------------------------
+
+# The ranks of n2 offer their loopback only, on which n1 finds nobody.
+wrong_network()
+{
+    local begin=$SECONDS
+
+    run_file full
+    # shellcheck disable=SC2016 # expanded by the task
+    run nonzero srun -N2 -n4 --ntasks-per-node=2 --mpi=pmix bash -c \
+        '[ "$SLURM_PROCID" -lt 2 ] || export UCX_NET_DEVICES=lo; exec "$@"' \
+        rank "$train" "${settings[@]}" --set fault.timeout="6 s" full.yaml
+    note "ended with $status after $((SECONDS - begin)) s"
+    note "$(grep '^cddp-train: ' err)"
+    expect_text err '^cddp-train: .*UCX_NET_DEVICES.*n2'
+    [ $((SECONDS - begin)) -le 40 ] || fail "it took $((SECONDS - begin)) s"
+}
+
+shm_size()
+{
+    in_node n1 mount -o remount,size="$1" /dev/shm
+    in_node n2 mount -o remount,size="$1" /dev/shm
+}
+
+# Memory that the ranks of a node share is not in /dev/shm.
+small_shm()
+{
+    need in_node n1 true -- "nodes with mounts of their own"
+    run_file full
+    trap 'shm_size 1g' EXIT
+    shm_size 64k
+    run 0 "${on_two[@]}" "$train" "${settings[@]}" full.yaml
+    same_bits
+}
+
+# ---- data ------------------------------------------------------------------------------
+
+own_data()
+{
+    cp -r "$DATA" data
+    sed "s|DATA|data|" "$SOURCE/tests/slurm/runs/full.yaml" >full.yaml
+}
+
+# Change ./data/$1 (f) by Python.
+change()
+{
+    "${h5py[@]}" "import h5py, numpy
+with h5py.File('data/$1', 'r+') as f:
+    $2" || skip "python3-h5py"
+}
+
+filter_missing()
+{
+    own_data
+    change train-01.h5 'x = f["spins"][...]
+    del f["spins"]
+    f.create_dataset("spins", data=x, chunks=(10,) + x.shape[1:], compression="lzf")'
+    run 65 "${on_two[@]}" "$train" "${settings[@]}" full.yaml
+    expect_text err 'train-01.h5: /spins was written with filter 32000 .lzf., which is not installed'
+    expect_lines err '^cddp-train: ' 1
+    [ ! -e run ] || fail "a refused start left files"
+}
+
+number_missing()
+{
+    own_data
+    change train-01.h5 'x = f["spins"][...].astype("f4")
+    x[123].flat[7] = numpy.nan
+    del f["spins"]
+    f["spins"] = x'
+    run 65 "${on_two[@]}" "$train" "${settings[@]}" full.yaml
+    expect_text err 'train-01.h5.*row 123'
+    expect_no_text err "lower the optimizer's lr"
+    expect_lines err '^cddp-train: ' 1
+}
+
+# replaced REPRODUCIBLE STATUS
+replaced()
+{
+    own_data
+    run 0 srun -N1 -n1 --mpi=pmix "$train" "${settings[@]}" \
+        --set train.reproducible="$1" full.yaml
+    change train-02.h5 'f["phase"][...] = 1 - f["phase"][...]'
+    run "$2" srun -N1 -n1 --mpi=pmix "$train" "${settings[@]}" \
+        --set train.reproducible="$1" --set train.epochs=2 full.yaml
+    expect_text err 'data.train: 1 of 3 shards hold.* other samples than when the checkpoint was written, the first is train-02.h5'
+}
+
+straight_run "${settings[@]}" || exit 1
+test_case "a rank takes more memory than its cgroup has" over_memory
+test_case "ranks that need more memory than the job has" over_the_job
+test_case "the disk of the run directory is full" disk_full
+test_case "a quota is exceeded" quota
+test_case "an IO error in a checkpoint" write_error
+test_case "a stale file handle while data is read" read_error 116 "Stale file handle"
+test_case "an IO error while data is read" read_error 5 "Input/output error"
+test_case "data that stays away" read_error_stays
+test_case "another build on one node" other_build
+test_case "another plugin on one node" other_plugin
+test_case "another run file on one node" other_run_file
+test_case "the same run twice" twice
+test_case "the same run twice, without locks" without_locks
+test_case "closed output" output_closed
+test_case "a full disk under the log" log_full
+test_case "a full disk under the metrics" metrics_full
+test_case "the wrong network on one node" wrong_network
+test_case "64 KiB of /dev/shm" small_shm
+test_case "an HDF5 filter is missing" filter_missing
+test_case "nan in an input" number_missing
+test_case "data is replaced between two lives" replaced false 0
+test_case "data is replaced between two lives, reproducible" replaced true 65
+test_done
