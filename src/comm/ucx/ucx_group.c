@@ -9,6 +9,28 @@
 #include "base/clock.h"
 #include "comm/ucx/ucx_notes.h"
 
+/* If only one of this rank and the culprit chooses networks in its environment,
+ * they may have no network in common: say so. */
+static void fault_hint(const ucx_group_t *group, err_t *fault)
+{
+    const comm_hello_t *hellos = group->base.hellos;
+    const comm_hello_t *mine = &hellos[group->base.rank], *own, *other;
+
+    for (int rank = 0; rank < group->base.size; rank++) {
+        if (comm_rank_name(&group->base, rank) != fault->culprit ||
+            hellos[rank].own_net == mine->own_net)
+            continue;
+        own = mine->own_net != 0 ? mine : &hellos[rank];
+        other = mine->own_net != 0 ? &hellos[rank] : mine;
+        err_suffix(fault,
+                   "rank %d on %s has UCX_NET_DEVICES, UCX_TLS or a segment "
+                   "size of UCX in its environment, and rank %d on %s has "
+                   "none, so they may have no network in common: set it on all "
+                   "nodes or on none",
+                   (int)own->name, own->host, (int)other->name, other->host);
+    }
+}
+
 void ucx_group_fail(ucx_group_t *group, const err_t *fault)
 {
     check(fault->code != ERR_OK, "rank %d fails without a reason",
@@ -16,6 +38,7 @@ void ucx_group_fail(ucx_group_t *group, const err_t *fault)
     pthread_mutex_lock(&group->lock);
     if (!atomic_load(&group->failed)) {
         group->fault = *fault;
+        fault_hint(group, &group->fault);
         atomic_store(&group->failed, true);
     }
     pthread_mutex_unlock(&group->lock);
