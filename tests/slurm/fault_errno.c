@@ -7,10 +7,10 @@
  *     FAULT_ERRNO=116 LD_PRELOAD=.../fault_errno.so
  *
  * The calls number 5 and 6 fail. FAULT_TIMES=0: all from there on.
- * FAULT_CALL: fsync, pread:NAME, write:NAME (of a file of that name), or lock
- * (of an open file description). FAULT_ERRNO: an errno value, or "eat": the
- * process takes memory until it is killed. With FAULT_HIT=/path the first hit
- * makes that file, and later processes in which it exists have no fault.
+ * FAULT_CALL: fsync:NAME, pread:NAME, write:NAME (of a file of that name), or
+ * lock (of an open file description). FAULT_ERRNO: an errno value, or "eat":
+ * the process takes memory until it is killed. With FAULT_HIT=/path the first
+ * hit makes that file, and later processes in which it exists have no fault.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -122,7 +122,7 @@ int fsync(int fd)
 {
     int (*function)(int) = (int (*)(int))real("fsync");
 
-    return armed() && fails("fsync") ? -1 : function(fd);
+    return fails_on("fsync", fd) ? -1 : function(fd);
 }
 
 ssize_t write(int fd, const void *data, size_t count)

@@ -165,7 +165,7 @@ disk_full()
 quota()
 {
     run_file full
-    armed FAULT_RANK=3 FAULT_CALL=fsync FAULT_ERRNO=122 FAULT_HIT="$PWD/hit"
+    armed FAULT_RANK=3 FAULT_CALL=fsync:shard-3.h5 FAULT_ERRNO=122 FAULT_HIT="$PWD/hit"
     batch -N2 -n4 --ntasks-per-node=2
     batch_ends FAILED 74:0
     expect_text job.out 'Disk quota exceeded'
@@ -180,7 +180,7 @@ quota()
 write_error()
 {
     run_file full
-    armed FAULT_RANK=3 FAULT_CALL=fsync FAULT_ERRNO=5 FAULT_HIT="$PWD/hit"
+    armed FAULT_RANK=3 FAULT_CALL=fsync:shard-3.h5 FAULT_ERRNO=5 FAULT_HIT="$PWD/hit"
     batch -N2 -n4 --ntasks-per-node=2
     batch_ends COMPLETED 0:0
     expect_text job.out 'Input/output error'
@@ -424,7 +424,7 @@ number_missing()
     del f["spins"]
     f["spins"] = x'
     run 65 "${on_two[@]}" "$train" "${settings[@]}" full.yaml
-    expect_text err 'train-01.h5.*row 123'
+    expect_text err 'holds nan in row 123 of .*train-01.h5'
     expect_no_text err "lower the optimizer's lr"
     expect_lines err '^cddp-train: ' 1
 }
