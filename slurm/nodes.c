@@ -102,17 +102,63 @@ void slurm_nodes_states(slurm_nodes_t *nodes, const char *lines)
     }
 }
 
-err_code_t slurm_nodes_ask(slurm_nodes_t *nodes, const char *list, err_t *err)
+void slurm_nodes_held(slurm_nodes_t *nodes, const char *names)
+{
+    size_t length;
+
+    for (int i = 0; i < nodes->count; i++)
+        nodes->list[i].gone = true;
+    for (const char *at = names; (length = word_at(&at)) > 0; at += length) {
+        slurm_node_t *node = node_named(nodes, at, length);
+
+        if (node != NULL)
+            node->gone = false;
+    }
+}
+
+static err_code_t states_ask(slurm_nodes_t *nodes, const char *list, char *said,
+                             err_t *err)
 {
     const char *const args[] = {"sinfo", "-h", "-N",    "-n",
                                 list,    "-o", "%N %t", NULL};
+    const err_code_t rc = slurm_ask(args, said, SAID_MOST, err);
+
+    if (rc == ERR_OK)
+        slurm_nodes_states(nodes, said);
+    return rc;
+}
+
+/* A node that has failed may be up again, but the job does not get it back. */
+static err_code_t held_ask(slurm_nodes_t *nodes, const char *job, char *said,
+                           err_t *err)
+{
+    const char *const list[] = {"squeue", "-h", "-j", job, "-o", "%N", NULL};
+    const char *const names[] = {"scontrol", "show", "hostnames", said, NULL};
+    char *held = NULL;
+    err_code_t rc = slurm_ask(list, said, SAID_MOST, err);
+
+    said[strcspn(said, "\n")] = '\0';
+    if (rc != ERR_OK || said[0] == '\0')
+        return rc;
+    rc = mem_new(char, SAID_MOST, "nodes of the job", &held, err);
+    if (rc == ERR_OK)
+        rc = slurm_ask(names, held, SAID_MOST, err);
+    if (rc == ERR_OK)
+        slurm_nodes_held(nodes, held);
+    mem_free(held);
+    return rc;
+}
+
+err_code_t slurm_nodes_ask(slurm_nodes_t *nodes, const char *list,
+                           const char *job, err_t *err)
+{
     char *said = NULL;
     err_code_t rc = mem_new(char, SAID_MOST, "states of nodes", &said, err);
 
     if (rc == ERR_OK)
-        rc = slurm_ask(args, said, SAID_MOST, err);
+        rc = states_ask(nodes, list, said, err);
     if (rc == ERR_OK)
-        slurm_nodes_states(nodes, said);
+        rc = held_ask(nodes, job, said, err);
     mem_free(said);
     return rc;
 }
@@ -132,5 +178,5 @@ void slurm_nodes_fault(slurm_nodes_t *nodes, const char *name)
 
 bool slurm_node_avoided(const slurm_node_t *node)
 {
-    return node->down || node->faults >= FAULTS_MOST;
+    return node->down || node->gone || node->faults >= FAULTS_MOST;
 }

@@ -12,6 +12,7 @@
 typedef struct slurm_node {
     char name[64];
     bool down;  /* Slurm says that it is down or does not respond */
+    bool gone;  /* it failed, and the job has gone on without it (--no-kill) */
     int faults; /* steps in a row that failed because of it */
 } slurm_node_t;
 
@@ -28,8 +29,15 @@ void slurm_nodes_free(slurm_nodes_t *nodes);
 /* Fill nodes->list from names that are separated by newlines. ERR_MEMORY. */
 err_code_t slurm_nodes_take(const char *names, slurm_nodes_t *out, err_t *err);
 
-/* Set which nodes are down, as `sinfo` says. ERR_UNAVAILABLE: unchanged. */
-err_code_t slurm_nodes_ask(slurm_nodes_t *nodes, const char *list, err_t *err);
+/* Set which nodes are down, as `sinfo` says of [list], and which [job] has
+ * lost, as `squeue` does. ERR_UNAVAILABLE: what could not be asked is
+ * unchanged. */
+err_code_t slurm_nodes_ask(slurm_nodes_t *nodes, const char *list,
+                           const char *job, err_t *err);
+
+/* Set which nodes the job has lost: those that are not among [names], separated
+ * by newlines. */
+void slurm_nodes_held(slurm_nodes_t *nodes, const char *names);
 
 /* Set which nodes are down from lines "NAME STATE" of sinfo's formats %N and
  * %t. Down are the states down, fail and inval, and every state with a '*': the
@@ -39,7 +47,7 @@ void slurm_nodes_states(slurm_nodes_t *nodes, const char *lines);
 /* A step failed because of the node [name]; "": because of none. */
 void slurm_nodes_fault(slurm_nodes_t *nodes, const char *name);
 
-/* Is the node down, or were two steps in a row lost by it? */
+/* Is the node down or gone, or were two steps in a row lost by it? */
 bool slurm_node_avoided(const slurm_node_t *node);
 
 #endif

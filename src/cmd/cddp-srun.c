@@ -194,6 +194,19 @@ static int nodes_left(const supervisor_t *run)
     return left;
 }
 
+/* These variables are of the whole job, and srun complains if it has fewer
+ * nodes now. */
+static void nodes_tell(const supervisor_t *run)
+{
+    const char *const names[] = {"SLURM_JOB_NUM_NODES", "SLURM_NNODES"};
+    char count[16];
+
+    snprintf(count, sizeof count, "%d", nodes_left(run));
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (run->nodes.count > 0 && getenv(names[i]) != NULL)
+            (void)setenv(names[i], count, 1);
+}
+
 static err_code_t step_run(supervisor_t *run, srun_result_t *result, err_t *err)
 {
     const srun_size_t size = {&run->nodes, run->tasks_per_node,
@@ -208,6 +221,7 @@ static err_code_t step_run(supervisor_t *run, srun_result_t *result, err_t *err)
 
     snprintf(attempt, sizeof attempt, "%d", run->job.attempt);
     (void)setenv("CDDP_ATTEMPT", attempt, 1);
+    nodes_tell(run);
     rc = srun_step_run(&step, result, err);
     srun_line_free(&line);
     return rc;
@@ -284,7 +298,8 @@ static void nodes_judge(supervisor_t *run, const srun_result_t *result)
     slurm_nodes_fault(&run->nodes, result->recorded
                                        ? result->record.culprit_host
                                        : result->unlaunched_host);
-    if (slurm_nodes_ask(&run->nodes, run->node_list, &err) != ERR_OK)
+    if (slurm_nodes_ask(&run->nodes, run->node_list, run->job.id, &err) !=
+        ERR_OK)
         log_warn("srun", "%s; the states of the nodes are unknown", err.text);
 }
 

@@ -66,7 +66,8 @@ death_again()
     expect_lines bg.err \
         'cause [123]: (rank 2|srun names task 2) on n2' 3
     expect_text bg.err 'the job ends with 70: no start made progress'
-    expect_equal "lives" "$(attempts)" "$(wc -l <hit)"
+    # The one that wrote the checkpoint, and three.
+    expect_equal "deaths" "$(wc -l <hit)" 4
 }
 
 stopped()

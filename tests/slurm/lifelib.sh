@@ -40,12 +40,14 @@ life_open()
     straight=$(mktemp -d "${TMPDIR:-/tmp}/cddp-straight.XXXXXX")
     trap 'rm -rf "$DATA" "$straight"' EXIT
     chmod 755 "$straight"
-    # Complete after 2 epochs, and after more.
+    # Complete after 2 epochs, and after more; both checkpoints stay.
     (
         cd "$straight" || exit 1
         life_file
-        run 0 "$train" "${life_options[@]}" --set train.epochs=2 full.yaml
-        run 0 "$train" "${life_options[@]}" full.yaml
+        run 0 "$train" "${life_options[@]}" --set checkpoint.every=never \
+            --set train.epochs=2 full.yaml
+        run 0 "$train" "${life_options[@]}" --set checkpoint.every=never \
+            full.yaml
     ) || exit 1
 }
 

@@ -40,6 +40,18 @@ Test(nodes, down_is_what_slurm_calls_so_or_what_is_silent)
     slurm_nodes_free(&nodes);
 }
 
+Test(nodes, what_the_job_has_lost_is_avoided)
+{
+    slurm_nodes_t nodes = three();
+
+    slurm_nodes_states(&nodes, "n1 alloc\nn2 idle\nn10 alloc\n");
+    slurm_nodes_held(&nodes, "n1\nn10\nn99");
+    cr_assert(!slurm_node_avoided(&nodes.list[0]));
+    cr_assert(slurm_node_avoided(&nodes.list[1]), "it is up, but not ours");
+    cr_assert(!slurm_node_avoided(&nodes.list[2]));
+    slurm_nodes_free(&nodes);
+}
+
 Test(nodes, a_node_is_avoided_after_two_faults_in_a_row)
 {
     slurm_nodes_t nodes = three();
