@@ -100,15 +100,18 @@ node_start()
     daemon_spawn "slurmd-$name" "${enter[@]}" slurmd -D -N "$name"
 }
 
-# Kill daemon $1, and wait until it is gone.
+# Kill daemon $1, and wait until it is gone. The controller may first save its
+# state, for it does so only every few seconds, and would forget young jobs.
 daemon_kill()
 {
-    local pid
+    local pid signal=KILL end=$((SECONDS + 20))
 
     daemon_alive "$1" || return 0
     pid=$(cat "$dir/pid/$1")
-    kill -KILL "$pid"
+    [ "$1" != slurmctld ] || signal=TERM
+    kill -"$signal" "$pid"
     while daemon_alive "$1"; do
+        [ "$SECONDS" -lt "$end" ] || kill -KILL "$pid"
         sleep 0.05
     done
 }

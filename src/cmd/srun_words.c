@@ -38,6 +38,8 @@ static void launch_look(srun_words_t *words, const char *text)
     static const char on[] = " failed on node ";
     const char *host = strstr(text, on);
 
+    if (strstr(text, "Invalid job id") != NULL)
+        return; /* the controller knows no such job, and never will */
     for (size_t i = 0; i < sizeof unlaunched / sizeof unlaunched[0]; i++) {
         if (strncmp(text, unlaunched[i], strlen(unlaunched[i])) != 0)
             continue;

@@ -74,6 +74,9 @@ Test(srun, a_step_that_was_never_created)
               "srun: error: Application launch failed: x\n",
               true, "n2");
     launch_is("srun: error: n2: task 3: Killed\n", false, "");
+    launch_is("srun: error: Unable to confirm allocation for job 10: Invalid "
+              "job id specified\n",
+              false, "");
     launch_is("train: Unable to create step for job 1: x\n", false, "");
 }
 

@@ -94,7 +94,7 @@ cut_link()
     supervise --set train.epochs=2
     wait_until 60 test -s hit
     begin=$SECONDS
-    trap 'ip link set v2 up' EXIT
+    trap 'ip link set v2 up; cluster_mend' EXIT
     ip link set v2 down
     kill -CONT "$(cat hit)"
     wait_until 60 happened fault
@@ -134,7 +134,7 @@ node_lost()
     supervise_job
     wait_until 60 happened first_step
     node=$(other_node)
-    trap nodes_ready EXIT
+    trap cluster_mend EXIT
     node_down "$node"
     wait_job "$job" 'COMPLETED|FAILED' 120
     expect_equal state "$(job_field "$job" JobState)" COMPLETED
@@ -152,7 +152,7 @@ node_lost_job()
     life_file
     supervise_job
     wait_until 60 happened first_step
-    trap nodes_ready EXIT
+    trap cluster_mend EXIT
     node_down "$(other_node)"
     wait_until 60 job_was_requeued
     nodes_ready
@@ -175,7 +175,7 @@ slurmd_killed()
     life_file
     supervise
     wait_until 60 happened first_step
-    trap nodes_ready EXIT
+    trap cluster_mend EXIT
     daemon kill slurmd-n2
     finish 0
     expect_equal attempts "$(attempts)" 1
@@ -192,7 +192,7 @@ slurmstepd_killed()
     life_file
     supervise
     wait_until 60 happened first_step
-    trap nodes_ready EXIT
+    trap cluster_mend EXIT
     job_find
     rank=$(rank_pid 3)
     kill -KILL "$(awk '/^PPid/ {print $2}' "/proc/$rank/status")"
@@ -214,7 +214,7 @@ controller_away()
     supervise
     wait_until 60 test -s hit
     happened first_step || fail "the point came in start-up"
-    trap nodes_ready EXIT
+    trap cluster_mend EXIT
     daemon kill slurmctld
     kill -CONT "$(cat hit)"
     sleep "$away" # for so long: time is what is tested
@@ -231,7 +231,7 @@ controller_away_in_restart()
     life_file
     supervise
     wait_until 60 happened first_step
-    trap nodes_ready EXIT
+    trap cluster_mend EXIT
     job_find
     daemon kill slurmctld
     kill -KILL "$(rank_pid 3)"
@@ -248,7 +248,7 @@ controller_away_in_requeue()
     life_file
     supervise_job
     wait_until 60 happened first_step
-    trap nodes_ready EXIT
+    trap cluster_mend EXIT
     daemon kill slurmctld
     kill -USR1 "$(rank_pid 1)"
     wait_until 60 happened requeue

@@ -24,6 +24,7 @@
 #   other_node              the node of $job that does not run its batch script
 #   daemon kill|start NAME  a daemon of the cluster: slurmctld, slurmd-n2
 #   nodes_return            start what was killed, and take lost nodes back
+#   cluster_mend            end the jobs of this file, and then nodes_ready
 #   nodes_ready             that, and wait until all nodes are idle
 
 devcluster=$SOURCE/slurm/devcluster
@@ -157,6 +158,15 @@ nodes_return()
 nodes_ready()
 {
     nodes_return
+    wait_until 90 nodes_are_idle
+}
+
+# For the EXIT of a case that has hurt the cluster: its jobs first, as they need
+# the nodes.
+cluster_mend()
+{
+    nodes_return
+    scancel -Q --name="$SLURM_JOB_NAME"
     wait_until 90 nodes_are_idle
 }
 

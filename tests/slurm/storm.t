@@ -208,7 +208,7 @@ storm()
     life_file
     life_options+=(--set checkpoint.every="50 steps")
     sbatch_options=(--time=120)
-    trap 'ip link set v2 up; nodes_ready' EXIT
+    trap 'ip link set v2 up; cluster_mend' EXIT
     supervise_job --set train.epochs=1000000
     wait_until 60 happened checkpoint
     begin=$SECONDS
