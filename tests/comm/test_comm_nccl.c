@@ -457,7 +457,7 @@ static int fault_main(const comm_oob_t *oob, void *argument)
             kill(getpid(), SIGKILL);
     }
     if (last && strcmp(plan->what, "device hangs") == 0)
-        emu_set(plan->fake, hang_op, 1);
+        emu_set(plan->fake, hang_copy, 1);
     if (last && strcmp(plan->what, "call fails") == 0)
         emu_set(plan->fake, fail, plan->fail);
     begin = clock_now();

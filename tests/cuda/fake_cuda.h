@@ -37,7 +37,7 @@ typedef struct fake_cuda_settings {
     int64_t links; /* between GPUs: 0 none, 1 PCI, 2 NVLink */
     /* Versions of libraries, as their functions give them; 0: the headers'. */
     int64_t cublaslt, cudnn;
-    int64_t hang_op; /* as fail_op: let it never end */
+    int64_t hang_copy; /* let a later copy never end. 1: the next; 0: none */
     /* Of NCCL. Each call on a communicator is in progress for [nccl_late] polls
      * of its state. The poll number [nccl_async] of a communicator that is open
      * finds an error; 0: none. Collective number [nccl_stuck] (1: the first) of

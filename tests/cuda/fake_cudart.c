@@ -25,8 +25,6 @@ static err_code_t op_run(void *arg, err_t *err)
 
     (void)err;
     fake.counts.ops++;
-    if (fake.settings.hang_op > 0 && --fake.settings.hang_op == 0)
-        fake_hang();
     if (fake.settings.fail_op > 0 && --fake.settings.fail_op == 0)
         error = cudaErrorIllegalAddress;
     else
@@ -189,6 +187,8 @@ static cudaError_t copy_run(const void *args)
 {
     const copy_t *copy = args;
 
+    if (fake.settings.hang_copy > 0 && --fake.settings.hang_copy == 0)
+        fake_hang();
     memcpy(copy->to, copy->from, copy->bytes);
     return cudaSuccess;
 }

@@ -50,7 +50,7 @@ static const struct {
     {"links", offsetof(fake_cuda_settings_t, links)},
     {"cublaslt", offsetof(fake_cuda_settings_t, cublaslt)},
     {"cudnn", offsetof(fake_cuda_settings_t, cudnn)},
-    {"hang_op", offsetof(fake_cuda_settings_t, hang_op)},
+    {"hang_copy", offsetof(fake_cuda_settings_t, hang_copy)},
     {"nccl", offsetof(fake_cuda_settings_t, nccl)},
     {"nccl_late", offsetof(fake_cuda_settings_t, nccl_late)},
     {"nccl_async", offsetof(fake_cuda_settings_t, nccl_async)},

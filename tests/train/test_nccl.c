@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "cuda/emu.h"
+#include "dev/dev_far.h"
 #include "train/harness_forks.h"
 
 /* The last batch of an epoch has 3 samples: with 4 ranks and more, some have
@@ -45,7 +46,7 @@ static void *victim_main(void *argument)
     while (plan->fake->counts().graphs < 2)
         usleep(1000);
     if (plan->stops)
-        emu_set(plan->fake, hang_op, 1);
+        emu_set(plan->fake, hang_copy, 1);
     else
         kill(getpid(), plan->signal);
     return NULL;
@@ -84,9 +85,12 @@ static void settings(harness_t *harness, const char *a, const char *b)
     harness->settings[0] = "train.device=cuda";
     harness->settings[1] = "train.log_every=1";
     harness->settings[2] = "train.batch=23";
-    harness->settings[3] = a;
-    harness->settings[4] = a == NULL ? NULL : b;
-    harness->settings[5] = NULL;
+    /* No batch norm: it would see the samples of its rank only. */
+    harness->settings[3] = "model.layers=[{linear: {out: 8}}, relu, {dropout: "
+                           "{rate: 0.2}}, {linear: {out: 2}}]";
+    harness->settings[4] = a;
+    harness->settings[5] = a == NULL ? NULL : b;
+    harness->settings[6] = NULL;
 }
 
 static int losses(const harness_t *harness, double *out)
@@ -217,7 +221,8 @@ Test(nccl, a_rank_is_stopped)
 
 Test(nccl, a_gpu_hangs)
 {
-    plan_t plan = {.stops = true};
+    /* In this order the copy is the step's last one, behind its collectives. */
+    plan_t plan = {.stops = true, .order = DEV_FAR_NEEDED_ONLY};
 
     fault(&plan, ERR_PEER);
 }

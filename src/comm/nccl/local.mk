@@ -4,7 +4,8 @@
 CUDA_COMM_FILES = src/comm/comm.c src/comm/reduce.c \
 	src/comm/nccl/comm_nccl.c src/comm/nccl/nccl_arena.c \
 	src/comm/nccl/nccl_call.c src/comm/nccl/nccl_end.c \
-	src/comm/nccl/nccl_group.h src/comm/nccl/nccl_join.c \
+	src/comm/nccl/nccl_fault.c src/comm/nccl/nccl_group.h \
+	src/comm/nccl/nccl_join.c \
 	src/comm/nccl/nccl_library.h src/comm/nccl/nccl_look.c \
 	src/comm/nccl/nccl_mark.h
 # The emulated plugin has another one (tests/cuda/fake_nccl.c).

@@ -74,13 +74,18 @@ err_code_t nccl_arena_open(comm_group_t *base, size_t bytes, comm_arena_t **out,
     return rc;
 }
 
+/* To give memory back waits for what the device does with it. So if other ranks
+ * have failed, this has to end first. */
 void nccl_arena_close(comm_arena_t *base)
 {
     nccl_arena_t *arena = (nccl_arena_t *)base;
     nccl_group_t *group = (nccl_group_t *)base->group;
-    const bool lost = dev_abandoned(group->base.dev);
+    bool lost;
 
-    if (arena->handle != NULL && !lost)
+    if (nccl_fault(group, NULL) != ERR_OK)
+        nccl_end(group, false);
+    lost = dev_abandoned(group->base.dev);
+    if (arena->handle != NULL && group->comm != NULL && !lost)
         group->nccl->CommDeregister(group->comm, arena->handle);
     if (arena->plain)
         dev_free(group->base.dev, base->data);

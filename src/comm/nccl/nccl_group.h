@@ -51,6 +51,8 @@ typedef struct nccl_group {
     err_t fault;
 } nccl_group_t;
 
+/* nccl_fault.c: */
+
 /* The error of a call named [call] that returned [result]; ERR_OK for success,
  * and for a call that is still in progress. */
 err_code_t nccl_check(const nccl_group_t *group, ncclResult_t result,
@@ -60,6 +62,8 @@ err_code_t nccl_check(const nccl_group_t *group, ncclResult_t result,
  * the group, or ERR_UNAVAILABLE after its timeout. */
 err_code_t nccl_settle(nccl_group_t *group, err_t *err);
 
+/* Store the fault, unless there is one. */
+void nccl_fault_store(nccl_group_t *group, const err_t *fault);
 /* Return the fault of the group, or ERR_OK. */
 err_code_t nccl_fault(nccl_group_t *group, err_t *err);
 

@@ -11,7 +11,7 @@ static err_code_t faults_look(nccl_group_t *group, err_t *err)
     ncclResult_t state = ncclSuccess;
     err_code_t rc = nccl_fault(group, err);
 
-    if (rc == ERR_OK &&
+    if (rc == ERR_OK && group->comm != NULL &&
         group->nccl->CommGetAsyncError(group->comm, &state) == ncclSuccess)
         rc = nccl_check(group, state, "a collective", err);
     return rc;
