@@ -49,7 +49,7 @@ void cmd_version_print(const char *command)
     unsigned major, minor, release;
 
     printf("%s %s (build %s)\n", command, PACKAGE_VERSION, BUILD_ID);
-    printf("features: launchers pmix, threads, solo; groups ucx, threads, "
+    printf("features: launchers pmix, threads, spawn, solo; groups ucx, threads, "
            "self; ops cpu, ref; parallel HDF5 %s\n",
            h5mpi_built() ? "yes" : "no");
     H5get_libversion(&major, &minor, &release);
