@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # What has to be seen on a GPU (run), and the same on the emulated one.
 EXTRA_DIST += tests/gpu/run tests/gpu/pack
+# Fills a GPU; run starts it.
+EXTRA_PROGRAMS += tests/gpu/hog
+CLEANFILES += tests/gpu/hog
+tests_gpu_hog_LDADD = libdev.la libbase.la -ldl
 dist_check_SCRIPTS += tests/gpu/emulated.sh
+tests/gpu/emulated.log: tests/gpu/hog
 # End of tests/gpu

@@ -32,6 +32,9 @@ $(NN_FAR_TESTS): LDADD = libfar.la $(NN_TEST_LIBS) $(JANSSON_LIBS) $(TEST_LIBS)
 $(NN_FAR_TESTS): AM_LDFLAGS += $(FAR_FLAGS)
 
 # Graphs on the emulated device "cuda" (tests/cuda).
+NN_PRESET_TESTS = tests/nn/test_preset_parity
+$(NN_PRESET_TESTS): $(EMU_MODULE)
+tests_nn_test_preset_parity_LDADD = $(NN_TEST_LIBS) $(JANSSON_LIBS) $(TEST_LIBS) -ldl
 NN_CUDA_TESTS = tests/nn/test_exec_cuda
 check_PROGRAMS += $(NN_CUDA_TESTS)
 $(NN_CUDA_TESTS): $(EMU_MODULE) $(NN_TEST_LIBS)

@@ -13,12 +13,17 @@
  * changes which side a relu or a maximum takes, and batch norm over few
  * numbers magnifies the difference, so that PyTorch's own autocast may differ
  * widely: the test allows a small multiple of PyTorch's difference.
+ *
+ * The first step of each preset is compared on the device "cuda", too, emulated
+ * or (tests/gpu/run) real.
  */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "cuda/emu.h"
+#include "nn/fixture_dev.h"
 #include "nn/preset_formula.h"
 
 #define PROBES 8
@@ -81,12 +86,13 @@ static void expect_tensor(const json_t *json, const arithmetic_t *in,
 /* Compare the tensor that each loss reads. It is called "logits", or
  * "logits.NAME" if there are several losses. */
 static void expect_outputs(const json_t *json, const arithmetic_t *in,
-                           const fixture_t *f, int64_t batch)
+                           const nn_graph_t *graph, nn_exec_t *exec,
+                           int64_t batch)
 {
-    const int losses = nn_graph_losses(f->graph);
+    const int losses = nn_graph_losses(graph);
 
     for (int k = 0; k < losses; k++) {
-        const nn_loss_info_t loss = nn_graph_loss_info(f->graph, k);
+        const nn_loss_info_t loss = nn_graph_loss_info(graph, k);
         size_t count = (size_t)batch;
         char name[64] = "logits";
         err_t err = ERR_INIT;
@@ -97,25 +103,25 @@ static void expect_outputs(const json_t *json, const arithmetic_t *in,
         if (losses > 1)
             snprintf(name, sizeof name, "logits.%s", loss.name);
         logits = malloc(count * sizeof *logits);
-        cr_assert_eq(nn_exec_output(f->exec, k, logits, &err), ERR_OK, "%s",
+        cr_assert_eq(nn_exec_output(exec, k, logits, &err), ERR_OK, "%s",
                      err.text);
         expect_tensor(json, in, name, logits, count);
         free(logits);
     }
 }
 
+/* Compare outputs and gradients, which are at [grads] in the host's memory. */
 static void expect_first(const json_t *json, const arithmetic_t *in,
-                         const fixture_t *f, int64_t batch)
+                         const nn_graph_t *graph, nn_exec_t *exec,
+                         const float *grads, int64_t batch)
 {
-    const nn_graph_t *graph = f->graph;
-
-    expect_outputs(json, in, f, batch);
+    expect_outputs(json, in, graph, exec, batch);
     cr_expect_eq(json_object_size(json_object_get(json, "tensors")),
                  (size_t)(nn_graph_params(graph) + nn_graph_losses(graph)));
     for (int p = 0; p < nn_graph_params(graph); p++) {
         const nn_param_t *param = nn_graph_param(graph, p);
 
-        expect_tensor(json, in, param->name, f->bind.grads + param->offset,
+        expect_tensor(json, in, param->name, grads + param->offset,
                       param->count);
     }
 }
@@ -175,7 +181,7 @@ static void check_case(const json_t *json, const arithmetic_t *in)
                   json_string_value(json_object_get(json, "name")), in->name,
                   (int)step, found, expected);
         if (step == 0)
-            expect_first(json, in, &f, batch);
+            expect_first(json, in, graph, f.exec, f.bind.grads, batch);
         for (size_t i = 0; i < nn_graph_param_elems(graph); i++)
             f.params[i] -= lr * f.bind.grads[i];
     }
@@ -216,4 +222,80 @@ Test(preset_parity, presets_in_bf16_are_near_pytorch)
 Test(preset_parity, so_do_several_inputs_and_losses)
 {
     check_file("fields.json", 1, &single);
+}
+
+/* ---- on a GPU ------------------------------------------------------------ */
+
+/* A sanitizer makes the emulation four times as slow. */
+#ifdef __SANITIZE_ADDRESS__
+#define CUDA_CASES 2
+#else
+#define CUDA_CASES 100
+#endif
+
+static void check_first_on_cuda(const json_t *json, const arithmetic_t *in)
+{
+    const int64_t batch = json_integer_value(json_object_get(json, "batch"));
+    const double expected =
+        json_number_value(json_array_get(json_object_get(json, "losses"), 0));
+    const double drift = json_number_value(json_object_get(json, in->drift));
+    nn_graph_t *graph =
+        fixture_graph(json_string_value(json_object_get(json, "run")));
+    nn_exec_config_t config = {
+        .op_backend = "ref", .batch = batch, .training = true, .threads = 1};
+    fixture_dev_t cuda;
+    nn_result_t *result;
+    fixture_t host;
+    err_t err = ERR_INIT;
+    float *grads;
+    double scale;
+
+    cr_assert_eq(nn_graph_losses(graph), 1);
+    fixture_open_as(&host, graph, &config, 0);
+    preset_weights(graph, host.params);
+    preset_batch(&host, batch, 0);
+    scale = 1 / nn_batch_weigh(graph, 0, &host.batch, host.samples).denominator;
+    host.step.scales[0] = (float)scale;
+    config.compute_type = in->bf16 ? OP_BFLOAT16 : OP_FLOAT32;
+    fixture_dev_open(&cuda, &host, &config, "cuda", 0);
+    cr_assert_eq(nn_exec_forward(cuda.exec, &cuda.batch, &err), ERR_OK, "%s",
+                 err.text);
+    cr_assert_eq(nn_exec_backward(cuda.exec, &cuda.batch, false, &err), ERR_OK,
+                 "%s", err.text);
+    grads = fixture_dev_read(&cuda, cuda.bind.grads,
+                             nn_graph_param_elems(graph) * sizeof *grads);
+    result = fixture_dev_read(&cuda, cuda.bind.results, sizeof *result);
+    cr_expect(fabs(scale * result->loss_sum - expected) <=
+                  fmax(in->tolerance, PRESET_NOISE * drift) * fabs(expected),
+              "%s in %s: loss %.8g, PyTorch has %.8g",
+              json_string_value(json_object_get(json, "name")), in->name,
+              scale * result->loss_sum, expected);
+    expect_first(json, in, graph, cuda.exec, grads, batch);
+    free(grads);
+    free(result);
+    fixture_dev_close(&cuda);
+    fixture_close(&host);
+    nn_graph_close(graph);
+}
+
+static void check_presets_on_cuda(const arithmetic_t *in)
+{
+    json_t *json, *cases;
+
+    emu_or_gpu();
+    json = preset_load("presets.json");
+    cases = json_object_get(json, "cases");
+    for (size_t i = 0; i < json_array_size(cases) && i < CUDA_CASES; i++)
+        check_first_on_cuda(json_array_get(cases, i), in);
+    json_decref(json);
+}
+
+Test(preset_parity, cuda_fp32, .timeout = 600)
+{
+    check_presets_on_cuda(&single);
+}
+
+Test(preset_parity, cuda_bf16, .timeout = 600)
+{
+    check_presets_on_cuda(&half);
 }

@@ -30,13 +30,14 @@ static err_code_t shared_make(dev_device_t *dev,
     shared->shape = *shape;
     rc = cuda_attention_plans_open(shape, &planner, &shared->plans,
                                    &shared->unsupported, &words);
-    if (rc == ERR_OK) {
-        *out = shared;
-        return ERR_OK;
+    if (rc != ERR_OK) {
+        cuda_attention_plans_close(&shared->plans);
+        mem_free(shared);
+        err_copy(err, &words);
+        return rc;
     }
-    cuda_attention_plans_close(&shared->plans);
-    mem_free(shared);
-    return err_copy(err, &words);
+    *out = shared;
+    return ERR_OK;
 }
 
 err_code_t cuda_attention_share(dev_device_t *dev,
