@@ -54,7 +54,7 @@ void emu_set_at(const fake_cuda_t *fake, size_t offset, int64_t value)
     fake->set(&settings);
 }
 
-/* ---- a program of which nothing could run --------------------------------- */
+/* ---- a program of which nothing could run -------------------------------- */
 
 #define SKIPPED 77 /* the exit status that make check counts as skipped */
 
