@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /* The ranks of a run find each other: agreement, group, devices. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -230,6 +231,18 @@ static err_code_t data_backend_choose(const train_state_t *run,
     return ERR_OK;
 }
 
+/* NCCL refuses two ranks of a host on one GPU, but not two ranks that it takes
+ * for ranks of different hosts. Then it goes through sockets. */
+static void sharing_allow(const train_state_t *run)
+{
+    char host[32];
+
+    if (!run->config->train.share_gpu)
+        return;
+    snprintf(host, sizeof host, "cddp-rank-%d", run->world.rank);
+    (void)setenv("NCCL_HOSTID", host, 0);
+}
+
 /* Open the group whose collectives work on the devices. Collective. */
 static err_code_t data_group_open(train_state_t *run, err_t *err)
 {
@@ -237,11 +250,11 @@ static err_code_t data_group_open(train_state_t *run, err_t *err)
     comm_config_t config = comm_of(world, run->config, run->env->backend);
     err_code_t rc = data_backend_choose(run, &config, err);
 
+    sharing_allow(run);
     if (rc == ERR_OK)
         rc = train_world_data_open(world, &config, run->compute.dev, err);
     if (rc == ERR_UNAVAILABLE && strcmp(config.backend, NCCL) == 0)
         err_suffix(err, "ddp.backend: ucx needs no NCCL, but is slower");
-
     if (rc == ERR_OK && world->data != world->group)
         train_patience_also(world->patience, world->data);
     return train_world_vote(world, rc, err);
