@@ -58,8 +58,8 @@ typedef struct boot_spawn {
  * Start this program again as [count] ranks, in which boot_open gives a handle
  * of the backend "spawn", and return when all have ended. Nothing that has
  * changed in this process since its start passes over, so it may not have
- * touched CUDA, nor started threads. USR1, TERM, INT and HUP are passed on to
- * all ranks. *status becomes the highest exit status of a rank; one that was
+ * touched CUDA, nor started threads. USR1, USR2, TERM, XCPU, INT and HUP
+ * are passed on to all ranks. *status becomes the highest exit status of a rank; one that was
  * killed by a signal is named in a warning, and counts as ERR_PEER. Ranks do
  * not outlive this process. ERR_UNAVAILABLE if a rank cannot be started;
  * ERR_MEMORY.

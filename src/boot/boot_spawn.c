@@ -166,6 +166,8 @@ void spawn_signals_fill(sigset_t *out)
 {
     sigemptyset(out);
     sigaddset(out, SIGUSR1);
+    sigaddset(out, SIGUSR2);
+    sigaddset(out, SIGXCPU);
     sigaddset(out, SIGTERM);
     sigaddset(out, SIGINT);
     sigaddset(out, SIGHUP);

@@ -66,8 +66,9 @@ static void signals_take(parent_t *parent)
 {
     struct signalfd_siginfo info;
 
+    /* A terminal sends its signals to the ranks, too. */
     while (read(parent->signals, &info, sizeof info) == (ssize_t)sizeof info)
-        if (info.ssi_signo != SIGCHLD)
+        if (info.ssi_signo != SIGCHLD && info.ssi_code != SI_KERNEL)
             all_kill(parent, (int)info.ssi_signo);
 }
 
@@ -173,12 +174,20 @@ static err_code_t ranks_start(parent_t *parent, err_t *err)
 
 /* ---- ends ---------------------------------------------------------------- */
 
-/* A rank that was killed counts as a peer that has failed. */
+/* A rank that was killed counts as a peer that has failed; one that a Ctrl-C
+ * has ended counts as in a shell. */
+static int rank_code(int status)
+{
+    if (!WIFSIGNALED(status))
+        return WEXITSTATUS(status);
+    return WTERMSIG(status) == SIGINT ? 128 + SIGINT : ERR_PEER;
+}
+
 static void rank_ended(parent_t *parent, int rank, int status)
 {
     const int pid = (int)parent->pids[rank];
     const bool killed = WIFSIGNALED(status);
-    const int code = killed ? ERR_PEER : WEXITSTATUS(status);
+    const int code = rank_code(status);
     char how[128];
 
     parent->pids[rank] = 0;

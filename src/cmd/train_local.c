@@ -78,5 +78,7 @@ err_code_t train_local_spawn(const train_config_t *config, int count,
                                             config->fault.io_timeout +
                                             PATIENCE};
 
+    /* No start-up of this process has to be given up. */
+    slurm_signal_started();
     return boot_spawn_run(&spawn, status, err);
 }

@@ -19,10 +19,29 @@
 #include "base/str.h"
 #include "build_id.h"
 #include "dev/dev.h"
+#include "dev/dev_plugin.h"
 #include "hdf5io/h5mpi.h"
 #include "simd/isa.h"
 
 #define GPUS_MAX 32 /* that are listed */
+
+/* The version of NCCL, or why there is none. */
+static void nccl_print(void)
+{
+    const cddp_cuda_t *plugin;
+    int version = 0;
+    err_t err = ERR_INIT;
+
+    if (dev_plugin_get(&plugin, NULL) != ERR_OK || plugin->nccl_version == NULL)
+        return;
+    if (plugin->nccl_version(&version, &err) == ERR_OK)
+        printf("nccl    %d.%d.%d\n", version / 10000, version / 100 % 100,
+               version % 100);
+    else
+        printf("nccl    none: %s; without it one rank trains on a GPU, and "
+               "several with ddp.backend: ucx\n",
+               err.text);
+}
 
 /* One line for each GPU, or one that says why there is none. */
 static void gpus_print(void)
@@ -31,8 +50,10 @@ static void gpus_print(void)
     int count = 0;
     err_t err = ERR_INIT;
 
-    if (dev_list("cuda", seen, GPUS_MAX, &count, &err) != ERR_OK)
+    if (dev_list("cuda", seen, GPUS_MAX, &count, &err) != ERR_OK) {
         printf("gpus    none: %s\n", err.text);
+        return;
+    }
     for (int i = 0; i < count && i < GPUS_MAX; i++) {
         const dev_info_t *gpu = &seen[i];
 
@@ -41,6 +62,7 @@ static void gpus_print(void)
                gpu->driver, gpu->lacks[0] != '\0' ? "; not usable: " : "",
                gpu->lacks);
     }
+    nccl_print();
 }
 
 void cmd_version_print(const char *command)
@@ -49,9 +71,10 @@ void cmd_version_print(const char *command)
     unsigned major, minor, release;
 
     printf("%s %s (build %s)\n", command, PACKAGE_VERSION, BUILD_ID);
-    printf("features: launchers pmix, threads, spawn, solo; groups ucx, threads, "
-           "self; ops cpu, ref; parallel HDF5 %s\n",
-           h5mpi_built() ? "yes" : "no");
+    printf(
+        "features: launchers pmix, threads, spawn, solo; groups ucx, threads, "
+        "self; ops cpu, ref; parallel HDF5 %s\n",
+        h5mpi_built() ? "yes" : "no");
     H5get_libversion(&major, &minor, &release);
     printf("hdf5    %u.%u.%u\n", major, minor, release);
     ucp_get_version(&major, &minor, &release);

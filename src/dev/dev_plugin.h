@@ -15,7 +15,7 @@
 #include "base/err.h"
 
 /* Increase it if struct cddp_cuda changes. */
-#define CDDP_CUDA_INTERFACE 1
+#define CDDP_CUDA_INTERFACE 2
 
 typedef struct cddp_cuda {
     int interface; /* CDDP_CUDA_INTERFACE; it stays the first field */
@@ -26,6 +26,9 @@ typedef struct cddp_cuda {
     const struct op_backend_ops *op;
     const struct optim_place_ops *optim;
     const struct comm_ops *comm;
+    /* The version of NCCL, which the plugin loads at its first use; 22809 for
+     * 2.28.9. ERR_UNAVAILABLE says why there is none. NULL: not known. */
+    err_code_t (*nccl_version)(int *out, err_t *err);
 } cddp_cuda_t;
 
 /*

@@ -70,6 +70,14 @@ says 'NET/Socket'
 topology "devices=0"
 says '^    no gpu: the NVIDIA driver sees no GPU'
 
+# ---- NCCL -----------------------------------------------------------------------
+"$build/cddp-info" >out.txt 2>&1
+says '^nccl    [0-9]*\.[0-9]*\.[0-9]*$'
+CDDP_FAKE_CUDA="nccl=0" "$build/cddp-info" >out.txt 2>&1
+says '^nccl    none: libnccl.so.2 was not found: .*ddp.backend: ucx$'
+CDDP_FAKE_CUDA="devices=0" "$build/cddp-info" >out.txt 2>&1
+! grep '^nccl' out.txt || fail "NCCL without a GPU: $(cat out.txt)"
+
 # ---- threads stay near ----------------------------------------------------------
 "$build/cddp-data" make ising -o data --train 32 --valid 8 --shards 1 \
     >/dev/null || exit 1
@@ -86,7 +94,7 @@ train() {
     CDDP_LOG=debug CDDP_FAKE_CUDA=$1 "$build/cddp-train" --fresh run.yaml \
         >out.txt 2>&1 || fail "training: status $?: $(cat out.txt)"
 }
-train "devices=1"
+train "devices=1 nccl=0"
 if [ "$(env -u OMP_NUM_THREADS nproc)" -gt 1 ]; then
     says "threads stay on 1 of its [0-9]* cores, those near GPU 0000:01:00.0 ($core)"
 else
@@ -94,4 +102,8 @@ else
 fi
 CUDA_VISIBLE_DEVICES=1 train "devices=2"
 says 'no core of this rank is near its GPU 0000:02:00.0, whose cores are 1000'
+CDDP_FAKE_CUDA="devices=2 nccl=0" "$build/cddp-train" --fresh --local 2 \
+    run.yaml >out.txt 2>&1
+[ $? = 69 ] || fail "two ranks without NCCL: $(cat out.txt)"
+says 'libnccl.so.2 was not found: .*; ddp.backend: ucx needs no NCCL'
 exit $failed

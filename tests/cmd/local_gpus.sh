@@ -103,12 +103,12 @@ says none 'train.device is cuda: '
 # ---- ends -----------------------------------------------------------------------
 export CDDP_FAKE_CUDA="devices=2"
 
-# begin NAME: start a long run of two ranks; when it has written a checkpoint, $one
-# is the process of rank 1, and $! that of the parent.
+# begin NAME BACKEND: start a long run of two ranks; when it has written a
+# checkpoint, $one is the process of rank 1, and $! that of the parent.
 begin() {
     local at=0
     "$build/cddp-train" --local 2 --set run.dir="$1" --set train.epochs=100000 \
-        --set checkpoint.every="5 steps" --set fault.timeout="20 s" run.yaml \
+        --set checkpoint.every="5 steps" --set ddp.backend="$2" run.yaml \
         >"$1.log" 2>&1 &
     while ! compgen -G "$1/checkpoints/step-*" >/dev/null; do
         if ! kill -0 $! 2>/dev/null || [ $((at += 1)) -ge 12000 ]; then
@@ -138,18 +138,18 @@ over() {
     done
 }
 
-begin killed && {
+begin killed ucx && {
     kill -9 "$one"
     over killed 76
     says killed "rank 1 (process $one) was killed by signal 9"
     says killed '^cddp-train: .*rank 1'
     grep -q '"culprit": 1' killed/exit.json || fail "$(cat killed/exit.json)"
 }
-begin orphans && {
+begin orphans auto && {
     kill -9 $!
     over orphans 137
 }
-begin asked && {
+begin asked auto && {
     kill -USR1 $!
     over asked 75
 }
