@@ -59,10 +59,11 @@ typedef struct boot_spawn {
  * of the backend "spawn", and return when all have ended. Nothing that has
  * changed in this process since its start passes over, so it may not have
  * touched CUDA, nor started threads. USR1, USR2, TERM, XCPU, INT and HUP
- * are passed on to all ranks. *status becomes the highest exit status of a rank; one that was
- * killed by a signal is named in a warning, and counts as ERR_PEER. Ranks do
- * not outlive this process. ERR_UNAVAILABLE if a rank cannot be started;
- * ERR_MEMORY.
+ * are passed on to all ranks, unless they come from the terminal, which sends
+ * them to all itself. *status becomes the highest exit status of a rank; one
+ * that was killed by a signal is named in a warning, and counts as ERR_PEER
+ * (by INT: as 130). Ranks do not outlive this process. ERR_UNAVAILABLE if a
+ * rank cannot be started; ERR_MEMORY.
  */
 err_code_t boot_spawn_run(const boot_spawn_t *spawn, int *status, err_t *err);
 

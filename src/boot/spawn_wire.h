@@ -29,8 +29,8 @@ typedef struct spawn_head {
     uint64_t bytes;
 } spawn_head_t;
 
-/* The signals that the parent passes on: those that fault.signals can name. They
- * are blocked in a rank until boot_spawn_open. */
+/* The signals that the parent passes on: those that fault.signals can name.
+ * They are blocked in a rank until boot_spawn_open. */
 void spawn_signals_fill(sigset_t *out);
 
 #endif

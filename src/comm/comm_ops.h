@@ -164,6 +164,8 @@ extern const comm_ops_t comm_threads_ops;
 extern const comm_ops_t comm_ucx_ops;
 /* In the CUDA plugin. */
 extern const comm_ops_t comm_nccl_ops;
+/* The version of NCCL; see cddp_cuda_t. */
+err_code_t comm_nccl_version(int *out, err_t *err);
 
 /* The backend [name] for [size] ranks ("auto" chooses). ERR_CONFIG lists those
  * that there are; ERR_UNAVAILABLE: its plugin cannot be loaded. */

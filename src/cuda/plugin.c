@@ -7,7 +7,6 @@
 
 #include "build_id.h"
 #include "comm/comm_ops.h"
-#include "comm/nccl/nccl_library.h"
 #include "dev/dev_cuda.h"
 #include "dev/dev_plugin.h"
 #include "op/op_ops.h"
@@ -15,16 +14,6 @@
 
 #define TEXT(x) TEXT_(x)
 #define TEXT_(x) #x
-
-static err_code_t nccl_version(int *out, err_t *err)
-{
-    const nccl_library_t *nccl;
-    err_code_t rc = nccl_library_get(&nccl, err);
-
-    if (rc == ERR_OK && nccl->GetVersion(out) != ncclSuccess)
-        rc = err_set(err, ERR_UNAVAILABLE, "ncclGetVersion has failed");
-    return rc;
-}
 
 extern const cddp_cuda_t cddp_cuda;
 
@@ -38,5 +27,5 @@ __attribute__((visibility("default"))) const cddp_cuda_t cddp_cuda = {
     .op = &op_cuda_backend,
     .optim = &optim_cuda_place,
     .comm = &comm_nccl_ops,
-    .nccl_version = nccl_version,
+    .nccl_version = comm_nccl_version,
 };

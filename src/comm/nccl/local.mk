@@ -7,7 +7,7 @@ CUDA_COMM_FILES = src/comm/comm.c src/comm/reduce.c \
 	src/comm/nccl/nccl_fault.c src/comm/nccl/nccl_group.h \
 	src/comm/nccl/nccl_join.c \
 	src/comm/nccl/nccl_library.h src/comm/nccl/nccl_look.c \
-	src/comm/nccl/nccl_mark.h
+	src/comm/nccl/nccl_mark.h src/comm/nccl/nccl_version.c
 # The emulated plugin has another one (tests/cuda/fake_nccl.c).
 if CUDA
 noinst_LTLIBRARIES += libncclload.la
