@@ -44,11 +44,11 @@ double train_deadline_instant(const train_deadline_t *deadline, bool started)
     return deadline->limits.end - needed;
 }
 
-bool train_deadline_kill_wait(train_deadline_t *deadline)
+bool train_deadline_kill_wait(train_deadline_t *deadline, double seconds)
 {
     const double kill_wait = deadline->limits.kill_wait;
-    const bool shorter = !isnan(kill_wait) && !deadline->warned &&
-                         kill_wait < SAVES * deadline->save_s;
+    const bool shorter =
+        !isnan(kill_wait) && !deadline->warned && kill_wait < SAVES * seconds;
 
     if (shorter)
         deadline->warned = true;

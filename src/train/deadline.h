@@ -45,8 +45,9 @@ void train_deadline_save(train_deadline_t *deadline, double seconds);
  */
 double train_deadline_instant(const train_deadline_t *deadline, bool started);
 
-/* Return whether KillWait is shorter than 1.5 x the slowest checkpoint, so that
- * Slurm may kill the run while it writes one after SIGTERM. True only once. */
-bool train_deadline_kill_wait(train_deadline_t *deadline);
+/* Return whether KillWait is shorter than 1.5 x the [seconds] that a checkpoint
+ * took, so that Slurm may kill the run while it writes one after SIGTERM. True
+ * only once. */
+bool train_deadline_kill_wait(train_deadline_t *deadline, double seconds);
 
 #endif

@@ -79,8 +79,8 @@ err_code_t train_leave_start(train_state_t *run, err_code_t rc, err_t *err)
     if (asked == SLURM_SIGNAL_NONE)
         return rc;
     return err_set(err, ERR_REQUEUE,
-                   "%s (%s) before the first step of this start: nothing was "
-                   "changed; start it again to go on",
+                   "%s (%s) before the first step of this start, so there is "
+                   "no new checkpoint; start it again to go on",
                    asked == SLURM_SIGNAL_TIME ? "out of time" : "asked to stop",
                    slurm_signal_name(asked));
 }
@@ -91,12 +91,12 @@ void train_leave_saved(train_state_t *run, double seconds)
 
     train_deadline_save(deadline, seconds);
     limits_take(&run->leave);
-    if (run->world.rank == 0 && train_deadline_kill_wait(deadline))
+    if (run->world.rank == 0 && train_deadline_kill_wait(deadline, seconds))
         log_warn("train",
-                 "a checkpoint takes up to %.1f s, but Slurm kills a job "
+                 "a checkpoint took %.1f s, but Slurm kills a job "
                  "%.0f s (KillWait) after SIGTERM: after scancel, requeue or "
                  "preemption the run may resume from the checkpoint before; "
                  "a longer KillWait or GraceTime, or a faster file system, "
                  "would mend that",
-                 deadline->save_s, deadline->limits.kill_wait);
+                 seconds, deadline->limits.kill_wait);
 }

@@ -219,6 +219,24 @@ END
     expect_lines job.out '^start' 2
 }
 
+# Slurm 25.11 and later would hold a job of --requeue=expedite that ends with 75.
+expedited()
+{
+    mkdir -p bin
+    cat >bin/scontrol <<END
+#!/bin/bash
+[ "\$1 \$2 \$3" != "--oneliner show job" ] || echo " ExpeditedRequeue=Yes"
+[ "\$1" != requeue ] || echo "called: scontrol \$*" >>calls
+exec $(command -v scontrol) "\$@"
+END
+    chmod +x bin/scontrol
+    submit_plan "75 0"
+    ended_with COMPLETED 0:0
+    expect_text calls "^called: scontrol requeue $job\$"
+    expect_lines job.out '^start' 2
+    expect_equal Restarts "$(job_field "$job" Restarts)" 1
+}
+
 signalled()
 {
     submit_plan "wait 0"
@@ -336,6 +354,7 @@ test_case "a newer checkpoint resets the count" progress
 test_case "74: a full disk is final, other errors are tried again" io_errors
 test_case "a step that outlives its record is killed" outlived
 test_case "without RequeueExit, by scontrol" by_scontrol
+test_case "--requeue=expedite, by scontrol" expedited
 test_case "scancel --signal=USR1: checkpoint, requeue" signalled
 test_case "scancel --full --signal=USR1" signalled_all
 test_case "scancel: no requeue" cancelled

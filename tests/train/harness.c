@@ -254,6 +254,7 @@ static void rank_prepare(rank_t *rank, const harness_t *harness,
     rank->env = (train_env_t){
         .job = job,
         .signal = harness->signal != NULL ? harness->signal : no_signal,
+        .signal_start = harness->signal_start,
         .resume = harness->resume,
         .resume_path = harness->resume_path,
         .build_hash = 1,

@@ -21,7 +21,8 @@ typedef struct harness {
     int restarts; /* how often the job was restarted */
     /* signal that a look finds; NULL: there is none */
     slurm_signal_t (*signal)(void);
-    const ddp_hook_ops_t *const *hooks; /* hooks beside the built-in ones */
+    slurm_signal_t (*signal_start)(void); /* the same in start-up */
+    const ddp_hook_ops_t *const *hooks;   /* hooks beside the built-in ones */
 } harness_t;
 
 /* Make a directory with train.h5 of [samples] and valid.h5 of 64 samples.

@@ -10,6 +10,7 @@ TRAIN_TESTS = \
 	tests/train/test_inputs \
 	tests/train/test_keep \
 	tests/train/test_last_words \
+	tests/train/test_leave \
 	tests/train/test_local_sgd \
 	tests/train/test_lone \
 	tests/train/test_marks \

@@ -73,14 +73,12 @@ Test(deadline, kill_wait_is_too_short_once)
 {
     train_deadline_t deadline = with_end(900.0);
 
-    train_deadline_save(&deadline, 20.0);
-    cr_assert_not(train_deadline_kill_wait(&deadline));
-    train_deadline_save(&deadline, 20.1);
-    cr_assert(train_deadline_kill_wait(&deadline));
-    cr_assert_not(train_deadline_kill_wait(&deadline));
+    cr_assert_not(train_deadline_kill_wait(&deadline, 20.0));
+    cr_assert(train_deadline_kill_wait(&deadline, 20.1));
+    cr_assert_not(train_deadline_kill_wait(&deadline, 20.1));
     deadline = train_deadline(60.0);
-    train_deadline_save(&deadline, 1000.0);
-    cr_assert_not(train_deadline_kill_wait(&deadline), "it is not known");
+    cr_assert_not(train_deadline_kill_wait(&deadline, 1000.0),
+                  "it is not known");
 }
 
 /* Whatever step and save take, up to what was measured (a save up to 1.5 times
