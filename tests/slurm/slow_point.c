@@ -5,8 +5,9 @@
  * variable is a number of seconds; unset: not slow.
  * - SLOW_STEP: each step. It sleeps where rank 0 writes the step's row to
  *   metrics.jsonl, so train.log_every must be 1.
- * - SLOW_SAVE: each checkpoint. It sleeps where rank 0 makes the manifest
- *   durable; before, the file SLOW_HIT is made, if that is set.
+ * - SLOW_SAVE: each checkpoint. It sleeps where the first file of it is made
+ *   durable, so there is no manifest yet; before, the file SLOW_HIT is made, if
+ *   that is set.
  * - SLOW_START: each HDF5 file that is opened. Training opens those of the data
  *   in start-up.
  */
@@ -47,16 +48,21 @@ static void slow(const char *variable)
         ;
 }
 
-/* Does the path of the open file [fd] contain [part]? */
-static int is_path(int fd, const char *part)
+/* Write the path of the open file [fd], from [part] on, to [out]. Returns
+ * whether it has that part. */
+static int path_from(int fd, const char *part, char *out, size_t room)
 {
     char link[64], path[4096];
+    const char *found;
     ssize_t length;
 
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
     length = readlink(link, path, sizeof path - 1);
     path[length > 0 ? length : 0] = '\0';
-    return strstr(path, part) != NULL;
+    found = strstr(path, part);
+    if (found != NULL)
+        snprintf(out, room, "%s", found);
+    return found != NULL;
 }
 
 ssize_t write(int fd, const void *data, size_t bytes)
@@ -64,8 +70,11 @@ ssize_t write(int fd, const void *data, size_t bytes)
     ssize_t (*function)(int, const void *, size_t) =
         (ssize_t(*)(int, const void *, size_t))real("write");
 
+    char path[64];
+
     if (getenv("SLOW_STEP") != NULL && bytes > 8 &&
-        memcmp(data, "{\"step\":", 8) == 0 && is_path(fd, "/metrics.jsonl"))
+        memcmp(data, "{\"step\":", 8) == 0 &&
+        path_from(fd, "/metrics.jsonl", path, sizeof path))
         slow("SLOW_STEP");
     return function(fd, data, bytes);
 }
@@ -73,9 +82,16 @@ ssize_t write(int fd, const void *data, size_t bytes)
 int fsync(int fd)
 {
     int (*function)(int) = (int (*)(int))real("fsync");
+    static char last[512]; /* name of the checkpoint that was slow */
     const char *hit = getenv("SLOW_HIT");
+    char name[512];
 
-    if (getenv("SLOW_SAVE") != NULL && is_path(fd, "/MANIFEST")) {
+    if (getenv("SLOW_SAVE") != NULL &&
+        path_from(fd, "/.tmp-step-", name, sizeof name)) {
+        name[1 + strcspn(name + 1, "/")] = '\0';
+        if (strcmp(name, last) == 0)
+            return function(fd);
+        snprintf(last, sizeof last, "%s", name);
         if (hit != NULL)
             close(open(hit, O_WRONLY | O_CREAT, 0644));
         slow("SLOW_SAVE");
