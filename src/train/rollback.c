@@ -177,11 +177,11 @@ err_code_t train_rollback(train_state_t *run, err_t *err)
 
     if (!may_go_back(run, err))
         return ERR_DIVERGED;
+    train_storage_begin(&run->world, "rollback");
     rollback_note(run, err);
     memcpy(skips, progress->skips, sizeof skips);
     skips[count] = run->newest;
     *err = (err_t)ERR_INIT;
-    train_storage_begin(&run->world, "rollback");
     rc = go_back(run, err);
     train_storage_end(&run->world);
     memcpy(progress->skips, skips, sizeof skips);

@@ -113,11 +113,13 @@ Test(rollback, leaves_them_out_on_a_device, .timeout = 240)
     check_left_out(2, "train.device=far");
 }
 
-/* Checkpoints are far apart, and the step is the last one of an epoch. */
-Test(rollback, goes_back_over_epochs, .timeout = 240)
+/* Checkpoints are far apart, and the step is the last one of an epoch: steps
+ * are made again, and have one row each. */
+static void check_far_back(const char *device)
 {
     harness_t bad, ignored;
     train_outcome_t out;
+    double steps[64];
 
     samples_open(&bad, SAMPLES);
     samples_open(&ignored, SAMPLES);
@@ -125,13 +127,24 @@ Test(rollback, goes_back_over_epochs, .timeout = 240)
     for (int i = 96; i < SAMPLES; i++)
         harness_label_set(&ignored, i, 5);
     add(&bad, "checkpoint.every=4 steps");
+    add(&bad, device);
     add(&ignored, "checkpoint.every=4 steps");
     harness_run_ok(&bad, 2, &out);
     harness_run_ok(&ignored, 2, &out);
-    harness_compare(&bad, &ignored, 3 * STEPS, 0, "last step");
+    harness_compare(&bad, &ignored, 3 * STEPS, 0, device);
     cr_expect_eq(harness_events(&bad, "rollback"), 3);
+    cr_assert_eq(harness_values(&bad, false, "step", steps, 64), 3 * STEPS - 3);
+    for (int i = 0; i < 3 * (STEPS - 1); i++)
+        cr_expect_eq(steps[i], i + 1 + i / (STEPS - 1), "row %d is of step %g",
+                     i, steps[i]);
     harness_close(&ignored);
     harness_close(&bad);
+}
+
+Test(rollback, goes_back_over_epochs, .timeout = 240)
+{
+    check_far_back("train.device=cpu");
+    check_far_back("train.device=far");
 }
 
 /* ---- the same bits ------------------------------------------------------- */
