@@ -4,7 +4,7 @@
 #
 # The reproducible mode on a real Slurm: equal bits for 1, 3 and 4 ranks, one
 # node or two, one thread or several, srun or --local, and after a kill and a
-# resume with other numbers of ranks and threads.
+# resume with other numbers of ranks and threads; rollbacks, too.
 # shellcheck disable=SC2317 # cases are called by name
 # shellcheck source=SCRIPTDIR/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -61,6 +61,36 @@ killed()
     same e
 }
 
+# A model whose loss has spikes at the begin: it goes back twice, on any number of
+# ranks, also if it is killed when it has just decided that.
+rollback()
+{
+    local model='[flatten, {linear: {out: 16}}, relu, {dropout: {rate: 0.2}}, {linear: {out: 2}}]'
+    local back=("${settings[@]}" --set "model.layers=$model"
+        --set optimizer.adamw.lr=3.0e-2 --set train.epochs=6
+        --set checkpoint.every="5 steps" --set fault.diverge=rollback
+        --set fault.spike=3)
+
+    run_file full
+    run 0 "$train" "${back[@]}" --set run.dir=a full.yaml
+    expect_equal rollbacks "$(grep -c '"event":"rollback"' a/lives.jsonl)" 2
+    run 0 srun -N2 -n4 --ntasks-per-node=2 --mpi=pmix "$train" "${back[@]}" \
+        --set run.dir=b full.yaml
+    same b
+    expect_equal rollbacks "$(grep -c '"event":"rollback"' b/lives.jsonl)" 2
+    # shellcheck disable=SC2016 # expanded by the task
+    start srun -N2 -n4 --ntasks-per-node=2 --mpi=pmix bash -c \
+        'echo $$ >pid.$SLURM_PROCID; exec "$@"' rank "$train" "${back[@]}" \
+        --set run.dir=e full.yaml
+    wait_text 60 e/lives.jsonl '"event":"rollback"'
+    kill -KILL "$(cat pid.2)"
+    finish nonzero
+    run 0 srun -N2 -n3 --mpi=pmix "$train" "${back[@]}" --set run.dir=e \
+        full.yaml
+    same e
+}
+
 test_case "1, 2, 3 and 4 ranks, local or Slurm, have the same bits" rank_counts
 test_case "killed on 4 ranks, finished on 3: the same bits" killed
+test_case "rollbacks on 1, 4 and 3 ranks: the same bits" rollback
 test_done
