@@ -441,6 +441,21 @@ replaced()
     expect_text err 'data.train: 1 of 3 shards hold.* other samples than when the checkpoint was written, the first is train-02.h5'
 }
 
+# A single bit, which a sample of the bytes would miss.
+flipped()
+{
+    local full=(--set data.validate=full)
+
+    own_data
+    run 0 srun -N1 -n1 --mpi=pmix "$train" "${settings[@]}" "${full[@]}" full.yaml
+    change train-00.h5 'x = f["spins"][700].astype("u1")
+    x.flat[333] ^= 2
+    f["spins"][700] = x.astype(f["spins"].dtype)'
+    run 65 srun -N1 -n1 --mpi=pmix "$train" "${settings[@]}" "${full[@]}" \
+        --set train.epochs=2 full.yaml
+    expect_text err 'other samples than when the checkpoint was written, the first is train-00.h5'
+}
+
 straight_run "${settings[@]}" || exit 1
 test_case "a rank takes more memory than its cgroup has" over_memory
 test_case "ranks that need more memory than the job has" over_the_job
@@ -464,4 +479,5 @@ test_case "an HDF5 filter is missing" filter_missing
 test_case "nan in an input" number_missing
 test_case "data is replaced between two lives" replaced false 0
 test_case "data is replaced between two lives, reproducible" replaced true 65
+test_case "a bit of the data flips" flipped
 test_done
