@@ -13,6 +13,7 @@
 #include "cuda/emu.h"
 #include "dev/dev.h"
 #include "dev/dev_cuda_arch.h"
+#include "dev/dev_links.h"
 #include "lib/facts.h"
 
 #define COUNT 100
@@ -94,6 +95,53 @@ Test(cuda, list)
     cr_expect_eq(info[1].bytes, (size_t)fake->get().memory);
     cr_expect(strstr(info[1].driver, "CUDA "), "%s", info[1].driver);
     cr_expect_str_empty(info[1].lacks);
+}
+
+/* CUDA_VISIBLE_DEVICES gives a process other GPUs, with other UUIDs. */
+Test(cuda, list_tells_gpus_apart)
+{
+    const fake_cuda_t *fake = emu_open();
+    dev_info_t all[3], some[2];
+    int count = 0;
+    err_t err = ERR_INIT;
+
+    emu_set(fake, devices, 3);
+    emu_set(fake, other, 2);
+    emu_set(fake, cudnn, 91234);
+    unsetenv("CUDA_VISIBLE_DEVICES");
+    cr_assert_eq(dev_list("cuda", all, 3, &count, &err), ERR_OK);
+    cr_expect_str_eq(all[1].bus, "0000:02:00.0");
+    cr_expect_str_eq(all[0].name, all[1].name);
+    cr_expect_str_neq(all[1].name, all[2].name);
+    cr_expect_str_neq(all[0].uuid, all[1].uuid);
+    FACTS(all[0].libraries, "cublasLt ", "cuDNN 9.12.34");
+    setenv("CUDA_VISIBLE_DEVICES", "2,0", 1);
+    cr_assert_eq(dev_list("cuda", some, 2, &count, &err), ERR_OK);
+    cr_expect_eq(count, 2);
+    cr_expect_str_eq(some[0].uuid, all[2].uuid);
+    cr_expect_str_eq(some[1].uuid, all[0].uuid);
+    emu_set(fake, parts, 1);
+    cr_assert_eq(dev_list("cuda", some, 2, &count, &err), ERR_OK);
+    FACTS(some[0].uuid, "MIG-");
+}
+
+Test(cuda, links)
+{
+    const fake_cuda_t *fake = emu_open();
+    dev_links_t links;
+    err_t err = ERR_INIT;
+
+    emu_set(fake, devices, 2);
+    for (int kind = DEV_LINK_HOST; kind <= DEV_LINK_NVLINK; kind++) {
+        emu_set(fake, links, kind);
+        cr_assert_eq(dev_links_find("cuda", 0, &links, &err), ERR_OK, "%s",
+                     err.text);
+        cr_expect_eq(links.count, 2);
+        cr_expect_eq((int)links.to[1], kind);
+        cr_expect_eq(links.rdma, kind != DEV_LINK_HOST);
+    }
+    cr_expect_eq(dev_links_find("cuda", 2, &links, &err), ERR_UNAVAILABLE);
+    cr_expect_eq(dev_links_find("cpu", 0, &links, &err), ERR_UNAVAILABLE);
 }
 
 /* configure never has code for 3.5. */
