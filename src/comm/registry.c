@@ -17,6 +17,9 @@ static err_code_t plugin_find(const comm_ops_t **out, err_t *err)
     const cddp_cuda_t *plugin;
     err_code_t rc = dev_plugin_get(&plugin, err);
 
+    if (rc == ERR_OK && plugin->comm == NULL)
+        rc = err_set(err, ERR_UNAVAILABLE,
+                     "the CUDA plugin has no comm backend nccl");
     if (rc == ERR_OK)
         *out = plugin->comm;
     return rc;
