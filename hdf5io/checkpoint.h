@@ -62,11 +62,9 @@ typedef struct hdf5io_votes {
     void (*alive)(void *context);
 } hdf5io_votes_t;
 
-/* Consecutive samples of an epoch that a run leaves out, since training
- * diverged in the step that had them; [first] is a position in the order of the
- * epoch. */
+/* Samples that a run leaves out, as training diverged in their step. */
 typedef struct hdf5io_skip {
-    int64_t epoch, first, count;
+    int64_t epoch, first, count; /* first: position in the epoch's order */
 } hdf5io_skip_t;
 
 #define HDF5IO_SKIPS_MAX 64
@@ -94,10 +92,8 @@ typedef struct hdf5io_progress {
     } watch;
     hdf5io_skip_t skips[HDF5IO_SKIPS_MAX]; /* [skip_count], one a rollback */
     int64_t skip_count;
-    /* [loss_recent] losses of the last steps, the oldest first, if the run
-     * watches them. */
-    double losses[HDF5IO_LOSSES_MAX];
-    int64_t loss_recent;
+    double losses[HDF5IO_LOSSES_MAX]; /* of the last steps, oldest first */
+    int64_t loss_recent;              /* their number; 0: not watched */
 } hdf5io_progress_t;
 
 /* Fingerprint of one shard of the data, or of several consecutive shards, taken
