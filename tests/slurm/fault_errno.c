@@ -15,6 +15,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -27,7 +28,7 @@
 int fcntl(int fd, int cmd, ...);
 int fcntl64(int fd, int cmd, ...);
 
-static _Atomic int calls;
+static _Atomic int calls, reads;
 static _Atomic int state; /* 0: not looked yet, 1: armed, 2: off */
 
 /* The real function [name]. If there is none, the test is broken and ends. */
@@ -118,6 +119,21 @@ static bool fails_on(const char *kind, int fd)
     return fails(call);
 }
 
+/* Stop before the call of pread that FAULT_STOP counts. */
+static void stop_at(void)
+{
+    const int number = armed() ? number_of("FAULT_STOP", 0) : 0;
+    const char *stopped = getenv("FAULT_STOPPED");
+
+    if (number == 0 || stopped == NULL ||
+        atomic_fetch_add(&reads, 1) + 1 != number)
+        return;
+    if (access(stopped, F_OK) == 0)
+        return;
+    close(open(stopped, O_WRONLY | O_CREAT, 0644));
+    raise(SIGSTOP);
+}
+
 int fsync(int fd)
 {
     int (*function)(int) = (int (*)(int))real("fsync");
@@ -138,6 +154,7 @@ ssize_t pread(int fd, void *out, size_t count, off_t offset)
     ssize_t (*function)(int, void *, size_t, off_t) =
         (ssize_t(*)(int, void *, size_t, off_t))real("pread");
 
+    stop_at();
     return fails_on("pread", fd) ? -1 : function(fd, out, count, offset);
 }
 

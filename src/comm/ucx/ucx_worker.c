@@ -9,10 +9,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/str.h"
 #include "comm/ucx/ucx_gate.h"
 #include "comm/ucx/ucx_local.h"
 #include "comm/ucx/ucx_net.h"
@@ -20,6 +22,9 @@
 /* Maximum bytes of an address in the first exchange. If an address is longer
  * (many RDMA devices), there is a second exchange. */
 #define ADDRESS_MOST 504
+
+/* Bytes of /dev/shm for each rank of the node: of all its groups. */
+#define SHM_LEAST ((uint64_t)16 << 20)
 
 typedef struct address_slot {
     uint64_t bytes;
@@ -107,6 +112,30 @@ static err_code_t config_confine(ucp_config_t *config, const network_t *network,
                             : net_error(err, "choose its devices", status);
 }
 
+/* Each worker takes 4 MiB of /dev/shm for messages within the node, and UCX
+ * fails if they are not there, as in containers (64 MiB by default). Then its
+ * System V memory does the same. A user's own choice of transports counts. */
+static void config_spare(ucp_config_t *config, const network_t *network,
+                         const comm_group_t *base)
+{
+    uint64_t least = 0;
+    struct statvfs shm;
+    char bytes[32];
+
+    for (int rank = 0; rank < base->size; rank++)
+        if (strcmp(base->hellos[rank].host, base->hellos[base->rank].host) == 0)
+            least += SHM_LEAST;
+    if (getenv("UCX_TLS") != NULL || statvfs("/dev/shm", &shm) != 0 ||
+        (uint64_t)shm.f_bavail * shm.f_frsize >= least)
+        return;
+    log_debug(
+        "comm", "/dev/shm has %s free: UCX uses System V shared memory instead",
+        str_bytes((uint64_t)shm.f_bavail * shm.f_frsize, bytes, sizeof bytes));
+    (void)ucp_config_modify(config, "TLS",
+                            network->reach == UCX_REACH_MEMORY ? "self,sysv,cma"
+                                                               : "^posix");
+}
+
 /* ---- the worker ---------------------------------------------------------- */
 
 static err_code_t context_open(ucx_net_t *net, const network_t *network,
@@ -131,6 +160,7 @@ static err_code_t context_open(ucx_net_t *net, const network_t *network,
         return net_error(err, "read its configuration", status);
     config_tune(config, net->base->hellos, net->base->size);
     rc = config_confine(config, network, err);
+    config_spare(config, network, net->base);
     if (rc == ERR_OK) {
         status = ucp_init(&params, config, &net->worker_context);
         if (status != UCS_OK) {
