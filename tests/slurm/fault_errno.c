@@ -86,7 +86,7 @@ static bool fails(const char *call)
     const int times = number_of("FAULT_TIMES", 1);
     int number;
 
-    if (strcmp(wanted, call) != 0 || what == NULL)
+    if (wanted == NULL || strcmp(wanted, call) != 0 || what == NULL)
         return false;
     number = atomic_fetch_add(&calls, 1) + 1;
     if (number < first || (times > 0 && number >= first + times))
@@ -103,10 +103,10 @@ static bool fails(const char *call)
 static bool fails_on(const char *kind, int fd)
 {
     char entry[64], path[4096], call[4200];
-    const char *slash;
+    const char *wanted = getenv("FAULT_CALL"), *slash;
     ssize_t length;
 
-    if (!armed() || strncmp(getenv("FAULT_CALL"), kind, strlen(kind)) != 0)
+    if (!armed() || wanted == NULL || strncmp(wanted, kind, strlen(kind)) != 0)
         return false;
     snprintf(entry, sizeof entry, "/proc/self/fd/%d", fd);
     length = readlink(entry, path, sizeof path - 1);
