@@ -224,25 +224,6 @@ controller_away()
     same_bits
 }
 
-# A rank dies while the controller is away: no step can be started until it is
-# back, and that is no start without progress.
-controller_away_in_restart()
-{
-    life_file
-    supervise
-    wait_until 60 happened first_step
-    trap cluster_mend EXIT
-    job_find
-    daemon kill slurmctld
-    kill -KILL "$(rank_pid 3)"
-    wait_text 60 bg.err 'restart, '
-    sleep "$away" # for so long: time is what is tested
-    daemon start slurmctld
-    finish 0
-    expect_equal attempts "$(attempts)" 2
-    same_bits
-}
-
 controller_away_in_requeue()
 {
     life_file
@@ -287,6 +268,5 @@ test_case "slurmd is killed" slurmd_killed
 test_case "slurmstepd is killed" slurmstepd_killed
 test_case "the controller is away in a step" controller_away ucp_tag_send_nbx
 test_case "the controller is away in a save" controller_away fsync
-test_case "the controller is away in a restart" controller_away_in_restart
 test_case "the controller is away in a requeue" controller_away_in_requeue
 test_done
