@@ -56,9 +56,7 @@ restart()
     local i worst median lost
 
     life_file
-    # Without async a checkpoint is published before the next step.
-    supervise --set train.epochs=100000 --set checkpoint.async=false \
-        --set checkpoint.every="$every steps"
+    supervise --set train.epochs=100000 --set checkpoint.every="$every steps"
     wait_until 60 happened first_step
     job_find
     for ((i = 1; i <= restarts; i++)); do
