@@ -42,14 +42,15 @@ SLURM_TESTS = \
 	device.t \
 	soak.t \
 	life.t \
-	restart.t \
-	storm.t \
 	api.t \
 	fault.t \
 	hurt.t \
 	checkpoint.t \
 	scale.t
-EXTRA_DIST += $(SLURM_TESTS:%=tests/slurm/%) tests/slurm/lib.sh \
+# Long tests that are not among them.
+SLURM_LONG_TESTS = restart.t storm.t
+EXTRA_DIST += $(SLURM_TESTS:%=tests/slurm/%) \
+	$(SLURM_LONG_TESTS:%=tests/slurm/%) tests/slurm/lib.sh \
 	tests/slurm/trainlib.sh tests/slurm/lifelib.sh \
 	tests/slurm/run-slurm-tests tests/slurm/faults \
 	tests/slurm/mpiio_data.py tests/slurm/runs
@@ -79,6 +80,6 @@ check-long: all $(SLURM_PROBES) $(SLURM_MODULES)
 	CDDP_RESTARTS=20 CDDP_STORM_SECONDS=1800 CDDP_STORM_EVERY=20 \
 	CDDP_STORM_AWAY=20 RUN_LIMIT=3600 FILE_LIMIT=7200 CDDP_CLUSTERS=1 \
 	    bash $(srcdir)/tests/slurm/run-slurm-tests kill.t soak.t life.t \
-	    restart.t storm.t
+	    $(SLURM_LONG_TESTS)
 .PHONY: check-slurm check-long
 # End of tests/slurm

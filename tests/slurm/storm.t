@@ -76,11 +76,12 @@ fault_cut()
 # Slurm requeues the job.
 fault_down()
 {
-    local node
+    local node before
 
     node=$(other_node)
+    before=$(job_field "$job" Restarts)
     scontrol update nodename="$node" state=down reason=storm
-    wait_until 60 more_restarts "$(job_field "$job" Restarts)"
+    wait_until 60 more_restarts "$before"
     nodes_return
 }
 
