@@ -213,20 +213,6 @@ a_copy()
         --set train.epochs=1 --set data.validate=full plain.yaml
 }
 
-# Root may read everything unless it gives that right away.
-no_access()
-{
-    local drop=(setpriv "--bounding-set=-dac_override,-dac_read_search")
-
-    need "${drop[@]}" true -- "setpriv, and the right to give rights away"
-    other_data
-    chmod 000 other/train-01.h5
-    run 65 srun -N2 -n2 --mpi=pmix ./task 1 "$PWD/other" "${drop[@]}" \
-        "$train" plain.yaml
-    expect_lines err 'rank 1 on n2.*train-01.h5: Permission denied' 1
-    expect_lines err '^cddp-train: ' 1
-}
-
 test_case "no run file" no_run_file
 test_case "YAML syntax" syntax
 test_case "an unknown key" unknown_key
@@ -245,5 +231,4 @@ test_case "a node with other labels" other_labels
 test_case "a node with another number of samples" other_count
 test_case "a node with other validation data" other_valid
 test_case "a node with a copy of its own" a_copy
-test_case "a shard that one node may not read" no_access
 test_done
