@@ -39,7 +39,6 @@ SLURM_TESTS = \
 	bad_input.t \
 	reproducible.t \
 	zero.t \
-	device.t \
 	soak.t \
 	life.t \
 	api.t \
@@ -49,7 +48,8 @@ SLURM_TESTS = \
 	scale.t
 # Long tests that are not among them.
 SLURM_LONG_TESTS = restart.t storm.t
-EXTRA_DIST += $(SLURM_TESTS:%=tests/slurm/%) \
+# By hand: device.t (emulated GPUs; make check-slurm SLURM_TESTS=device.t).
+EXTRA_DIST += $(SLURM_TESTS:%=tests/slurm/%) tests/slurm/device.t \
 	$(SLURM_LONG_TESTS:%=tests/slurm/%) tests/slurm/lib.sh \
 	tests/slurm/trainlib.sh tests/slurm/lifelib.sh \
 	tests/slurm/run-slurm-tests tests/slurm/faults \
