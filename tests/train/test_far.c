@@ -230,12 +230,13 @@ static void check_step(const model_t *model, const char *more)
         cr_expect_eq(looks[i].allocs, looks[2].allocs);
         cr_expect_eq(looks[i].unpinned, looks[2].unpinned);
     }
-    /* Each of the two slots has two plain steps. Then a step is a launch. */
+    /* Each of the two slots has two plain steps. Then a step is a launch. The
+     * last steps of the epochs are graphs of their own, and too few here. */
     for (int i = 1; i < look_count; i++)
-        cr_expect_eq(looks[i].launches - looks[i - 1].launches, i > 4,
-                     "%s: %lld launches at look %d", model->name,
-                     (long long)looks[i].launches, i);
-    cr_expect_lt(looks[20].calls - looks[19].calls, 20);
+        cr_expect_eq(looks[i].launches - looks[i - 1].launches,
+                     i > 4 && i % 10 != 0, "%s: %lld launches at look %d",
+                     model->name, (long long)looks[i].launches, i);
+    cr_expect_lt(looks[19].calls - looks[18].calls, 20);
     harness_close(&harness);
 }
 
