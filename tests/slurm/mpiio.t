@@ -62,7 +62,7 @@ threads()
     run_file plain
     for io in data.io checkpoint.io; do
         run 78 srun -n1 --mpi=pmix "$train" --local 2 --set $io=mpi plain.yaml
-        expect_lines err "^cddp-train: $io: mpi needs ranks .* processes" 1
+        expect_lines err "^cddp-train: $io: mpi needs ranks that MPI knows of" 1
         [ ! -e run ] || fail "a run directory was made"
     done
 }
