@@ -6,11 +6,23 @@
 
 #include "comm/comm_split.h"
 
-/* Make [err] this rank's fault. */
-static err_code_t fault_own(const train_world_t *world, err_t *err)
+/* Is [err] what the device says if it fails, or if nothing works any more? */
+static bool device_failed(const err_t *err)
+{
+    return err->code == ERR_UNAVAILABLE ||
+           (err->code == ERR_PEER && err->culprit < 0);
+}
+
+/* Replace what the device says by the fault that the group knows, which
+ * explains it: a rank that is gone breaks connections, too, and if several
+ * devices fail at once, all ranks name the culprit that the group has seen
+ * first. If it knows none, this rank is the culprit. */
+static err_code_t fault_name(const train_world_t *world, err_t *err)
 {
     const err_t reason = *err;
 
+    if (comm_group_check(world->group, err) != ERR_OK)
+        return err->code;
     return err_set_peer(err, world->rank,
                         comm_group_host(world->group, world->rank), "%s",
                         reason.text);
@@ -18,8 +30,10 @@ static err_code_t fault_own(const train_world_t *world, err_t *err)
 
 err_code_t train_world_lost(train_world_t *world, err_t *err)
 {
-    if (!world->working || comm_group_check(world->group, NULL) != ERR_OK)
+    if (!world->working)
         return err->code;
+    if (comm_group_check(world->group, NULL) != ERR_OK)
+        return device_failed(err) ? fault_name(world, err) : err->code;
     /* The reducer tells the data group of what it meets itself. */
     if (comm_group_check(world->data, NULL) != ERR_OK) {
         if (err->culprit == world->rank)
@@ -28,20 +42,13 @@ err_code_t train_world_lost(train_world_t *world, err_t *err)
     }
     comm_group_fail(world->group, err);
     comm_group_fail(world->data, err);
-    /* If several devices fail at once, the ranks should name the same culprit:
-     * the one whose fault the group has seen first, if it knows. */
-    return comm_group_check(world->group, err) != ERR_OK
-               ? err->code
-               : fault_own(world, err);
+    return fault_name(world, err);
 }
 
 err_code_t train_world_vote(train_world_t *world, err_code_t code, err_t *err)
 {
-    /* The device says ERR_PEER, too, but then no culprit, if nothing works any
-     * more. */
-    if (world->working && err != NULL &&
-        (code == ERR_UNAVAILABLE || (code == ERR_PEER && err->culprit < 0)))
-        code = fault_own(world, err);
+    if (world->working && code != ERR_OK && err != NULL && device_failed(err))
+        code = fault_name(world, err);
     return train_vote(&world->votes, code, &world->speaker, err);
 }
 

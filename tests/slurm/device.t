@@ -29,7 +29,7 @@ emulated()
     [ -e "$CDDP_CUDA_PLUGIN" ] || skip "this build has no CUDA"
     # The memory that ranks share lies where all of them see it.
     export CDDP_FAKE_NCCL=$PWD CDDP_FAKE_CUDA="devices=2"
-    run_file full
+    run_file plain
 }
 
 # near A B: the losses of two runs are equal within 1e-4.
@@ -49,16 +49,16 @@ ranks()
 
     [ "$2" = run ] || status=()
     # shellcheck disable=SC2016 # expanded by the task
-    "$2" "${status[@]}" srun -N2 -n"$1" --mpi=pmix -K0 bash -c \
+    "$2" "${status[@]}" srun -N2 -n"$1" --ntasks-per-node=2 --mpi=pmix -K0 bash -c \
         'echo $$ >pid.$SLURM_PROCID; exec "$@"' rank "$train" \
-        "${settings[@]}" --set train.device=auto "${@:4}" full.yaml
+        "${settings[@]}" --set train.device=auto "${@:4}" plain.yaml
 }
 
 trains()
 {
     emulated
     run 0 "$train" "${settings[@]}" --set train.device=cuda \
-        --set train.epochs=3 --set run.dir=one full.yaml
+        --set train.epochs=3 --set run.dir=one plain.yaml
     ranks 4 run 0 --set train.epochs=3 --set run.dir=four
     near one four
     ranks 4 run 0 --set train.epochs=3 --set ddp.backend=ucx \
@@ -102,16 +102,16 @@ mixed()
 {
     emulated
     # shellcheck disable=SC2016 # expanded by the task
-    run 78 srun -N2 -n4 --mpi=pmix bash -c \
+    run 78 srun -N2 -n4 --ntasks-per-node=2 --mpi=pmix bash -c \
         '[ "$SLURM_NODEID" = 0 ] || export CUDA_VISIBLE_DEVICES=
          exec "$@"' rank "$train" "${settings[@]}" --set train.device=auto \
-        full.yaml
+        plain.yaml
     expect_text err 'n2'
     # shellcheck disable=SC2016 # expanded by the task
-    run 0 srun -N2 -n4 --mpi=pmix bash -c \
+    run 0 srun -N2 -n4 --ntasks-per-node=2 --mpi=pmix bash -c \
         '[ "$SLURM_NODEID" = 0 ] || export CUDA_VISIBLE_DEVICES=
          exec "$@"' rank "$train" "${settings[@]}" --set train.device=cpu \
-        --set train.epochs=1 full.yaml
+        --set train.epochs=1 plain.yaml
 }
 
 test_case "4 ranks learn what one learns, by NCCL and through the host" trains

@@ -76,7 +76,7 @@ no_signal()
 
 ended_with()
 {
-    wait_job "$1" "$2" 240
+    wait_job "$1" "$2" 600
     expect_equal "exit code of $1" "$(job_field "$1" ExitCode)" "$3"
 }
 

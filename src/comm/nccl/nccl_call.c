@@ -129,6 +129,6 @@ err_code_t nccl_call(nccl_group_t *group, const comm_request_t *request,
                        "the backend nccl has no sums along a tree, which "
                        "train.reproducible needs: set ddp.backend to ucx");
     }
-    rc = nccl_check(group, result, names[request->kind], err);
+    rc = nccl_result(group, result, names[request->kind], err);
     return rc == ERR_OK ? nccl_settle(group, err) : rc;
 }

@@ -26,6 +26,11 @@ err_code_t nccl_check(const nccl_group_t *group, ncclResult_t result,
                    more != NULL ? more : "");
 }
 
+bool nccl_broken(ncclResult_t result)
+{
+    return result == ncclRemoteError || result == ncclSystemError;
+}
+
 err_code_t nccl_fault(nccl_group_t *group, err_t *err)
 {
     err_code_t rc = ERR_OK;
@@ -68,6 +73,29 @@ static void poll_pause(int polls)
         nanosleep(&pause, NULL);
 }
 
+/* Wait until the group knows a fault; ERR_OK: it knows none within its timeout.
+ */
+static err_code_t fault_await(nccl_group_t *group, err_t *err)
+{
+    const double begin = clock_now();
+    err_code_t rc = nccl_fault(group, err);
+
+    for (int polls = 0;
+         rc == ERR_OK && clock_now() - begin < group->base.timeout; polls++) {
+        poll_pause(polls);
+        rc = nccl_fault(group, err);
+    }
+    return rc;
+}
+
+err_code_t nccl_result(nccl_group_t *group, ncclResult_t result,
+                       const char *call, err_t *err)
+{
+    err_code_t rc = nccl_broken(result) ? fault_await(group, err) : ERR_OK;
+
+    return rc == ERR_OK ? nccl_check(group, result, call, err) : rc;
+}
+
 err_code_t nccl_settle(nccl_group_t *group, err_t *err)
 {
     const double begin = clock_now();
@@ -87,5 +115,5 @@ err_code_t nccl_settle(nccl_group_t *group, err_t *err)
             poll_pause(polls);
         }
     }
-    return rc == ERR_OK ? nccl_check(group, state, "a call", err) : rc;
+    return rc == ERR_OK ? nccl_result(group, state, "a call", err) : rc;
 }

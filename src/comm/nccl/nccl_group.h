@@ -43,6 +43,7 @@ typedef struct nccl_group {
     nccl_marks_t *marks;
     uint64_t marked;  /* sum of the marks at the last look, and */
     double marked_at; /* the instant when it changed */
+    double broken_at; /* the instant when a connection broke; 0: none has */
     nccl_work_t works[COMM_WORKS_MAX];
     uint64_t started; /* number of the next collective */
     bool plain_said;  /* that arenas are not registered */
@@ -57,6 +58,15 @@ typedef struct nccl_group {
  * and for a call that is still in progress. */
 err_code_t nccl_check(const nccl_group_t *group, ncclResult_t result,
                       const char *call, err_t *err);
+
+/* Does [result] say that a connection to another rank broke? The group beside
+ * this one then finds out which rank is to blame. */
+bool nccl_broken(ncclResult_t result);
+
+/* As nccl_check. If a connection broke, waits for the fault of the group, for
+ * at most its timeout, and returns that. */
+err_code_t nccl_result(nccl_group_t *group, ncclResult_t result,
+                       const char *call, err_t *err);
 
 /* Wait until the last call is no longer in progress. Ends with the faults of
  * the group, or ERR_UNAVAILABLE after its timeout. */

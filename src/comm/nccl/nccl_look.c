@@ -5,16 +5,24 @@
 #include "base/clock.h"
 #include "comm/nccl/nccl_group.h"
 
-/* Has anybody found a fault? NCCL itself sees connections that break. */
+/* Has anybody found a fault? NCCL itself sees connections that break, before
+ * the group beside this one knows which rank is to blame: that takes its
+ * timeout at most. */
 static err_code_t faults_look(nccl_group_t *group, err_t *err)
 {
     ncclResult_t state = ncclSuccess;
     err_code_t rc = nccl_fault(group, err);
 
-    if (rc == ERR_OK && group->comm != NULL &&
-        group->nccl->CommGetAsyncError(group->comm, &state) == ncclSuccess)
-        rc = nccl_check(group, state, "a collective", err);
-    return rc;
+    if (rc != ERR_OK || group->comm == NULL ||
+        group->nccl->CommGetAsyncError(group->comm, &state) != ncclSuccess)
+        return rc;
+    if (nccl_broken(state)) {
+        if (group->broken_at <= 0)
+            group->broken_at = clock_now();
+        if (clock_now() - group->broken_at < group->base.timeout)
+            return ERR_OK;
+    }
+    return nccl_check(group, state, "a collective", err);
 }
 
 /* The device writes the marks at any time. */
