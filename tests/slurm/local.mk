@@ -22,10 +22,13 @@ $(SLURM_PROBES): LDADD = $(PROBE_LIBS) $(PMIX_LIBS) $(HDF5_LIBS) $(MPI_LIBS)
 tests/slurm/%_probe.o: TEST_CFLAGS = $(HDF5_CFLAGS) $(MPI_CFLAGS)
 
 # Tests on a real Slurm: make check-slurm [SLURM_TESTS=boot.t]
-# One line a test, as several people add some.
+# One line a test, as several people add some; those that take long come first.
 SLURM_TESTS = \
 	devcluster.t \
 	boot.t \
+	time.t \
+	life.t \
+	hurt.t \
 	comm.t \
 	job.t \
 	batch.t \
@@ -33,23 +36,21 @@ SLURM_TESTS = \
 	mpiio.t \
 	train.t \
 	signal.t \
-	time.t \
 	kill.t \
 	strangers.t \
 	bad_input.t \
 	reproducible.t \
 	zero.t \
+	device.t \
+	restart.t \
 	soak.t \
-	life.t \
 	api.t \
 	fault.t \
-	hurt.t \
 	checkpoint.t \
 	scale.t
 # Long tests that are not among them.
-SLURM_LONG_TESTS = restart.t storm.t
-# By hand: device.t (emulated GPUs; make check-slurm SLURM_TESTS=device.t).
-EXTRA_DIST += $(SLURM_TESTS:%=tests/slurm/%) tests/slurm/device.t \
+SLURM_LONG_TESTS = storm.t
+EXTRA_DIST += $(SLURM_TESTS:%=tests/slurm/%) \
 	$(SLURM_LONG_TESTS:%=tests/slurm/%) tests/slurm/lib.sh \
 	tests/slurm/trainlib.sh tests/slurm/lifelib.sh \
 	tests/slurm/run-slurm-tests tests/slurm/faults \
