@@ -37,7 +37,8 @@ static int command_start(const slurm_command_t *command, pid_t *pid, int *fd)
     /* The cast removes const: posix_spawn changes no argument, its prototype is
      * historical. */
     rc = posix_spawnp(pid, command->args[0], &actions, &attr,
-                      (char *const *)(uintptr_t)command->args, environ);
+                      (char *const *)(uintptr_t)command->args,
+                      command->env != NULL ? command->env : environ);
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attr);
     close(pipe_fd[1]);

@@ -29,6 +29,9 @@ typedef struct slurm_command {
     bool errors;             /* its standard error is shown, not dropped */
     /* Once this file descriptor is readable, the program is killed; 0: none */
     int cancel;
+    /* Its environment; NULL: that of this process, which no other thread may
+     * change meanwhile (setenv, which libraries call, too). */
+    char *const *env;
 } slurm_command_t;
 
 /* As slurm_ask, but a program that ends with a status other than 0 is no error:

@@ -8,7 +8,6 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "slurm/ask.h"
 
 /* Bytes of the output of `scontrol show config` or `show job`. */
 #define ANSWER_MOST ((size_t)1 << 18)
@@ -60,17 +59,24 @@ bool slurm_limits_parse(const char *job, const char *config, double now,
     return true;
 }
 
-/* Ask for one thing. `env` sets a variable for the command only: the process
- * may have threads, which could be reading the environment. */
-static err_code_t show(const char *what, const char *id, int cancel, char *out,
-                       err_t *err)
+/* Ask for one thing. `env` sets a variable for the command only. It is named by
+ * its path, as a search along PATH would read the environment of this process,
+ * which other threads may change. */
+static err_code_t show(const slurm_command_t *how, const char *what,
+                       const char *id, char *out, err_t *err)
 {
-    const char *const args[] = {"env",      "SLURM_TIME_FORMAT=%s",
-                                "scontrol", "--oneliner",
-                                "show",     what,
-                                id,         NULL};
-    const slurm_command_t command = {
-        .args = args, .timeout = SLURM_ASK_TIMEOUT, .cancel = cancel};
+    const char *const args[] = {"/usr/bin/env",
+                                "SLURM_TIME_FORMAT=%s",
+                                "scontrol",
+                                "--oneliner",
+                                "show",
+                                what,
+                                id,
+                                NULL};
+    const slurm_command_t command = {.args = args,
+                                     .timeout = SLURM_ASK_TIMEOUT,
+                                     .cancel = how != NULL ? how->cancel : 0,
+                                     .env = how != NULL ? how->env : NULL};
     int status = 0;
     err_code_t rc =
         slurm_command_read(&command, out, ANSWER_MOST, &status, err);
@@ -83,7 +89,7 @@ static err_code_t show(const char *what, const char *id, int cancel, char *out,
     return rc;
 }
 
-err_code_t slurm_limits_ask(const slurm_job_t *job, int cancel,
+err_code_t slurm_limits_ask(const slurm_job_t *job, const slurm_command_t *how,
                             slurm_limits_t *out, err_t *err)
 {
     char *about = NULL, *config = NULL;
@@ -96,9 +102,9 @@ err_code_t slurm_limits_ask(const slurm_job_t *job, int cancel,
     if (rc == ERR_OK)
         rc = mem_new(char, ANSWER_MOST, "scontrol's answer", &config, err);
     if (rc == ERR_OK)
-        rc = show("job", job->id, cancel, about, err);
+        rc = show(how, "job", job->id, about, err);
     if (rc == ERR_OK)
-        rc = show("config", NULL, cancel, config, err);
+        rc = show(how, "config", NULL, config, err);
     if (rc == ERR_OK && !slurm_limits_parse(about, config, clock_now(), out))
         rc = err_set(err, ERR_UNAVAILABLE,
                      "scontrol show job %s says '%.80s', expected EndTime=",

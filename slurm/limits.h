@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 
+#include "slurm/ask.h"
 #include "slurm/job.h"
 
 typedef struct slurm_limits {
@@ -24,12 +25,13 @@ slurm_limits_t slurm_limits_none(void);
  * difference of two times of the controller, so the clock of this node does not
  * matter, and no later correction of it. (SLURM_JOB_END_TIME does not say
  * more: it is missing before Slurm 23.02, it is on the controller's clock, too,
- * and wrong once the limit was changed.) [cancel]: see slurm_command_t.
+ * and wrong once the limit was changed.) [how]: what of slurm_command_t cancels
+ * the calls, and their environment; NULL: nothing, and that of this process.
  * Without a job, the result is that of slurm_limits_none. ERR_UNAVAILABLE:
  * scontrol is missing (in containers), fails, or says something else. Blocks
  * for at most 2 x SLURM_ASK_TIMEOUT.
  */
-err_code_t slurm_limits_ask(const slurm_job_t *job, int cancel,
+err_code_t slurm_limits_ask(const slurm_job_t *job, const slurm_command_t *how,
                             slurm_limits_t *out, err_t *err);
 
 /* The output of `scontrol show job` and `scontrol show config`, with times in

@@ -22,9 +22,36 @@ struct slurm_watch {
     const slurm_job_t *job;
     pthread_t thread;
     int cancel; /* eventfd; readable: the thread ends */
+    char **env; /* a copy, as other threads may change the environment */
     slurm_limits_t limits;
     _Atomic bool known; /* [limits] will not change any more */
 };
+
+/* Copy the environment of this process: pointers, then strings, in one block.
+ */
+static err_code_t env_copy(char ***out, err_t *err)
+{
+    size_t count = 0, bytes = 0;
+    char **copy = NULL, *at;
+    void *block;
+    err_code_t rc;
+
+    for (; environ[count] != NULL; count++)
+        bytes += strlen(environ[count]) + 1;
+    rc = mem_alloc((count + 1) * sizeof *copy + bytes, "environment", &block,
+                   err);
+    if (rc != ERR_OK)
+        return rc;
+    copy = block;
+    at = (char *)(copy + count + 1);
+    for (size_t i = 0; i < count; i++) {
+        copy[i] = strcpy(at, environ[i]);
+        at += strlen(at) + 1;
+    }
+    copy[count] = NULL;
+    *out = copy;
+    return ERR_OK;
+}
 
 /* Wait for [seconds]. True: the watch is being closed. */
 static bool cancelled(const slurm_watch_t *watch, double seconds)
@@ -52,11 +79,11 @@ static void start_watch(const slurm_watch_t *watch)
 static void *watch_main(void *argument)
 {
     slurm_watch_t *watch = argument;
+    const slurm_command_t how = {.cancel = watch->cancel, .env = watch->env};
     err_t err = ERR_INIT;
     bool said = false;
 
-    while (slurm_limits_ask(watch->job, watch->cancel, &watch->limits, &err) !=
-           ERR_OK) {
+    while (slurm_limits_ask(watch->job, &how, &watch->limits, &err) != ERR_OK) {
         if (!said && !cancelled(watch, 0))
             log_warn("train",
                      "%s; the end of the job is unknown: only a signal "
@@ -85,6 +112,8 @@ err_code_t slurm_watch_open(const slurm_job_t *job, slurm_watch_t **out,
         rc = err_set(err, ERR_UNAVAILABLE, "cannot watch the time: %s",
                      strerror(errno));
     if (rc == ERR_OK)
+        rc = env_copy(&watch->env, err);
+    if (rc == ERR_OK)
         rc = thread_start("cddp-watch", watch_main, watch, &watch->thread, err);
     if (rc == ERR_OK) {
         *out = watch;
@@ -92,6 +121,7 @@ err_code_t slurm_watch_open(const slurm_job_t *job, slurm_watch_t **out,
     }
     if (watch->cancel >= 0)
         close(watch->cancel);
+    mem_free(watch->env);
     mem_free(watch);
     return rc;
 }
@@ -115,5 +145,6 @@ void slurm_watch_close(slurm_watch_t *watch)
         ;
     pthread_join(watch->thread, NULL);
     close(watch->cancel);
+    mem_free(watch->env);
     mem_free(watch);
 }

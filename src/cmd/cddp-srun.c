@@ -146,7 +146,7 @@ static void end_find(supervisor_t *run)
     slurm_limits_t limits = slurm_limits_none();
     err_t err = ERR_INIT;
 
-    if (slurm_limits_ask(&run->job, 0, &limits, &err) != ERR_OK)
+    if (slurm_limits_ask(&run->job, NULL, &limits, &err) != ERR_OK)
         log_warn("srun", "%s; the time limit is unknown", err.text);
     run->end = limits.end;
 }

@@ -44,7 +44,7 @@ static err_code_t probe(const char *wanted, err_t *err)
     err_code_t code = slurm_job_read(lookup, &job, err);
 
     if (code == ERR_OK)
-        code = slurm_limits_ask(&job, 0, &limits, err);
+        code = slurm_limits_ask(&job, NULL, &limits, err);
     if (code == ERR_OK)
         code = slurm_signal_install(err);
     if (code != ERR_OK)

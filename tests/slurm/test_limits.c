@@ -104,7 +104,7 @@ Test(slurm_limits, asked)
     double left;
 
     fake_scontrol(answers);
-    cr_assert_eq(slurm_limits_ask(&job, 0, &limits, &err), ERR_OK, "%s",
+    cr_assert_eq(slurm_limits_ask(&job, NULL, &limits, &err), ERR_OK, "%s",
                  err.text);
     left = limits.end - clock_now();
     cr_assert(left > 0 && left <= 300, "%g s left", left);
@@ -117,7 +117,7 @@ Test(slurm_limits, no_job)
     slurm_limits_t limits;
 
     setenv("PATH", "/nonexistent", 1);
-    cr_assert_eq(slurm_limits_ask(&none, 0, &limits, NULL), ERR_OK);
+    cr_assert_eq(slurm_limits_ask(&none, NULL, &limits, NULL), ERR_OK);
     cr_assert(isinf(limits.end));
 }
 
@@ -127,7 +127,7 @@ Test(slurm_limits, scontrol_fails)
     err_t err = ERR_INIT;
 
     fake_scontrol("echo 'JobId=12 EndTime=5300 X=1'; exit 1");
-    cr_assert_eq(slurm_limits_ask(&job, 0, &limits, &err), ERR_UNAVAILABLE);
+    cr_assert_eq(slurm_limits_ask(&job, NULL, &limits, &err), ERR_UNAVAILABLE);
     cr_assert_not_null(strstr(err.text, "scontrol"));
     cr_assert(isinf(limits.end));
     fake_remove();
@@ -139,7 +139,7 @@ Test(slurm_limits, scontrol_missing)
     err_t err = ERR_INIT;
 
     setenv("PATH", "/nonexistent", 1);
-    cr_assert_eq(slurm_limits_ask(&job, 0, &limits, &err), ERR_UNAVAILABLE);
+    cr_assert_eq(slurm_limits_ask(&job, NULL, &limits, &err), ERR_UNAVAILABLE);
 }
 
 /* ---- the watch ------------------------------------------------------------
@@ -157,6 +157,25 @@ Test(slurm_watch, has_the_answer, .timeout = 60)
     while (!slurm_watch_limits(watch, &limits))
         nanosleep(&moment, NULL);
     cr_assert(limits.end > clock_now() && limits.end <= clock_now() + 300);
+    slurm_watch_close(watch);
+    fake_remove();
+}
+
+/* Libraries change the environment while a run starts; the watch has its own.
+ */
+Test(slurm_watch, has_its_own_environment, .timeout = 60)
+{
+    const struct timespec moment = {.tv_nsec = 5000000};
+    slurm_watch_t *watch = NULL;
+    slurm_limits_t limits;
+    err_t err = ERR_INIT;
+
+    fake_scontrol(answers);
+    cr_assert_eq(slurm_watch_open(&job, &watch, &err), ERR_OK, "%s", err.text);
+    setenv("PATH", "/nonexistent", 1);
+    while (!slurm_watch_limits(watch, &limits))
+        nanosleep(&moment, NULL);
+    cr_assert(isfinite(limits.end));
     slurm_watch_close(watch);
     fake_remove();
 }
