@@ -6,5 +6,5 @@ EXTRA_PROGRAMS += tests/gpu/hog
 CLEANFILES += tests/gpu/hog
 tests_gpu_hog_LDADD = libdev.la libbase.la -ldl
 dist_check_SCRIPTS += tests/gpu/emulated.sh
-tests/gpu/emulated.log: tests/gpu/hog
+tests/gpu/emulated.sh.log: tests/gpu/hog
 # End of tests/gpu
