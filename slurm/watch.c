@@ -45,8 +45,10 @@ static err_code_t env_copy(char ***out, err_t *err)
     copy = block;
     at = (char *)(copy + count + 1);
     for (size_t i = 0; i < count; i++) {
-        copy[i] = strcpy(at, environ[i]);
-        at += strlen(at) + 1;
+        const size_t length = strlen(environ[i]) + 1;
+
+        copy[i] = memcpy(at, environ[i], length);
+        at += length;
     }
     copy[count] = NULL;
     *out = copy;
