@@ -12,7 +12,7 @@
 #include "comm/waits.h"
 #include "lib/ranks.h"
 
-TestSuite(comm_ucx, .init = ranks_transports, .timeout = 120);
+TestSuite(comm_ucx, .init = ranks_transports, .timeout = 600);
 
 static bool plain;
 
@@ -26,7 +26,7 @@ static void collectives_on(int count, bool large, bool threads)
         cr_assert_eq(ranks_threads(count, collectives_run, &what), 0,
                      "%d ranks", count);
     else
-        cr_assert_eq(ranks_forks(count, 100, collectives_run, &what, results),
+        cr_assert_eq(ranks_forks(count, 500, collectives_run, &what, results),
                      0, "%d ranks", count);
 }
 
@@ -83,7 +83,7 @@ static void collectives_over(const char *nodes, bool large, bool threads)
         cr_assert_eq(ranks_threads(count, collectives_run, &what), 0, "%s",
                      nodes);
     else
-        cr_assert_eq(ranks_forks(count, 100, collectives_run, &what, results),
+        cr_assert_eq(ranks_forks(count, 500, collectives_run, &what, results),
                      0, "%s", nodes);
 }
 
