@@ -90,10 +90,10 @@ typedef struct hdf5io_progress {
         int64_t step;                  /* of the last value seen, 0: none */
         int64_t seen, bad, rest, cuts; /* as in optim_watch_t */
     } watch;
-    hdf5io_skip_t skips[HDF5IO_SKIPS_MAX]; /* [skip_count], one a rollback */
+    hdf5io_skip_t skips[HDF5IO_SKIPS_MAX]; /* [skip_count], one per rollback */
     int64_t skip_count;
     double losses[HDF5IO_LOSSES_MAX]; /* of the last steps, oldest first */
-    int64_t loss_recent;              /* their number; 0: not watched */
+    int64_t loss_recent;              /* number of losses; 0: not watched */
 } hdf5io_progress_t;
 
 /* Fingerprint of one shard of the data, or of several consecutive shards, taken

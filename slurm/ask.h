@@ -29,8 +29,8 @@ typedef struct slurm_command {
     bool errors;             /* its standard error is shown, not dropped */
     /* Once this file descriptor is readable, the program is killed; 0: none */
     int cancel;
-    /* Its environment; NULL: that of this process, which no other thread may
-     * change meanwhile (setenv, which libraries call, too). */
+    /* Its environment. NULL: that of this process; then no other thread may
+     * change it meanwhile (by setenv, which libraries call, too). */
     char *const *env;
 } slurm_command_t;
 

@@ -47,7 +47,7 @@ static json_t *record_json(const slurm_exit_t *record)
         "time", time);
 }
 
-/* Write [json], which may be NULL after a lack of memory. */
+/* Write [json]; NULL (memory ran out) gives ERR_MEMORY. */
 static err_code_t json_publish(const char *run_dir, const json_t *json,
                                err_t *err)
 {

@@ -53,24 +53,25 @@ err_code_t slurm_signal_install(err_t *err);
 #define SLURM_SIGNAL_NAMES "USR1, USR2, TERM, XCPU, INT, HUP"
 int slurm_signal_number(const char *name);
 
-/* After slurm_signal_install: the signals [names], [count] in number, set a
- * flag instead of USR1 and TERM. INT and HUP always do. Of those left out, USR1
- * is ignored, and TERM ends the process at once. ERR_CONFIG: a name is not
- * known. */
+/* After slurm_signal_install: choose which signals set a flag. These are the
+ * [count] signals in [names], and always INT and HUP. If [names] lacks USR1,
+ * USR1 is ignored; if it lacks TERM, TERM ends the process at once. ERR_CONFIG:
+ * a name is not known. */
 err_code_t slurm_signal_choose(const char *const *names, int count, err_t *err);
 
 /*
- * While a run starts up, it may wait where it looks at no flag. From here until
- * slurm_signal_started, [give_up] is called SLURM_START_PATIENCE seconds after
- * the first signal, in a signal handler (of SIGALRM); it should end the
- * process. For the program that has the process to itself.
+ * A run that starts up may wait at a place that looks at no flag. So, from this
+ * call until slurm_signal_started, the handler of SIGALRM calls [give_up]
+ * SLURM_START_PATIENCE seconds after the first signal. [give_up] should end the
+ * process. Only for a program that has the process to itself.
  */
 #define SLURM_START_PATIENCE 4
 void slurm_signal_start(void (*give_up)(int number));
 void slurm_signal_started(void);
 
-/* As if a signal had come, but no flag is set: a start-up that goes on has
- * SLURM_START_PATIENCE seconds left. Any thread. */
+/* Act as if a signal had come, but set no flag: [give_up] is called in
+ * SLURM_START_PATIENCE seconds if the run still starts up then. Any thread may
+ * call this. */
 void slurm_signal_late(void);
 
 /* From here on, a third INT (Ctrl-C) within 3 s ends the process at once, as
@@ -81,8 +82,8 @@ void slurm_signal_impatient(void);
  */
 slurm_signal_t slurm_signal_pending(void);
 
-/* What to call [signal]: the signal of this kind that was received last, such
- * as "USR1", or its usual name. Static text. */
+/* Return the name of the last received signal of the kind [signal], such as
+ * "USR1", or the usual name of this kind if none was received. Static text. */
 const char *slurm_signal_name(slurm_signal_t signal);
 
 /* How a step ended. */
@@ -95,8 +96,8 @@ typedef struct slurm_exit {
     const char *phase;        /* NULL: unknown */
     int64_t step;             /* training step; -1: before the first */
     const char *text;         /* the error message; NULL: none */
-    /* Why a process died, if that is known: "out of memory: ...". NULL: it is
-     * not; slurm_exit_cause may add it. */
+    /* Why a process died, such as "out of memory: ...". NULL: this is not
+     * known; slurm_exit_cause may add it. */
     const char *cause;
 } slurm_exit_t;
 

@@ -59,9 +59,9 @@ bool slurm_limits_parse(const char *job, const char *config, double now,
     return true;
 }
 
-/* Ask for one thing. `env` sets a variable for the command only. It is named by
- * its path, as a search along PATH would read the environment of this process,
- * which other threads may change. */
+/* Ask scontrol for one thing. `env` sets a variable for the command only. `env`
+ * is named by its path: a search along PATH would read the environment of this
+ * process, which other threads may change. */
 static err_code_t show(const slurm_command_t *how, const char *what,
                        const char *id, char *out, err_t *err)
 {

@@ -128,7 +128,8 @@ static err_code_t states_ask(slurm_nodes_t *nodes, const char *list, char *said,
     return rc;
 }
 
-/* A node that has failed may be up again, but the job does not get it back. */
+/* Ask which nodes the job still has. A node that has failed may be up again,
+ * but the job does not get it back. */
 static err_code_t held_ask(slurm_nodes_t *nodes, const char *job, char *said,
                            err_t *err)
 {

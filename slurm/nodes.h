@@ -29,8 +29,8 @@ void slurm_nodes_free(slurm_nodes_t *nodes);
 /* Fill nodes->list from names that are separated by newlines. ERR_MEMORY. */
 err_code_t slurm_nodes_take(const char *names, slurm_nodes_t *out, err_t *err);
 
-/* Set which nodes are down, as `sinfo` says of [list], and which [job] has
- * lost, as `squeue` does. ERR_UNAVAILABLE: what could not be asked is
+/* Set which nodes of [list] are down (by `sinfo`), and which nodes [job] has
+ * lost (by `squeue`). ERR_UNAVAILABLE: a question failed; what it asks for is
  * unchanged. */
 err_code_t slurm_nodes_ask(slurm_nodes_t *nodes, const char *list,
                            const char *job, err_t *err);
@@ -47,7 +47,7 @@ void slurm_nodes_states(slurm_nodes_t *nodes, const char *lines);
 /* A step failed because of the node [name]; "": because of none. */
 void slurm_nodes_fault(slurm_nodes_t *nodes, const char *name);
 
-/* Is the node down or gone, or were two steps in a row lost by it? */
+/* Is the node down or gone, or did two steps in a row fail because of it? */
 bool slurm_node_avoided(const slurm_node_t *node);
 
 #endif

@@ -16,21 +16,23 @@
 
 #include "slurm/job.h"
 
-/* Seconds within which three INT end the process. */
+/* A third INT within this many seconds ends the process. */
 #define IMPATIENCE 3
 
-/* global: a handler can reach nothing else. Number of the signal; 0: none */
+/* global: a handler can reach nothing else. The number of the signal that was
+ * received; 0: none. */
 static volatile sig_atomic_t got_checkpoint, got_term;
 
-/* global: as above, and the thread of a watch uses it, too. Start-up: 1: no
- * signal yet, 2: the alarm is set */
+/* global: as above; the thread of a watch uses it, too. 0: no start-up; 1:
+ * start-up, and no signal has come; 2: start-up, and the alarm is set. */
 static atomic_int starting;
 
-/* global: as above. A third INT ends the process; seconds of the two before */
+/* global: as above. Whether a third INT ends the process, and the times in
+ * seconds of the two INT before. */
 static volatile sig_atomic_t impatient;
 static volatile time_t interrupts[2];
 
-/* Those that fault.signals may name. */
+/* The signals that fault.signals may name. */
 static const struct signal_row {
     const char *name;
     int number;

@@ -3,11 +3,13 @@
 /*
  * /proc/self/cgroup says which cgroup this process is in, and
  * /proc/self/mountinfo where cgroups are mounted. Every cgroup above limits the
- * process, too. Version 1 has a tree of its own for memory; it is asked if it
- * exists, since a system with both versions limits memory by that one.
+ * process, too. Version 1 of cgroups has a separate tree for memory. This tree
+ * is used if it exists: a system that has both versions limits memory by
+ * version 1.
  *
- * Slurm makes a cgroup "step_0" for each step and cgroups for its tasks below.
- * Version 2 adds up the kills of all cgroups below, version 1 does not.
+ * Slurm makes a cgroup "step_0" for each step, and below it cgroups for the
+ * tasks. In version 2 the counter of a cgroup includes the kills in all cgroups
+ * below it; in version 1 it does not.
  */
 #include "slurm/step_memory.h"
 
@@ -35,7 +37,7 @@ typedef struct place {
     char path[4096]; /* of the cgroup itself, below [top] */
 } place_t;
 
-/* ---- where --------------------------------------------------------------- */
+/* ---- finding the cgroup -------------------------------------------------- */
 
 /* The next line of *rest, which is advanced; NULL: none is left. */
 static char *line_next(char **rest)
@@ -139,7 +141,7 @@ static bool place_find(const char *root, place_t *place)
     return found;
 }
 
-/* ---- numbers ------------------------------------------------------------- */
+/* ---- limits and kills ---------------------------------------------------- */
 
 #define VALUE_MAX 1024 /* bytes of a file with limits or counters */
 
@@ -170,8 +172,8 @@ static uint64_t limit_read(const place_t *place, const char *path)
     return limit < NO_LIMIT ? limit : UINT64_MAX;
 }
 
-/* Kills in the cgroup [path] alone (version 1), or with all below (version 2);
- * -1: unknown. */
+/* Number of kills in the cgroup [path] alone (version 1), or including all
+ * cgroups below it (version 2); -1: unknown. */
 static int64_t kills_read(const place_t *place, const char *path)
 {
     static const char key[] = "oom_kill ";
@@ -184,7 +186,7 @@ static int64_t kills_read(const place_t *place, const char *path)
     return at == NULL ? -1 : (int64_t)strtoll(at + strlen(key), NULL, 10);
 }
 
-/* Kills in the cgroup [path] and those below it. */
+/* Number of kills in the cgroup [path] and in those below it. */
 static int64_t kills_sum(const place_t *place, const char *path, int depth)
 {
     int64_t sum = kills_read(place, path);
@@ -208,7 +210,7 @@ static int64_t kills_sum(const place_t *place, const char *path, int depth)
     return sum;
 }
 
-/* Cut [path] to the cgroup above, "" at the top. */
+/* Cut [path] to the cgroup above it; "": the top. */
 static void path_up(char *path)
 {
     char *slash = strrchr(path, '/');

@@ -21,13 +21,13 @@ typedef struct slurm_memory {
 /* The smallest of: the host's memory; the limits of the cgroups that this
  * process is in; SLURM_MEM_PER_NODE; SLURM_MEM_PER_CPU times the job's cores on
  * this node. [lookup] reads the environment, as for slurm_job_read. [root] is
- * put before the paths below /proc and /sys; "" but in tests. */
+ * put before the paths below /proc and /sys; "" except in tests. */
 slurm_memory_t slurm_memory_limit(const char *(*lookup)(const char *name),
                                   const char *root);
 
-/* Number of processes that the kernel has killed so far for lack of memory in
- * the cgroup of this step (without Slurm's cgroups: in that of this process).
- * -1: unknown, without cgroups. [root]: as above. */
+/* How many processes the kernel has killed so far for lack of memory in the
+ * cgroup of this step (if Slurm makes no cgroups: in the cgroup of this
+ * process). -1: unknown, as there are no cgroups. [root]: as above. */
 int64_t slurm_memory_kills(const char *root);
 
 /* Write the cause of a death: "out of memory: the step's limit is 4.0 GiB (the

@@ -15,8 +15,8 @@
 static const double io_waits[] = {10.0, 30.0, 60.0};
 #define IO_WAITS ((int)(sizeof io_waits / sizeof io_waits[0]))
 
-/* Seconds: the longest wait for srun to create a step. The waits are 1, 2, 3
- * ... s. */
+/* Longest wait in seconds before srun is started again after it has created no
+ * step. The waits are 1, 2, 3 ... s. */
 #define LAUNCH_WAIT 30
 
 static bool is_of_cddp(int status)
@@ -87,8 +87,9 @@ static slurm_verdict_t after_io(const slurm_ended_t *ended)
                              .why = "restarts in place did not help"};
 }
 
-/* Nothing has run. srun gives up at once for reasons that pass: the controller
- * is away, or it came back and does not know yet what the nodes have. */
+/* srun has created no step. It gives up at once even if the reason will pass:
+ * the controller is away, or has come back and does not know yet what the nodes
+ * have. */
 static slurm_verdict_t after_nothing(const slurm_ended_t *ended)
 {
     const int count = ended->unlaunched;

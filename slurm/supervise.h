@@ -14,10 +14,11 @@
 /* Starts in a row that may end without a newer checkpoint. */
 #define SLURM_FRUITLESS_MOST 3
 
-/* Starts in a row for which srun may create no step: while no step of this life
- * of the job has run, which is likely a mistake in the request, and after one
- * has, when the controller was just restarted or is away. With the waits of
- * slurm_decide that is a minute, and 23 minutes. */
+/* How many starts in a row may fail because srun creates no step. FIRST: while
+ * no step of this life of the job has run; the request is then probably wrong.
+ * MOST: after a step has run; the controller is then probably away, or was just
+ * restarted. With the waits of slurm_decide, FIRST is reached after a minute
+ * and MOST after 23 minutes. */
 #define SLURM_UNLAUNCHED_FIRST 10
 #define SLURM_UNLAUNCHED_MOST 60
 
@@ -38,8 +39,9 @@ bool slurm_io_is_final(const char *text);
 typedef struct slurm_ended {
     int status;          /* of the step: slurm_step_status */
     bool ended_by_slurm; /* Slurm is ending the job: time limit, scancel */
-    /* Starts in a row, with this one, for which srun created no step: nothing
-     * has run, so the rest below is as before it. 0: this one has run. */
+    /* Number of starts in a row, including this one, for which srun created no
+     * step. 0: this start has run. Otherwise the members below are as they were
+     * before this start. */
     int unlaunched;
     bool launched;    /* a step of this life of the job has run */
     bool io_final;    /* slurm_io_is_final */

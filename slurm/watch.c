@@ -70,7 +70,8 @@ static bool cancelled(const slurm_watch_t *watch, double seconds)
     return poll(&wait, 1, 0) > 0;
 }
 
-/* Where the start-up looks at no clock, it ends by itself. */
+/* If the run still starts up shortly before the end of the job, let it give up:
+ * it may wait at a place that looks at no clock. */
 static void start_watch(const slurm_watch_t *watch)
 {
     if (isfinite(watch->limits.end) &&

@@ -16,8 +16,8 @@ typedef struct slurm_watch slurm_watch_t;
 
 #define SLURM_WATCH_EVERY 30.0
 
-/* So many seconds before the end, a run that still starts up is told so
- * (slurm_signal_late). */
+/* A run that still starts up this many seconds before the end of the job is
+ * told to give up (slurm_signal_late). */
 #define SLURM_WATCH_MARGIN 15.0
 
 /* Start to ask about [job], which must outlive the watch. ERR_MEMORY,
@@ -29,8 +29,8 @@ err_code_t slurm_watch_open(const slurm_job_t *job, slurm_watch_t **out,
  * [watch] NULL: false. */
 bool slurm_watch_limits(const slurm_watch_t *watch, slurm_limits_t *out);
 
-/* Also while the controller is being asked; then it is asked no longer. NULL
- * allowed. Blocks only briefly. */
+/* May be called while the controller is being asked, and then cancels the
+ * question. NULL allowed. Blocks only briefly. */
 void slurm_watch_close(slurm_watch_t *watch);
 
 #endif

@@ -47,8 +47,8 @@ typedef struct cddp_run_config {
     /* seconds after which a silent rank counts as failed; 0: 60 */
     double timeout;
     const char *backend; /* "auto" (also NULL), "self", "threads", "ucx" */
-    /* "cpu" (also NULL); "cuda": a GPU, the ranks of a host take its GPUs in
-     * turn; "cuda:1": the GPU with this index. See <cddp/device.h>. */
+    /* "cpu" (also NULL). "cuda": a GPU; the ranks of a host take its GPUs in
+     * turn. "cuda:1": the GPU with this index. See <cddp/device.h>. */
     const char *device;
 } cddp_run_config_t;
 

@@ -100,8 +100,9 @@ node_start()
     daemon_spawn "slurmd-$name" "${enter[@]}" slurmd -D -N "$name"
 }
 
-# Kill daemon $1, and wait until it is gone. The controller may first save its
-# state, for it does so only every few seconds, and would forget young jobs.
+# Kill daemon $1, and wait until it is gone. The controller gets SIGTERM, so
+# that it saves its state first. Otherwise it saves its state only every few
+# seconds, and would not know the newest jobs when it is started again.
 daemon_kill()
 {
     local pid signal=KILL end=$((SECONDS + 20))

@@ -33,7 +33,7 @@ cddp_code_t api_type(cddp_type_t type, comm_type_t *out, cddp_error_t *error);
 
 struct cddp_group {
     comm_group_t *inner;  /* of the host's memory */
-    comm_group_t *data;   /* of the device's: [inner] on the CPU */
+    comm_group_t *data;   /* of the device's memory; on the CPU: [inner] */
     dev_device_t *dev;    /* NULL: the CPU */
     int index;            /* of [dev] */
     dev_stream_t *stream; /* for cddp_device_copy */

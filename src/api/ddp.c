@@ -13,8 +13,8 @@
 
 struct cddp_ddp {
     ddp_t *inner;
-    /* On a device: the stream behind which a step begins. The program's own
-     * streams are done then. */
+    /* On a GPU: the stream after whose work a step begins. The program's own
+     * streams have finished by then. */
     dev_stream_t *stream;
     bool begun; /* a step was begun, and not waited for */
     api_hooks_t hooks;

@@ -75,8 +75,8 @@ static int tries_of(const retry_t *retry)
     return retry->tries > 0 ? retry->tries : RETRY_TRIES;
 }
 
-/* Wait before repetition number [again] (from 1): of 3 tries 1, 2, 4 parts of
- * 7. */
+/* Wait before repetition number [again] (from 1). Waits double: with 3 tries
+ * they are 1/7, 2/7 and 4/7 of the total. */
 static void wait_before(const retry_t *retry, int again, retry_cause_t cause,
                         const char *text)
 {

@@ -39,7 +39,8 @@ err_code_t boot_choose(const char *(*lookup)(const char *name),
     int64_t step_tasks = lookup_int(lookup, "SLURM_STEP_NUM_TASKS", 1);
     int64_t job_tasks = lookup_int(lookup, "SLURM_NTASKS", 1);
 
-    /* The parent may be a task of a step, so this comes first. */
+    /* This comes first: a rank of boot_spawn_run inherits the variables of its
+     * parent, which may be a task of a Slurm step. */
     if (lookup(SPAWN_VARIABLE) != NULL) {
         *out = BOOT_KIND_SPAWN;
         return ERR_OK;

@@ -50,20 +50,20 @@ typedef struct boot_spawn {
     /* Seconds for which ranks may outlive the failure of another one. */
     double patience;
     /* (optional) Returns a signal that came before boot_spawn_run and shall be
-     * passed on, too; 0: none. */
+     * passed on to the ranks, too; 0: none. */
     int (*early)(void);
 } boot_spawn_t;
 
 /*
  * Start this program again as [count] ranks, in which boot_open gives a handle
- * of the backend "spawn", and return when all have ended. Nothing that has
- * changed in this process since its start passes over, so it may not have
- * touched CUDA, nor started threads. USR1, USR2, TERM, XCPU, INT and HUP
- * are passed on to all ranks, unless they come from the terminal, which sends
- * them to all itself. *status becomes the highest exit status of a rank; one
- * that was killed by a signal is named in a warning, and counts as ERR_PEER
- * (by INT: as 130). Ranks do not outlive this process. ERR_UNAVAILABLE if a
- * rank cannot be started; ERR_MEMORY.
+ * of the backend "spawn", and return when all have ended. Ranks begin at main,
+ * so nothing that was changed in the memory of this process reaches them. This
+ * process may not have touched CUDA or started threads. USR1, USR2, TERM, XCPU,
+ * INT and HUP are passed on to all ranks, except those from the terminal, which
+ * sends them to all ranks itself. *status becomes the highest exit status of a
+ * rank. A warning names each rank that was killed by a signal; it counts as
+ * ERR_PEER (by INT: as 130). Ranks do not outlive this process. ERR_UNAVAILABLE
+ * if a rank cannot be started; ERR_MEMORY.
  */
 err_code_t boot_spawn_run(const boot_spawn_t *spawn, int *status, err_t *err);
 

@@ -18,8 +18,8 @@
 #include "boot/boot_backend.h"
 #include "boot/spawn_wire.h"
 
-/* Seconds by which a rank waits longer than its parent, who knows which ranks
- * are missing. */
+/* A rank waits this many seconds longer than its parent, because the parent
+ * knows which ranks are missing and can name them. */
 #define PATIENCE 10.0
 
 typedef struct spawn_rank {
@@ -148,7 +148,7 @@ static void spawn_close(boot_t *boot)
     const spawn_head_t head = {.kind = SPAWN_LEAVE};
     spawn_rank_t *own = boot->state;
 
-    /* To a parent that has ended there is nothing to say. */
+    /* An error is ignored: a parent that has ended needs no message. */
     (void)send_all(boot, &head, sizeof head, clock_now() + PATIENCE, NULL);
     close(own->fd);
     mem_free(own);
@@ -178,7 +178,7 @@ static err_code_t tie_to_parent(pid_t parent, err_t *err)
 {
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0)
         return err_set(err, ERR_UNAVAILABLE, "prctl: %s", strerror(errno));
-    /* It may have ended before. */
+    /* The parent may have ended before the call of prctl. */
     return getppid() == parent ? ERR_OK : parent_gone(err);
 }
 
@@ -213,7 +213,7 @@ err_code_t boot_spawn_open(const boot_config_t *config, boot_t **out,
                        SPAWN_VARIABLE " is \"%s\", which only a process that "
                                       "starts ranks sets: unset it",
                        text == NULL ? "" : text);
-    /* Programs that this rank starts are no ranks. */
+    /* Programs that this rank starts must not take themselves for ranks. */
     (void)unsetenv(SPAWN_VARIABLE);
     rc = tie_to_parent((pid_t)parent, err);
     signals_open();

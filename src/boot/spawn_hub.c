@@ -20,13 +20,13 @@
 
 typedef struct hub_rank {
     int fd; /* -1: closed */
-    /* Its message: [got] bytes of head and data are here. */
+    /* The message that it sends; [got] bytes of head and data have arrived. */
     spawn_head_t head;
     char *data; /* head.bytes */
     size_t got;
     bool here; /* it has come to this exchange */
     bool gone; /* it has left by boot_close */
-    /* What it still has to be sent. */
+    /* What must still be sent to it. */
     const char *out;
     size_t left;
 } hub_rank_t;
@@ -96,7 +96,7 @@ static void fault_send(spawn_hub_t *hub, hub_rank_t *rank)
     rank->left = sizeof hub->fault;
 }
 
-/* Let all current and later exchanges fail. Ranks that wait are told. */
+/* Let all current and later exchanges fail, and tell the ranks that wait. */
 static void hub_fail(spawn_hub_t *hub, const err_t *fault)
 {
     if (hub->failed)
@@ -110,8 +110,8 @@ static void hub_fail(spawn_hub_t *hub, const err_t *fault)
             fault_send(hub, &hub->ranks[r]);
 }
 
-/* Fail, and name the ranks that have not come: of those that have left, if
- * [left], or of all. */
+/* Fail, and name the ranks that have not come to the exchange; if [left], only
+ * those of them that have left. */
 static void hub_fail_absent(spawn_hub_t *hub, bool left, const char *why)
 {
     char names[256];
@@ -149,7 +149,7 @@ void spawn_hub_ended(spawn_hub_t *hub, int rank, const char *how)
 
 /* ---- exchanges ----------------------------------------------------------- */
 
-/* All ranks have come. */
+/* All ranks have come: prepare the answer for each. */
 static void round_end(spawn_hub_t *hub)
 {
     const size_t bytes = hub->ranks[0].head.bytes;
@@ -242,8 +242,8 @@ static void rank_room(spawn_hub_t *hub, hub_rank_t *rank)
     rank_close(rank);
 }
 
-/* Read what a rank has sent. At the end of its data the socket is closed; how
- * its process has ended says spawn_hub_ended. */
+/* Read what a rank has sent. At the end of its data the socket is closed;
+ * spawn_hub_ended learns how its process has ended. */
 static void rank_read(spawn_hub_t *hub, int r)
 {
     hub_rank_t *rank = &hub->ranks[r];
@@ -305,8 +305,8 @@ void spawn_hub_polls(const spawn_hub_t *hub, struct pollfd *out)
             (struct pollfd){.fd = rank->fd,
                             .events = (short)((rank->here ? 0 : POLLIN) |
                                               (rank->left > 0 ? POLLOUT : 0))};
-        /* A rank that is waited for says nothing, and poll would tell of its
-         * end again and again. */
+        /* A rank that waits for the others sends nothing. If it has ended, poll
+         * would report that again and again. */
         if (out[r].events == 0)
             out[r].fd = -1;
     }

@@ -23,13 +23,14 @@ void spawn_hub_free(spawn_hub_t *hub);
 /* Take over the socket [fd] to [rank]. */
 void spawn_hub_add(spawn_hub_t *hub, int rank, int fd);
 
-/* Fill out[0 .. size-1] with what poll has to wait for; and, afterwards, do
- * what has become possible. */
+/* spawn_hub_polls fills out[0 .. size-1] with what poll must wait for. After
+ * poll, spawn_hub_serve does what has become possible. */
 void spawn_hub_polls(const spawn_hub_t *hub, struct pollfd *out);
 void spawn_hub_serve(spawn_hub_t *hub, const struct pollfd *polls);
 
 /* The process of [rank] has ended; [how] ("was killed by signal 9") completes a
- * sentence about it. Unless it had left, no exchange succeeds any more. */
+ * sentence about it. Unless the rank has left before (boot_close), no exchange
+ * succeeds any more. */
 void spawn_hub_ended(spawn_hub_t *hub, int rank, const char *how);
 
 #endif

@@ -44,7 +44,7 @@ static err_code_t signals_open(parent_t *parent, err_t *err)
 
     spawn_signals_fill(&set);
     sigaddset(&set, SIGCHLD);
-    /* Under nohup. */
+    /* Under nohup, HUP is ignored: do not pass it on. */
     if (sigaction(SIGHUP, NULL, &now) == 0 && now.sa_handler == SIG_IGN)
         sigdelset(&set, SIGHUP);
     (void)sigprocmask(SIG_BLOCK, &set, &parent->before);
@@ -66,7 +66,8 @@ static void signals_take(parent_t *parent)
 {
     struct signalfd_siginfo info;
 
-    /* A terminal sends its signals to the ranks, too. */
+    /* Signals from the terminal (SI_KERNEL) are not passed on: the terminal
+     * sends them to the ranks itself. */
     while (read(parent->signals, &info, sizeof info) == (ssize_t)sizeof info)
         if (info.ssi_signo != SIGCHLD && info.ssi_code != SI_KERNEL)
             all_kill(parent, (int)info.ssi_signo);
@@ -174,8 +175,8 @@ static err_code_t ranks_start(parent_t *parent, err_t *err)
 
 /* ---- ends ---------------------------------------------------------------- */
 
-/* A rank that was killed counts as a peer that has failed; one that a Ctrl-C
- * has ended counts as in a shell. */
+/* A rank that was killed counts as a failed peer; one that Ctrl-C has ended
+ * counts as in a shell. */
 static int rank_code(int status)
 {
     if (!WIFSIGNALED(status))

@@ -194,8 +194,8 @@ static int nodes_left(const supervisor_t *run)
     return left;
 }
 
-/* These variables are of the whole job, and srun complains if it has fewer
- * nodes now. */
+/* Set the number of nodes in the variables of the job: srun complains if the
+ * job now has fewer nodes than they say. */
 static void nodes_tell(const supervisor_t *run)
 {
     const char *const names[] = {"SLURM_JOB_NUM_NODES", "SLURM_NNODES"};
@@ -315,8 +315,8 @@ static void cause_merge(const supervisor_t *run, const srun_result_t *result)
         log_warn("srun", "%s", err.text);
 }
 
-/* The status of the step. A rank that was alone on its node, and was killed for
- * lack of memory, has left nobody who could record that: Slurm says it. */
+/* The status of the step. If a rank was alone on its node and was killed for
+ * lack of memory, no rank there could record that, but Slurm reports it. */
 static int status_of(const srun_result_t *result)
 {
     const int status = slurm_step_status(
@@ -436,7 +436,8 @@ static int supervise(supervisor_t *run, err_t *err)
         }
         if (act(run, &result, &status))
             return status;
-        /* A start of which nothing came is tried again under its number. */
+        /* A start for which srun created no step is repeated under its
+         * number. */
         run->job.attempt += !result.unlaunched;
     } while (true);
 }

@@ -52,10 +52,10 @@ typedef struct rank_job {
 
 /* ---- one rank ----------------------------------------------------------- */
 
-/* A signal during start-up ends the process, if no vote of the ranks has done
- * so in time: some rank waits, for slow storage or for another rank. Nothing is
- * lost, as there was no step. A signal handler may call little, not even
- * printf. */
+/* End the process after a signal during start-up, if the ranks have not voted
+ * to leave in time: some rank waits for slow storage or for another rank.
+ * Nothing is lost, as no step was made. This is a signal handler, which may not
+ * even call printf. */
 static void start_give_up(int number)
 {
     static const char text[] =
@@ -111,9 +111,9 @@ static void rank_main(boot_t *boot, int rank, void *jobs)
     rank_run(job);
 }
 
-/* The ranks that must be processes: run them, and set *spawned. What they have
- * to say they print themselves; answer->rc is their highest status. A run file
- * that cannot be read is left to the ranks. */
+/* If the ranks must be processes, run them and set *spawned. They print their
+ * messages themselves; answer->rc is their highest status. If the run file
+ * cannot be read, leave that to the ranks, which report it. */
 static err_code_t local_spawn(const rank_job_t *model, char *const *argv,
                               bool *spawned, rank_job_t *answer, err_t *err)
 {
@@ -222,7 +222,7 @@ static const char *environment(const char *name)
 static err_code_t train_main(const train_args_t *args, char *const *argv,
                              rank_job_t *answer, err_t *err)
 {
-    /* A rank that --local has started is as one of a Slurm step. */
+    /* A rank that --local has started is treated like one of a Slurm step. */
     const bool local = args->local > 0 && !boot_spawn_is_rank();
     slurm_job_t slurm;
     rank_job_t model = {

@@ -14,7 +14,7 @@
 
 /* All that is known of the GPUs that this rank sees. */
 typedef struct gpus {
-    int count; /* of those described below */
+    int count; /* number of GPUs described below */
     dev_info_t info[DEV_LINKS_MAX];
     dev_place_t place[DEV_LINKS_MAX];
     dev_links_t links[DEV_LINKS_MAX];
@@ -61,7 +61,8 @@ static void gpu_add(const gpus_t *gpus, int i, str_buf_t *text)
 
 /* ---- links --------------------------------------------------------------- */
 
-/* One line for each pair would be 120 lines for 16 GPUs: one for each kind. */
+/* Add one line for each kind of link: one for each pair of 16 GPUs would be 120
+ * lines. */
 static void links_add(const gpus_t *gpus, str_buf_t *text)
 {
     static const char *const kinds[] = {"through the host", "direct by PCI",
@@ -80,8 +81,8 @@ static void links_add(const gpus_t *gpus, str_buf_t *text)
     }
 }
 
-/* The transports that NCCL can choose from here. It looks for itself when it is
- * opened, and NCCL_DEBUG=INFO has it print its choice. */
+/* Add the transports that NCCL can choose from here. NCCL itself looks for them
+ * when it is opened; with NCCL_DEBUG=INFO it prints its choice. */
 static void nccl_add(const gpus_t *gpus, str_buf_t *text)
 {
     bool nvlink = false, pci = false, cards = false, rdma = false;
@@ -104,7 +105,7 @@ static void nccl_add(const gpus_t *gpus, str_buf_t *text)
                        : "NET/IB through the host");
 }
 
-/* ---- all ----------------------------------------------------------------- */
+/* ---- all GPUs ------------------------------------------------------------ */
 
 /* Find everything; *count is the number of visible GPUs. */
 static err_code_t gpus_find(gpus_t *gpus, int *count, err_t *err)

@@ -7,8 +7,8 @@
 
 #include <stddef.h>
 
-/* Write the lines, each with four spaces ahead, to [out] of [room] bytes (cut
- * if they are longer); if there is no GPU, one line that says why. */
+/* Write the lines, each indented by four spaces, to [out] of [room] bytes (cut
+ * if they are longer). If there is no GPU, write one line that says why. */
 void info_gpus(char *out, size_t room);
 
 #endif

@@ -21,7 +21,7 @@
 #include "comm/comm_table.h"
 
 #define LIST_MAX 256  /* bytes; longer lists are cut */
-#define GPUS_MAX 6000 /* bytes: 16 GPUs with a card each */
+#define GPUS_MAX 6000 /* bytes: 16 GPUs, each with a network card */
 
 typedef struct place {
     char host[ERR_HOST_MAX];

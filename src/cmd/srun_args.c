@@ -167,11 +167,12 @@ srun_line_t srun_line_step(const srun_args_t *args, const srun_size_t *size)
     line_add(&line, "--mpi=pmix");
     /* All ranks end within seconds of each other. If a rank hangs after it has
      * left the group, no other rank notices, and srun would wait for it for
-     * ever. An option, as a site's SLURM_WAIT is meant for other programs; an
-     * option of the user comes later and counts. */
+     * ever. This is an option, not SLURM_WAIT, because a site sets that
+     * variable for other programs. An option of the user comes later on the
+     * line and wins. */
     line_add(&line, "--wait=120");
     /* If the slurmstepd of the last step was killed, Slurm believes for ever
-     * that the step runs, and its CPUs are busy. */
+     * that the step still runs and keeps its CPUs busy. */
     if (size->again)
         line_add(&line, "--overlap");
     for (int i = 0; i < args->option_count; i++)

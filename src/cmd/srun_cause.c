@@ -26,7 +26,7 @@ bool srun_cause_memory(const char *words)
 }
 
 /* The number of the signal that [end] describes ("Segmentation fault (core
- * dumped)"); 0: none. srun has the descriptions of the C library. */
+ * dumped)"); 0: none. srun prints the descriptions of the C library. */
 static int signal_of(const char *end)
 {
     for (int number = 1; number < SIGSYS + 1; number++) {

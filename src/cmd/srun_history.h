@@ -28,9 +28,9 @@ typedef struct srun_history {
     int restart, attempt;
 } srun_history_t;
 
-/* Read the history of [run_dir] as it concerns [now], a start of this job that
- * has ended, and that counts even if it wrote no line (NULL: none has).
- * ERR_IO, ERR_DATA. */
+/* Read the history of [run_dir], as it is after the start [now] of this job.
+ * [now] has ended, and counts even if it wrote no line. [now] NULL: no start
+ * has ended. ERR_IO, ERR_DATA. */
 err_code_t srun_history_read(const char *run_dir, const obs_lives_start_t *now,
                              srun_history_t *out, err_t *err);
 

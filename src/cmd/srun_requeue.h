@@ -7,9 +7,9 @@
 #include "cmd/srun_step.h"
 
 /*
- * Requeue the job, or this task of its array: by ending with 75, if Slurm is
- * configured to requeue such jobs (RequeueExit) and this job is none of those
- * that it would hold instead, otherwise by `scontrol requeue`. A controller
+ * Requeue the job, or this task of its array. If Slurm is configured to requeue
+ * jobs that end with 75 (RequeueExit), and would not hold this job instead,
+ * this is done by ending with 75; otherwise by `scontrol requeue`. A controller
  * that does not answer is asked again for SRUN_REQUEUE_PATIENCE seconds.
  * ERR_UNAVAILABLE: the job is not requeued; the sentence says how to go on.
  * Blocks.

@@ -24,8 +24,8 @@
  * nobody that a file has changed. */
 #define LOOK_EVERY 2.0
 
-/* Seconds after which srun is killed if killing the tasks did not end it: it
- * waits for a slurmstepd that is gone. */
+/* Killing the tasks may not end srun, because it waits for a slurmstepd that is
+ * gone. Then srun is killed after this many seconds. */
 #define KILLED_PATIENCE 10.0
 
 /* Seconds for which the rest of srun's output is read after srun has ended. */
@@ -169,7 +169,8 @@ static bool record_is_ours(const running_t *run,
            strcmp(record->time, run->before) != 0;
 }
 
-/* Read the record. Another rank may write it again, as it knows the cause. */
+/* Read the record, even if it was read before: another rank that knows the
+ * cause may have written it again. */
 static void record_look(running_t *run)
 {
     srun_result_t *result = run->result;

@@ -43,8 +43,8 @@ typedef struct srun_result {
     /* What srun said of the task that ended first, "task 2 on n1: Killed", or
      * else its first error; "": nothing. */
     char words[256];
-    /* No rank has run: srun could not start the step. The node because of
-     * which; "": it named none. */
+    /* No rank has run, because srun could not start the step; and the node that
+     * was the reason, "" if srun named none. */
     bool unlaunched;
     char unlaunched_host[64];
 } srun_result_t;

@@ -13,7 +13,7 @@
 #include "slurm/job.h"
 
 #define GPU "cuda"
-#define GPUS 64 /* of a machine that are looked at */
+#define GPUS 64 /* how many GPUs of a machine are looked at */
 
 /* Seconds, beyond the deadlines of a run, for which ranks may outlive the
  * failure of another one. */
@@ -33,7 +33,7 @@ static bool gpu_usable(void)
     return usable;
 }
 
-/* The answer of gpu_usable in a process of its own. */
+/* Call gpu_usable in a process of its own (see train_local_spawns). */
 static bool gpu_found(void)
 {
     const pid_t child = fork();
@@ -78,7 +78,8 @@ err_code_t train_local_spawn(const train_config_t *config, int count,
                                             config->fault.io_timeout +
                                             PATIENCE};
 
-    /* No start-up of this process has to be given up. */
+    /* From here on, a signal must not end this process: boot_spawn_run passes
+     * it on to the ranks. */
     slurm_signal_started();
     return boot_spawn_run(&spawn, status, err);
 }

@@ -53,7 +53,8 @@ err_code_t train_data_plan(const train_split_t *split, int64_t steps,
  * a split without shards. Local. */
 err_code_t train_data_start(const train_split_t *split, train_data_t *data,
                             int64_t epoch, int64_t step, err_t *err);
-/* End reading ahead, so that train_data_start can begin elsewhere. Local. */
+/* Stop reading ahead, so that train_data_start can begin at another place.
+ * Local. */
 void train_data_stop(train_data_t *data);
 void train_data_close(train_data_t *data); /* a zeroed one is allowed */
 

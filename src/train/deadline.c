@@ -4,8 +4,8 @@
 
 #include <math.h>
 
-/* A step may be slower than all before, and a checkpoint, too: steps are
- * measured often, checkpoints are not. */
+/* STEPS: see train_deadline_instant. SAVES: a checkpoint may be slower than
+ * those that were measured, as these are few. */
 #define STEPS 2.0
 #define SAVES 1.5
 

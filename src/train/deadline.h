@@ -22,7 +22,7 @@ typedef struct train_deadline {
      * of the time that the job had left when its end became known. */
     double reserve;
     double step_s, save_s; /* slowest step and checkpoint; 0: not measured */
-    bool warned;           /* train_deadline_kill_wait has been true */
+    bool warned;           /* train_deadline_kill_wait has returned true */
 } train_deadline_t;
 
 /* Nothing is known of the end, so there is no deadline. */
@@ -37,11 +37,12 @@ void train_deadline_step(train_deadline_t *deadline, double seconds);
 void train_deadline_save(train_deadline_t *deadline, double seconds);
 
 /*
- * The instant from which the run must leave, INFINITY: never. A rank asks when
- * a step begins, and all ranks learn the answer when the step ends. So there
- * must be time for that step, and for another one if the answer is no:
- * 2 x step + 1.5 x save + 15 s before the end. While the run has made no step
- * in this life ([started] false) there is nothing to save: 15 s.
+ * Return the instant from which the run must leave; INFINITY: never. A rank
+ * asks when a step begins, and all ranks learn the answer when the step ends.
+ * So there must be time for that step, and for another one if the answer is no:
+ * the instant is 2 x step + 1.5 x save + 15 s before the end. While the run has
+ * made no step in this life ([started] false), there is nothing to save: 15 s
+ * before the end.
  */
 double train_deadline_instant(const train_deadline_t *deadline, bool started);
 

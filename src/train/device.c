@@ -17,7 +17,7 @@
 
 /* ---- opening ------------------------------------------------------------- */
 
-/* Note what device [index], of [count], is. */
+/* Describe device [index] of [count] in [out]. */
 static void device_note(const char *backend, int index, int count,
                         train_device_t *out)
 {
@@ -129,8 +129,9 @@ static err_code_t answers_gather(const char *asked, comm_group_t *group,
     return rc;
 }
 
-/* Open a GPU of [backend] if every rank has one: *all. If none has, the error
- * in [why] is this rank's. [asked]: train.device. Collective. */
+/* Open a GPU of [backend] if every rank has one, and set *all to whether that
+ * is so. If no rank has one, [why] has this rank's error. [asked]:
+ * train.device. Collective. */
 static err_code_t gpu_open(const char *asked, const char *backend,
                            comm_group_t *group, int local, train_device_t *out,
                            bool *all, err_t *why, err_t *err)

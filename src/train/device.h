@@ -20,13 +20,13 @@ typedef struct train_device {
 } train_device_t;
 
 /*
- * Open the device of a rank that is number [local] on its host: that with this
- * index among those that it sees, modulo their number. With train.device auto
- * it is a GPU if every rank of [group] has a usable one, and the CPU if none
- * has. If some have one and others not, ERR_CONFIG names the hosts of those
- * without, on all ranks. ERR_UNAVAILABLE says why a named device cannot be
- * opened. [group] NULL: there is one rank. Collective over [group]. dev_close
- * closes it.
+ * Open the device of a rank that is number [local] on its host. Of the devices
+ * that the rank sees, it is the one with index [local] modulo their number.
+ * With train.device auto it is a GPU if every rank of [group] has a usable one,
+ * and the CPU if no rank has. If only some ranks have one, ERR_CONFIG names the
+ * hosts of the others, on all ranks. ERR_UNAVAILABLE says why a named device
+ * cannot be opened. [group] NULL: there is one rank. Collective over [group].
+ * dev_close closes it.
  */
 err_code_t train_device_open(const train_config_t *config, comm_group_t *group,
                              int local, train_device_t *out, err_t *err);

@@ -9,16 +9,17 @@
 #include "base/log.h"
 #include "base/mem.h"
 
-/* What a rank tells the others. Cards are sent as bytes, with their padding. */
+/* What a rank tells the others about its GPU. The struct is sent as bytes, with
+ * its padding. */
 typedef struct card {
     char name[sizeof((train_device_t *)NULL)->name];
     char uuid[sizeof((dev_info_t *)NULL)->uuid];
     char software[128]; /* versions of driver and libraries */
     char visible[64];   /* CUDA_VISIBLE_DEVICES */
-    int32_t count;      /* of the GPUs that it sees */
+    int32_t count;      /* number of GPUs that the rank sees */
 } card_t;
 
-/* The cards of all ranks. */
+/* What all ranks have told. */
 typedef struct deck {
     comm_group_t *group;
     card_t *cards;
@@ -88,8 +89,8 @@ static err_code_t sharing_check(const deck_t *deck, bool allowed, err_t *err)
     return ERR_OK;
 }
 
-/* Say once that GPUs of a node cannot see each other: each of two ranks of a
- * host sees one GPU, and not the same. */
+/* Say once that the GPUs of a node cannot see each other. That is so if two
+ * ranks of one host see one GPU each, and not the same GPU. */
 static void neighbours_note(const deck_t *deck)
 {
     for (int b = 1; b < deck->size; b++)
@@ -107,7 +108,7 @@ static void neighbours_note(const deck_t *deck)
             }
 }
 
-/* ---- one kind ------------------------------------------------------------ */
+/* ---- equal models and software ------------------------------------------- */
 
 static err_code_t models_compare(const deck_t *deck, bool reproducible,
                                  err_t *err)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * gpus: what the ranks of a run tell each other of their GPUs, and which ones
- * do not go together. How Slurm binds tasks to GPUs differs from site to site,
- * so the GPUs themselves are compared, not the variables that hide them.
+ * gpus: what the ranks of a run tell each other about their GPUs, and which
+ * GPUs do not go together. How Slurm binds tasks to GPUs differs from site to
+ * site, so the GPUs themselves are compared, not the variables that hide them.
  */
 #ifndef CDDP_TRAIN_GPUS_H
 #define CDDP_TRAIN_GPUS_H

@@ -87,9 +87,9 @@ static uint64_t versions_hash(const char *versions)
     return versions == NULL ? 0 : hash_bytes(versions, strlen(versions));
 }
 
-/* A hash of the bytes of model.plugin; 0: none, or it cannot be read, which
- * loading it will tell. A node with another file would compute another model.
- */
+/* A hash of the bytes of model.plugin: a node with another file would compute
+ * another model. 0: there is no plugin, or it cannot be read; then loading it
+ * will fail and say why. */
 static uint64_t plugin_hash(const train_config_t *config)
 {
     const tree_t *node = tree_get(config->model, "plugin");
@@ -204,8 +204,8 @@ static err_code_t device_note(train_state_t *run, err_t *err)
     return ERR_OK;
 }
 
-/* Set config->backend to that of the group whose collectives work on the
- * devices. NCCL has no sums along a tree. */
+/* Set config->backend to the backend whose collectives work on the memory of
+ * the devices. NCCL cannot sum along a tree. */
 static err_code_t data_backend_choose(const train_state_t *run,
                                       comm_config_t *config, err_t *err)
 {
@@ -231,8 +231,9 @@ static err_code_t data_backend_choose(const train_state_t *run,
     return ERR_OK;
 }
 
-/* NCCL refuses two ranks of a host on one GPU, but not two ranks that it takes
- * for ranks of different hosts. Then it goes through sockets. */
+/* NCCL refuses two ranks of one host that share a GPU. So each rank gets a host
+ * name of its own: NCCL then takes the ranks for ranks of different hosts,
+ * accepts them, and connects them through sockets. */
 static void sharing_allow(const train_state_t *run)
 {
     char host[32];

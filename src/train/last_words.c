@@ -37,9 +37,9 @@ static void reason_leave(void)
     close(fd);
 }
 
-/* Handler of SIGABRT. It calls only async-signal-safe functions. The signal
- * ends the process when the handler returns, also if it does not come from
- * abort(), which would see to that itself. */
+/* Handler of SIGABRT. It calls only async-signal-safe functions. It raises the
+ * signal again, so that the process ends when the handler returns, even if
+ * abort() has not sent the signal. */
 static void on_abort(int number)
 {
     if (left.in_transport())

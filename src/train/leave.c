@@ -30,7 +30,7 @@ void train_leave_close(train_state_t *run)
     run->leave.watch = NULL;
 }
 
-/* The controller's answer is taken once. */
+/* Take the controller's answer, if it is there and was not taken yet. */
 static void limits_take(train_leave_t *leave)
 {
     slurm_limits_t limits;
@@ -55,7 +55,7 @@ bool train_leave_late(train_state_t *run)
     return clock_now() >= train_deadline_instant(&run->leave.deadline, started);
 }
 
-/* What [signal] found, or else whether it is time to leave. */
+/* Return [signal] if there is one; otherwise whether it is time to leave. */
 static slurm_signal_t look(train_state_t *run, slurm_signal_t signal)
 {
     if (signal != SLURM_SIGNAL_NONE)

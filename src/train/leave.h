@@ -15,8 +15,9 @@
  * Slurm, do nothing. Local; does not block. */
 void train_leave_open(train_state_t *run);
 
-/* To be called when the run directory is open: what its earlier lives measured
- * counts until this life measures more. Rank 0. */
+/* Rank 0 takes over the duration of the slowest recent checkpoint of earlier
+ * lives. It counts until a checkpoint of this life is slower. To be called when
+ * the run directory is open. */
 void train_leave_past(train_state_t *run);
 void train_leave_close(train_state_t *run);
 
@@ -28,8 +29,9 @@ slurm_signal_t train_leave_asked(train_state_t *run);
  * rank 0. */
 bool train_leave_late(train_state_t *run);
 
-/* In start-up: if [rc] is ERR_OK and this rank should leave, ERR_REQUEUE with
- * its sentence; otherwise [rc]. For a vote. */
+/* During start-up: return ERR_REQUEUE, with its sentence in [err], if [rc] is
+ * ERR_OK and this rank should leave; otherwise return [rc]. The ranks then vote
+ * on the result. */
 err_code_t train_leave_start(train_state_t *run, err_code_t rc, err_t *err);
 
 /* A checkpoint took [seconds]. Rank 0 warns once if KillWait is too short. */

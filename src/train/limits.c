@@ -18,7 +18,8 @@ slurm_memory_t train_limits_node(const char *root)
     return slurm_memory_limit(lookup, root);
 }
 
-/* Number of ranks on this host. Without a group (--check) all ranks are. */
+/* Number of ranks on this host. Without a group (--check), all ranks count as
+ * being on this host. */
 static int ranks_here(const train_replica_plan_t *plan)
 {
     int here = 0;

@@ -21,8 +21,9 @@ void train_lives_add(const train_state_t *run, const obs_lives_line_t *line);
 #define TRAIN_LIVES_SAVES 16
 double train_lives_save_s(const train_state_t *run);
 
-/* The run ends with [rc]: add "fault" if a rank is to blame, and "end". Only
- * the rank that writes for all. */
+/* The run ends with [rc]: add to the history the line "end", and before it
+ * "fault" if a rank is to blame. Only the rank that writes for all calls
+ * this. */
 void train_lives_end(const train_state_t *run, err_code_t rc, const err_t *err);
 
 #endif

@@ -9,7 +9,8 @@
 #include "base/log.h"
 #include "dev/dev_place.h"
 
-/* The cores of a list such as "0-15,32-47"; empty if it is none. */
+/* The cores of a list such as "0-15,32-47"; empty if [list] is not such a
+ * list. */
 static void cores_read(const char *list, cpu_set_t *out)
 {
     CPU_ZERO(out);

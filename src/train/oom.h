@@ -17,7 +17,7 @@
 typedef struct train_oom {
     const char *dir; /* run directory */
     const slurm_job_t *job;
-    const char *root; /* see slurm/step_memory.h; "" but in tests */
+    const char *root; /* see slurm/step_memory.h; "" except in tests */
     int64_t before;   /* kills before this life; -1: unknown */
     /* "": no rank of this node was killed for lack of memory */
     char cause[TRAIN_OOM_CAUSE_MAX];
@@ -27,10 +27,10 @@ typedef struct train_oom {
 train_oom_t train_oom_begin(const char *dir, const slurm_job_t *job,
                             const char *root);
 
-/* The death of a rank of this node, [err] of code ERR_PEER, ends the run. If
- * the kernel has killed a process of this step since the begin, [err] becomes
- * ERR_MEMORY with the same culprit, oom->cause is set, and the file is written.
- * Returns err->code. */
+/* To be called if a rank of this node has died, which ends the run: [err] has
+ * the code ERR_PEER. If the kernel has killed a process of this step since
+ * train_oom_begin, [err] becomes ERR_MEMORY with the same culprit, oom->cause
+ * is set, and the file is written. Returns err->code. */
 err_code_t train_oom_look(train_oom_t *oom, err_t *err);
 
 /* Has a rank written the file in this life? Then *out is its error, and

@@ -158,7 +158,7 @@ static train_replica_plan_t plan_of(train_state_t *run)
                 : 0};
 }
 
-/* Do local work, then vote on its outcome, and on whether a rank is asked to
+/* Do local work, then vote on its result and on whether a rank is asked to
  * leave. */
 static err_code_t voted(train_state_t *run,
                         err_code_t (*work)(train_state_t *run, err_t *err),

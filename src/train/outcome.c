@@ -27,7 +27,8 @@ void train_outcome_fill(const train_state_t *run, train_outcome_t *out)
 bool train_outcome_survivor(const train_world_t *world, err_code_t rc,
                             const err_t *err)
 {
-    /* With a culprit, ERR_MEMORY is what a rank of its node has seen. */
+    /* ERR_MEMORY with a culprit comes from a rank on the culprit's node
+     * (oom.h). */
     const bool mate = rc == ERR_MEMORY;
     const int culprit = rc == ERR_PEER || mate ? err->culprit : -1;
 
@@ -65,9 +66,10 @@ static void record_write(const train_state_t *run, err_code_t rc,
         log_warn("train", "%s", trouble.text);
 }
 
-/* A rank of the culprit's node may know better why the culprit died. It writes
- * its file first and the record then, so a look after the record is written
- * misses neither. */
+/* Write the record. A rank on the culprit's node may know better why the
+ * culprit died. That rank writes its file (oom.h) first and the record
+ * afterwards. So this rank looks for the file after it has written the record:
+ * whichever rank is faster, the last record then has the better cause. */
 void train_outcome_record(const train_state_t *run, err_code_t rc,
                           const err_t *err)
 {

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * A process is recognised by the boot of its kernel, its number, and the time
- * of its start, since numbers are used again. Step ids are used again, too,
- * when a job is requeued: an owner with the step id of this process is an
- * earlier life.
+ * of its start, since the kernel uses numbers again. Step ids are used again,
+ * too, when a job is requeued: an owner with the step id of this process is an
+ * earlier life of this job.
  */
 #include "train/owner.h"
 
@@ -40,9 +40,9 @@ static void boot_read(char *out, size_t room)
     free(text);
 }
 
-/* When process [number] of this host began; 0: there is none, or it is dead and
- * only its parent has not noticed yet. The name in the second field may hold
- * anything, so fields are counted from its end. */
+/* When process [number] of this host began; 0: it does not exist or is a
+ * zombie. The name in the second field may contain anything, so fields are
+ * counted from the end of the name. */
 static unsigned long long began_read(int number)
 {
     char *path = str_printf("/proc/%d/stat", number), *text = NULL;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * owner: the text in RUNDIR/lock, which says who uses a run directory. Where a
- * file system has no locks, it is all that tells a second run of the first.
+ * owner: the text in RUNDIR/lock, which says who uses a run directory. On a
+ * file system without locks, a second run can learn of the first only by it.
  */
 #ifndef CDDP_TRAIN_OWNER_H
 #define CDDP_TRAIN_OWNER_H

@@ -4,10 +4,10 @@
  * replay: steps as graphs of the device. The operations of a step are the same
  * each time: what changes is read from step_io's block and from the batch. So
  * after two plain steps a step is captured, and later ones launch the graph:
- * one call instead of hundreds. There is a graph for the last step of an epoch
- * and one for the others, for each slot of the feed: so ranks that sum
- * gradients in the graph capture and launch it in the same steps, whatever
- * samples they have. Thread rule: one thread.
+ * one call instead of hundreds. Each slot of the feed has two graphs: one for
+ * the last step of an epoch, and one for all other steps. So ranks that sum
+ * gradients in the graph capture and launch it in the same steps, however many
+ * samples each of them has. Thread rule: one thread.
  */
 #ifndef CDDP_TRAIN_REPLAY_H
 #define CDDP_TRAIN_REPLAY_H
@@ -17,7 +17,8 @@
 
 #include "dev/dev.h"
 
-/* Full steps and the last one, two slots. */
+/* Two slots of the feed, each with a graph for the last step and one for
+ * others. */
 #define TRAIN_REPLAYS_MAX 4
 
 typedef struct train_replay_graph {
@@ -34,8 +35,8 @@ typedef struct train_replay {
     int count;
 } train_replay_t;
 
-/* Find the graph for a step, [last] of its epoch or not, which may be not
- * captured yet. NULL: the step is made plainly. */
+/* Find the graph for a step; [last]: it is the last step of its epoch. The
+ * graph may not be captured yet. NULL: the step is made without a graph. */
 train_replay_graph_t *train_replay_find(train_replay_t *replay, bool last,
                                         int slot);
 

@@ -76,7 +76,8 @@ err_code_t train_rollback_step(train_state_t *run, err_t *err)
 
 /* ---- going back ---------------------------------------------------------- */
 
-/* May the run go back? If not, the reason is added to [err]. */
+/* May the run go back? If a checkpoint is missing or all rollbacks are used,
+ * this is added to [err]. */
 static bool may_go_back(const train_state_t *run, err_t *err)
 {
     const train_config_t *config = run->config;
@@ -99,8 +100,8 @@ static bool may_go_back(const train_state_t *run, err_t *err)
     return false;
 }
 
-/* Rank 0 tells the user and the history of the run. The advice after the colon
- * is for a run that ends. */
+/* Rank 0 logs the rollback and adds it to the history of the run. What follows
+ * the colon in [err] is left out: it is advice for a run that ends. */
 static void rollback_note(const train_state_t *run, const err_t *err)
 {
     const hdf5io_skip_t *skip = &run->newest;
@@ -140,8 +141,8 @@ static err_code_t rows_remove(train_state_t *run, err_t *err)
     return rc;
 }
 
-/* What this rank does alone once the checkpoint is read. Graphs of the device
- * have the addresses of the old feed. */
+/* What each rank does alone once the checkpoint is read. Graphs are dropped,
+ * since they contain the addresses of the old feed. */
 static err_code_t begin_again(train_state_t *run, err_t *err)
 {
     const bool off = run->replay.off;

@@ -6,10 +6,11 @@
  * leaves out the samples of the step in which the trouble was seen. That step
  * counts, but changes nothing.
  *
- * All ranks decide alike, as they do so by numbers that are reduced. What is
- * left out is a part of the run's progress, so checkpoints keep it. A run that
- * is killed in a rollback, or before its next checkpoint, resumes from the same
- * checkpoint, meets the same trouble and decides again.
+ * All ranks decide alike, since they decide by numbers that were reduced over
+ * ranks. What is left out is part of the run's progress, so checkpoints contain
+ * it. A run that is killed in a rollback, or before its next checkpoint,
+ * resumes from the same checkpoint, meets the same trouble and decides the same
+ * again.
  */
 #ifndef CDDP_TRAIN_ROLLBACK_H
 #define CDDP_TRAIN_ROLLBACK_H

@@ -126,9 +126,9 @@ static err_code_t stop_ask(train_state_t *run, err_t *err)
     return rc;
 }
 
-/* After the first step of a life: ask whether there is time for another one. A
- * later step is told so when it ends, but while the first step was made, nobody
- * knew how long a step takes. */
+/* After the first step of a life: ask whether there is time for another step.
+ * Later steps ask when they begin (train_deadline_instant), but when the first
+ * one began, nobody knew how long a step takes. */
 static err_code_t time_ask(train_state_t *run, err_t *err)
 {
     double late = train_leave_late(run) ? 1.0 : 0.0;
@@ -429,8 +429,8 @@ err_code_t train_run(const train_config_t *config, const train_env_t *env,
         train_rundir_refuse(run.dir.lock);
     if (rc != ERR_OK)
         summary_try(&run, rc, err);
-    /* A collective on the device may wait for a rank that is dead, and what
-     * gives memory back waits for the collective. */
+    /* A collective on the device may wait for a dead rank, and freeing device
+     * memory would wait for that collective. So the device is given up. */
     if (rc == ERR_PEER && run.world.data != NULL &&
         run.world.data != run.world.group && train_world_graphs(&run.world) &&
         run.world.size > 1)

@@ -27,7 +27,7 @@ typedef struct train_env {
     const slurm_job_t *job;
     /* Returns the signal that this rank has received so far. */
     slurm_signal_t (*signal)(void);
-    /* The same, asked during start-up; NULL: it is not. */
+    /* The same during start-up; NULL: no signal is looked for then. */
     slurm_signal_t (*signal_start)(void);
     train_resume_t resume;
     const char *resume_path; /* path of the checkpoint for TRAIN_RESUME_PATH */

@@ -175,7 +175,8 @@ err_code_t train_open(train_state_t *run, err_t *err);
 /* As train_open, for a benchmark: [steps] steps per epoch with samples that the
  * caller makes, no run directory, no checkpoint. */
 err_code_t train_open_bench(train_state_t *run, int64_t steps, err_t *err);
-/* Read training samples from the run's place in its epoch on. Local. */
+/* Begin again to read training samples, at the run's place in its epoch.
+ * Local. */
 err_code_t train_loader_restart(train_state_t *run, err_t *err);
 void train_close(train_state_t *run);
 

@@ -59,7 +59,7 @@ static err_code_t busy(const train_rundir_t *rundir, err_t *err)
                    rundir->path, owner[0] != '\0' ? owner : "another run");
 }
 
-/* The file system has no locks, because of errno [number]. */
+/* Locking failed with errno [number], because the file system has no locks. */
 static err_code_t without_lock(const train_rundir_t *rundir, const char *owner,
                                int number, err_t *err)
 {

@@ -161,8 +161,9 @@ void train_shard_parts(train_shard_t *shard, optim_t *optim, int slot,
 
 /* ---- one update ---------------------------------------------------------- */
 
-/* Add [count] numbers of the device over the ranks, behind [stream]. With one
- * rank the host does not wait: the step may be captured. */
+/* Sum [count] numbers on the device over the ranks, after the work that is in
+ * [stream]. With one rank the host does not wait, because [stream] may be
+ * capturing the step. */
 static err_code_t ranks_sum(const train_shard_t *shard, double *numbers,
                             size_t count, dev_stream_t *stream, err_t *err)
 {

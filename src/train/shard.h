@@ -48,8 +48,8 @@ err_code_t train_shard_open(const train_shard_plan_t *plan, train_shard_t **out,
                             err_t *err);
 void train_shard_close(train_shard_t *shard); /* NULL allowed */
 
-/* Allocate what updates need of the device, [bytes] bytes: to be called when it
- * is known that they are there. */
+/* Return how many bytes of the device's memory updates need, and allocate them.
+ * Allocate only when it is known that so many bytes are free. */
 size_t train_shard_bytes(const train_shard_t *shard);
 err_code_t train_shard_alloc(train_shard_t *shard, err_t *err);
 

@@ -215,7 +215,8 @@ static const char *capture_lacks(const train_state_t *run)
     return !alone && run->replica.shard != NULL ? "ddp.zero is 1" : NULL;
 }
 
-/* The graph of this step; NULL: it is made plainly. The same on all ranks. */
+/* The graph of this step; NULL: the step is made without a graph. All ranks get
+ * the same answer. */
 static train_replay_graph_t *graph_find(train_state_t *run)
 {
     const bool last = run->progress.epoch_step + 1 == run->data.train.steps;
@@ -230,8 +231,8 @@ static train_replay_graph_t *graph_find(train_state_t *run)
                              train_feed_slot(run->data.train.feed));
 }
 
-/* Has a rank an error? Sets [why] to its reason, or to one of its own.
- * Collective. */
+/* Does any rank have an error? If this rank has one, [why] already has its
+ * reason; if only others have, [why] says that. Collective. */
 static err_code_t capture_vote(train_state_t *run, err_code_t rc, err_t *why)
 {
     double failed = rc != ERR_OK;
@@ -247,8 +248,8 @@ static err_code_t capture_vote(train_state_t *run, err_code_t rc, err_t *why)
                       : ERR_OK;
 }
 
-/* Capture the step in [graph]; if that fails on some rank, the step is still to
- * be made. A rank that has an error takes no part. */
+/* Capture the step in [graph]. If that fails on some rank, the step must still
+ * be made without it. A rank that has an error captures nothing, but votes. */
 static void step_capture(train_state_t *run, const hdf5io_batch_t *batch,
                          train_times_t *times, const train_own_t *had,
                          train_replay_graph_t *graph)
@@ -273,8 +274,8 @@ static void step_capture(train_state_t *run, const hdf5io_batch_t *batch,
     train_replay_stop(&run->replay, why.text, run->world.rank == 0);
 }
 
-/* Launch the graph of a step. A rank that has no good batch computes an older
- * one once more, and tells the others: then no rank makes an update. */
+/* Launch the graph of a step. A rank without a good batch computes an older
+ * batch once more, and tells the others, so that no rank makes an update. */
 static err_code_t step_launch(train_state_t *run, const hdf5io_batch_t *batch,
                               train_replay_graph_t *graph, train_own_t *own)
 {
@@ -303,7 +304,7 @@ static err_code_t step_start(train_state_t *run, const hdf5io_batch_t *batch,
 
     if (graph != NULL && graph->graph == NULL && train_replay_due(graph)) {
         step_capture(run, batch, times, own, graph);
-        if (graph->graph != NULL) /* the weights of this step are sent */
+        if (graph->graph != NULL) /* step_capture has set the weights */
             return dev_graph_launch(
                 graph->graph, train_replica_stream(&run->replica), own->err);
     }

@@ -9,8 +9,8 @@
 #include "train/inputs.h"
 #include "train/spike.h"
 
-/* Squares of the gradients do not fit float32, so the optimizer's state would
- * not be finite, which no loss shows. */
+/* Do the squares of the gradients overflow float32? The optimizer's state would
+ * then not be finite, and no loss shows that. */
 static bool squares_overflow(const train_config_t *config, double norm)
 {
     return config->fault.diverge == TRAIN_DIVERGE_ROLLBACK &&

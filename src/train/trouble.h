@@ -7,10 +7,11 @@
 
 #include "train/run_priv.h"
 
-/* ERR_DIVERGED if [loss] of the step that was just made is a spike, or if
- * [norm] of its gradients is too large to go back from later. Otherwise the
- * loss is remembered, if fault.spike is set. [loss] is NaN for a step without
- * targets. Both are sums over ranks, so all ranks get one outcome. Local;
+/* Judge the step that was just made. ERR_DIVERGED if its [loss] is a spike, or
+ * if the [norm] of its gradients is so large that the optimizer's state would
+ * not be finite, which no rollback could mend later. Otherwise the loss is
+ * remembered, if fault.spike is set. [loss] is NaN for a step without targets.
+ * Both numbers are sums over ranks, so all ranks get one outcome. Local;
  * allocates nothing. */
 err_code_t train_trouble_find(train_state_t *run, double loss, double norm,
                               err_t *err);

@@ -6,17 +6,17 @@
 
 #include "comm/comm_split.h"
 
-/* Is [err] what the device says if it fails, or if nothing works any more? */
+/* Is [err] what a device reports if it fails or can no longer be used? */
 static bool device_failed(const err_t *err)
 {
     return err->code == ERR_UNAVAILABLE ||
            (err->code == ERR_PEER && err->culprit < 0);
 }
 
-/* Replace what the device says by the fault that the group knows, which
- * explains it: a rank that is gone breaks connections, too, and if several
- * devices fail at once, all ranks name the culprit that the group has seen
- * first. If it knows none, this rank is the culprit. */
+/* Replace the error of the device by the fault that the group knows, which is
+ * its cause: a rank that is gone also breaks connections of devices. If several
+ * devices fail at once, all ranks thus name the culprit that the group has seen
+ * first. If the group knows no fault, this rank is the culprit. */
 static err_code_t fault_name(const train_world_t *world, err_t *err)
 {
     const err_t reason = *err;
@@ -52,7 +52,7 @@ err_code_t train_world_vote(train_world_t *world, err_code_t code, err_t *err)
     return train_vote(&world->votes, code, &world->speaker, err);
 }
 
-/* Asked by each wait for the device. */
+/* Each wait for the device calls this, to learn whether it must end. */
 static err_code_t device_look(void *context, double waited, err_t *err)
 {
     train_world_t *world = context;

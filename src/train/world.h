@@ -44,10 +44,10 @@ err_code_t train_world_vote(train_world_t *world, err_code_t code, err_t *err);
  * culprit. Returns err->code. */
 err_code_t train_world_lost(train_world_t *world, err_t *err);
 
-/* Open world->data for the memory of [dev]. [like] describes world->group, but
- * for its backend. From then on waits for [dev] end when a rank has a fault, or
- * when it makes no progress. train_world_data_close closes it. Collective;
- * blocks. */
+/* Open world->data for the memory of [dev]. [like] describes world->group,
+ * except for its backend. From then on, waits for [dev] end when a rank has a
+ * fault, or when [dev] makes no progress. train_world_data_close closes it.
+ * Collective; blocks. */
 err_code_t train_world_data_open(train_world_t *world,
                                  const comm_config_t *like, dev_device_t *dev,
                                  err_t *err);
