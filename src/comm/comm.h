@@ -53,8 +53,8 @@ typedef struct comm_config {
     /* (optional) The device whose memory collectives work on; outlives the
      * group. The same backend of dev on all ranks. Default: the host. */
     dev_device_t *dev;
-    /* For nccl: the group of the host's memory of the same ranks, which finds
-     * their faults; outlives this one. comm_split_whole sets it. */
+    /* For nccl: a group of the same ranks for the host's memory. It finds their
+     * faults, and outlives this group. comm_split_whole sets it. */
     comm_group_t *beside;
 } comm_config_t;
 
@@ -95,10 +95,10 @@ void comm_group_report(comm_group_t *group, int64_t step, const char *phase);
  * blocks. */
 err_code_t comm_group_check(comm_group_t *group, err_t *err);
 
-/* Asked by a wait of the owner for the group's device, which has lasted
- * [waited] seconds: ERR_OK: wait on. Otherwise a fault of the group, as
- * comm_group_check, or ERR_UNAVAILABLE: this rank's device makes no progress,
- * and does not wait for other ranks. Never blocks. */
+/* To be called by the owner while it waits for the group's device, [waited]
+ * seconds after that wait began. ERR_OK: go on waiting. Otherwise the fault of
+ * the group (as comm_group_check returns it), or ERR_UNAVAILABLE: the device of
+ * this rank reports an error or makes no progress. Never blocks. */
 err_code_t comm_group_look(comm_group_t *group, double waited, err_t *err);
 
 /* Tell the peers that this rank cannot take part in collectives any more,

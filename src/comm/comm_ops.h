@@ -120,7 +120,8 @@ struct comm_ops {
 
     /* (optional) The value for hello.own_net. */
     bool (*own_net)(void);
-    /* (optional) Can this rank join? If one cannot, all fail with its error. */
+    /* (optional) ERR_OK if this rank can join the group. If one rank cannot,
+     * the open fails on all ranks with its error. */
     err_code_t (*ready)(const comm_config_t *config, err_t *err);
 
     /* Join the ranks of [oob]. The [hellos] of all ranks have been compared and
@@ -132,8 +133,8 @@ struct comm_ops {
     void (*report)(comm_group_t *group, int64_t step, const char *phase);
     err_code_t (*check)(comm_group_t *group, err_t *err);
 
-    /* (optional) See comm_group_look. Default: check, and an error when twice
-     * the timeout has passed. */
+    /* (optional) See comm_group_look. By default check is called, and a wait
+     * longer than twice the timeout is an error. */
     err_code_t (*look)(comm_group_t *group, double waited, err_t *err);
 
     /* Start a collective, like comm_allreduce_start and its siblings. [request]
@@ -167,8 +168,9 @@ extern const comm_ops_t comm_nccl_ops;
 /* The version of NCCL; see cddp_cuda_t. */
 err_code_t comm_nccl_version(int *out, err_t *err);
 
-/* The backend [name] for [size] ranks ("auto" chooses). ERR_CONFIG lists those
- * that there are; ERR_UNAVAILABLE: its plugin cannot be loaded. */
+/* Find the backend [name] for [size] ranks ("auto" chooses). ERR_CONFIG: the
+ * name is unknown; the error lists the known ones. ERR_UNAVAILABLE: the plugin
+ * of this backend cannot be loaded. */
 err_code_t comm_registry_find(const char *name, int size,
                               const comm_ops_t **out, err_t *err);
 

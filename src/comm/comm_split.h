@@ -24,10 +24,10 @@ typedef enum comm_split {
 
 /* Parents work on the host's memory (comm_group_dev is NULL). */
 
-/* Open a group of all ranks of [parent], in their order, with [config]: the
- * group of a device beside that of the host, for example, which sets
- * config.beside. All ranks call this
- * at the same time. Collective; blocks, bounded by the timeouts. */
+/* Open a group of all ranks of [parent], in their order, with [config]: for
+ * example the group of a device beside that of the host. config.beside is
+ * ignored: it becomes [parent]. All ranks call this at the same time.
+ * Collective; blocks, bounded by the timeouts. */
 err_code_t comm_split_whole(comm_group_t *parent, const comm_config_t *config,
                             comm_group_t **out, err_t *err);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* The backends that were built, one row each; nccl is in the plugin. */
+/* The backends that were built; nccl is not listed, as it is in the plugin. */
 #include <string.h>
 
 #include "comm/comm_ops.h"

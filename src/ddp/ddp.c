@@ -235,7 +235,8 @@ void ddp_step_replay(ddp_t *ddp)
 {
     check(ddp->hooked == NULL, "a step with a hook is no graph");
     for (int b = 0; b < ddp->bucket_count; b++) {
-        /* With shards gradients are reduced, and parameters gathered. */
+        /* With shards each bucket is sent twice: its gradients are reduced,
+         * and its parameters gathered. */
         const size_t count = ddp->shards != NULL
                                  ? 2 * ddp_shards_whole(ddp->shards, b).count
                                  : ddp->buckets[b].count;

@@ -16,8 +16,8 @@
 typedef struct tree_arena {
     float *grads;
     double *tail;
-    /* On a device: the last use of the arena, and whether this step has used
-     * it. */
+    /* On a device: [last] is the last use of the arena; [used]: that was in
+     * this step. */
     dev_event_t *last;
     bool used;
 } tree_arena_t;
@@ -46,9 +46,9 @@ size_t ddp_tree_bytes(size_t grad_elems, size_t tail_doubles, int partials)
 
 /* ---- the order of what streams do with an arena -------------------------- */
 
-/* What is enqueued on [stream] from here on begins behind the last use of
- * [arena] in this step. That of an earlier step is done; if this step is
- * captured, the stream must not wait for an event from outside of it. */
+/* What is enqueued on [stream] from here on begins after the last use of
+ * [arena] in this step. Uses by earlier steps are over (ddp_tree_begin), and a
+ * step that is captured must not wait for events of earlier steps. */
 static err_code_t arena_take(const ddp_tree_t *tree, tree_arena_t *arena,
                              dev_stream_t *stream, err_t *err)
 {

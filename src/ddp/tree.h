@@ -48,9 +48,9 @@ void ddp_tree_close(ddp_tree_t *tree);
 size_t ddp_tree_bytes(size_t grad_elems, size_t tail_doubles, int partials);
 
 /* Begin a step: this rank has [held] of all [leaves] leaves, from number
- * [first] on. What the step before has enqueued is done, or one stream computes
- * all leaves of both steps: nothing waits for events of an earlier step, so a
- * step can be captured. */
+ * [first] on. The caller ensures that the work of the step before is done, or
+ * that one stream computes all leaves of both steps: nothing here waits for
+ * events of an earlier step, so that a step can be captured. */
 void ddp_tree_begin(ddp_tree_t *tree, int64_t first, int64_t held,
                     int64_t leaves);
 

@@ -81,7 +81,7 @@ void dev_stream_close(dev_stream_t *stream)
         stream->dev->ops->stream_close(stream);
 }
 
-/* A look that notes whether it has ended the wait. */
+/* Calls [look], and remembers whether its error ended the wait. */
 typedef struct look_noted {
     dev_look_fn *look;
     void *context;

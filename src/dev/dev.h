@@ -58,11 +58,11 @@ typedef struct dev_info {
     int index;
     char name[96]; /* "NVIDIA H200" */
     char
-        uuid[48]; /* "GPU-...", of a part of one "MIG-..."; "" if it has none */
-    char bus[16]; /* "0000:17:00.0", its PCI address; "" if it has none */
+        uuid[48]; /* "GPU-..."; part of a GPU: "MIG-..."; "" if there is none */
+    char bus[16]; /* PCI address, "0000:17:00.0"; "": it has none */
     char arch[16];      /* "sm_90" */
     char driver[48];    /* its version */
-    char libraries[64]; /* versions of what computes on it */
+    char libraries[64]; /* versions of the libraries that compute on it */
     size_t bytes;       /* of its memory */
     char lacks[128];    /* "" if it can be used, else why not */
 } dev_info_t;
@@ -114,13 +114,14 @@ void dev_stream_close(dev_stream_t *stream);
 /* Block the host until all work on [stream] is done. */
 err_code_t dev_stream_wait(dev_stream_t *stream, err_t *err);
 
-/* Asked by a wait that has lasted [waited] seconds, every few hundredths of a
- * second: ERR_OK: wait on. It calls nothing of dev. */
+/* Called every few hundredths of a second by a wait that has lasted [waited]
+ * seconds. If it returns ERR_OK the wait goes on; any error ends the wait. Must
+ * call no function of dev. */
 typedef err_code_t dev_look_fn(void *context, double waited, err_t *err);
 
-/* As dev_stream_wait, until [look] returns an error, which is returned. As the
- * device may still be at work, and may never end, it is abandoned then. A
- * device that cannot do so (all but cuda) waits as dev_stream_wait. */
+/* As dev_stream_wait, but if [look] returns an error, the wait ends with that
+ * error. The work of the device may then never end, so the device is abandoned.
+ * Only cuda does this: the other devices wait as dev_stream_wait does. */
 err_code_t dev_stream_wait_or(dev_stream_t *stream, dev_look_fn *look,
                               void *context, err_t *err);
 
@@ -128,10 +129,10 @@ err_code_t dev_stream_wait_or(dev_stream_t *stream, dev_look_fn *look,
  * of [dev]. To be called before other threads use [dev]. */
 void dev_watch(dev_device_t *dev, dev_look_fn *look, void *context);
 
-/* Never use [dev] again, as a call might not return. From now on all functions
- * of this header that can fail return ERR_PEER for it and its streams and
- * events, and those that give back or close do nothing: the process is about to
- * end, without the exit handlers of CUDA. Any thread. */
+/* Never call the backend of [dev] again, as a call might not return. From now
+ * on the functions of this header that can fail return ERR_PEER for [dev], its
+ * streams and its events, and those that free or close do nothing. The process
+ * is about to end, without the exit handlers of CUDA. Any thread. */
 void dev_abandon(dev_device_t *dev);
 bool dev_abandoned(const dev_device_t *dev);
 

@@ -4,8 +4,8 @@
 
 #include "dev/dev_cuda_priv.h"
 
-/* PCI has no atomic operations between GPUs, or only where the root complex
- * passes them on; NVLink always has them. */
+/* NVLink is recognised by atomic operations between GPUs: NVLink always has
+ * them, PCI only where the root complex passes them on. */
 static err_code_t link_find(int from, int to, const char *what, dev_link_t *out,
                             err_t *err)
 {

@@ -95,8 +95,8 @@ static bool is_part(const struct cudaDeviceProp *prop)
     return strstr(prop->name, " MIG ") != NULL;
 }
 
-/* The driver knows the UUID of a part of a GPU; what the runtime gives may be
- * that of the whole. */
+/* Ask the driver for the UUID: for a part of a GPU the runtime may give the
+ * UUID of the whole GPU. */
 static void driver_uuid(int index, cudaUUID_t *out)
 {
     int (*uuid_get)(cudaUUID_t * uuid, int device) = NULL;
@@ -135,11 +135,11 @@ static void libraries_text(char *out, size_t room)
              dnn % 100);
 }
 
-/* As sysfs writes it, in lower case. */
+/* The PCI address in lower case, as sysfs writes it. */
 static void bus_text(int index, char *out, size_t room)
 {
     if (cudaDeviceGetPCIBusId(out, (int)room, index) != cudaSuccess) {
-        cudaGetLastError(); /* only for a report */
+        cudaGetLastError(); /* no error: the address stays unknown */
         out[0] = '\0';
     }
     for (; *out != '\0'; out++)

@@ -10,15 +10,15 @@
 #include "base/thread.h"
 #include "dev/dev_cuda_priv.h"
 
-/* Seconds between two looks of a wait. */
+/* Seconds between two calls of a dev_look_fn. */
 #define LOOK 0.02
 
 typedef struct cuda_stream {
     dev_stream_t base;
     cuda_device_t *dev;
     cudaStream_t cuda;
-    /* Of dev_cuda_stream_wait_or: [done] counts the waits whose end CUDA has
-     * told, under the lock. */
+    /* For dev_cuda_stream_wait_or: it has asked CUDA for [asked] calls of
+     * stream_ended, and [done] of these were made. The lock guards [done]. */
     pthread_mutex_t lock;
     pthread_cond_t ended;
     int64_t asked, done;
@@ -114,7 +114,7 @@ err_code_t dev_cuda_stream_wait(dev_stream_t *base, err_t *err)
     return ERR_OK;
 }
 
-/* Called by a thread of CUDA when all before it is done. */
+/* A thread of CUDA calls this when all earlier work of the stream is done. */
 static void stream_ended(void *argument)
 {
     cuda_stream_t *stream = argument;
@@ -125,7 +125,8 @@ static void stream_ended(void *argument)
     pthread_mutex_unlock(&stream->lock);
 }
 
-/* Wait for a moment, or until the end. Returns whether it has come. */
+/* Wait until all calls of stream_ended were made, at most LOOK seconds. Returns
+ * whether they were. */
 static bool end_await(cuda_stream_t *stream)
 {
     const double instant = clock_now() + LOOK;
@@ -140,7 +141,8 @@ static bool end_await(cuda_stream_t *stream)
     return ended;
 }
 
-/* A GPU that has failed calls nobody, but says so when it is asked. */
+/* After an error of the GPU, CUDA does not call stream_ended, but
+ * cudaStreamQuery returns the error. So both are needed. */
 err_code_t dev_cuda_stream_wait_or(dev_stream_t *base, dev_look_fn *look,
                                    void *context, err_t *err)
 {

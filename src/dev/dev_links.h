@@ -6,23 +6,22 @@
 
 #include "dev/dev.h"
 
-#define DEV_LINKS_MAX 16 /* of more GPUs the links are not known */
+#define DEV_LINKS_MAX 16 /* links to further GPUs are left out */
 
 typedef enum dev_link {
     DEV_LINK_HOST,  /* through the host's memory */
     DEV_LINK_PEER,  /* directly over PCI */
-    DEV_LINK_NVLINK /* directly, with atomic operations: NVLink */
+    DEV_LINK_NVLINK /* directly over NVLink */
 } dev_link_t;
 
 typedef struct dev_links {
     int count;                    /* of [to] */
-    dev_link_t to[DEV_LINKS_MAX]; /* to the visible GPU of each index */
+    dev_link_t to[DEV_LINKS_MAX]; /* to the GPU with this index */
     bool rdma; /* a network card can access its memory (GPUDirect) */
 } dev_links_t;
 
-/* Find the links of device [index] of [backend] by what CUDA says, without
- * opening it. ERR_UNAVAILABLE: there is no such device, or a backend that has
- * no links. */
+/* Find the links of device [index] of [backend], without opening the device.
+ * ERR_UNAVAILABLE: there is no such device, or the backend knows no links. */
 err_code_t dev_links_find(const char *backend, int index, dev_links_t *out,
                           err_t *err);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* A device that was given up (dev_abandon): nothing reaches it any more. */
+/* The functions of a device that was given up (dev_abandon). None of them calls
+ * the device. */
 #include "dev/dev_ops.h"
 
 static err_code_t lost(err_t *err)

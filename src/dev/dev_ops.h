@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * The function table of a device backend. dev.c forwards every call of dev.h to
- * it, with the same contracts. All functions but links and those of graphs are
- * mandatory.
+ * it, with the same contracts. All functions but those of graphs and those with
+ * a remark are mandatory.
  * A backend has dev_device_t, dev_stream_t, dev_event_t and dev_graph_t as the
  * first member of its own structs; dev.c fills their fields.
  */
@@ -20,7 +20,7 @@ typedef struct dev_ops {
     err_code_t (*open)(int index, dev_device_t **out, err_t *err);
     void (*close)(dev_device_t *dev);
     err_code_t (*list)(dev_info_t *out, int room, int *count, err_t *err);
-    /* NULL: devices have no links. */
+    /* (optional) NULL: the backend knows no links. */
     err_code_t (*links)(int index, dev_links_t *out, err_t *err);
 
     err_code_t (*alloc)(dev_device_t *dev, size_t bytes, const char *what,
@@ -39,7 +39,7 @@ typedef struct dev_ops {
                               dev_stream_t **out, err_t *err);
     void (*stream_close)(dev_stream_t *stream);
     err_code_t (*stream_wait)(dev_stream_t *stream, err_t *err);
-    /* (optional) Default: stream_wait. */
+    /* (optional) NULL: dev_stream_wait_or calls stream_wait. */
     err_code_t (*stream_wait_or)(dev_stream_t *stream, dev_look_fn *look,
                                  void *context, err_t *err);
     err_code_t (*copy)(dev_stream_t *stream, void *to, const void *from,
@@ -66,7 +66,7 @@ typedef struct dev_ops {
 
 struct dev_device {
     const dev_ops_t *_Atomic ops;
-    dev_look_fn *look; /* of dev_watch; NULL: none */
+    dev_look_fn *look; /* set by dev_watch; NULL: none */
     void *context;
 };
 

@@ -16,7 +16,8 @@ static const char *root(void)
     return other != NULL && other[0] != '\0' ? other : "/sys";
 }
 
-/* Read the first line of root/[folder]/[file]; "" if there is none. */
+/* Read the first line of the file [folder]/[file] below root(). "": there is
+ * none. */
 static void line_read(const char *folder, const char *file, char *out,
                       size_t room)
 {
@@ -45,8 +46,8 @@ static int numa_read(const char *folder)
     return sscanf(text, "%d", &node) == 1 && node >= 0 ? node : -1;
 }
 
-/* The folder of a device below /sys/devices, which shows what it is connected
- * to. The caller frees it; NULL: not known. */
+/* Return the path of a device below /sys/devices: it names the bridges between
+ * the device and the root complex. The caller frees it. NULL: not known. */
 static char *path_find(const char *folder)
 {
     char path[PATH_MAX];
@@ -57,8 +58,9 @@ static char *path_find(const char *folder)
     return realpath(path, NULL);
 }
 
-/* Do two devices have a bridge in common below their root port? Such paths are
- * .../pci0000:15/0000:15:01.0/0000:16:00.0/0000:17:00.0. */
+/* Do the devices with the paths [a] and [b] share a PCI switch? A path is
+ * .../pci0000:15/0000:15:01.0/0000:16:00.0/0000:17:00.0: root complex, root
+ * port, bridges, device. */
 static bool switch_shared(const char *a, const char *b)
 {
     const char *at = a != NULL ? strstr(a, "/pci") : NULL;
@@ -72,7 +74,7 @@ static bool switch_shared(const char *a, const char *b)
         if (end > at && strncmp(a, b, length) == 0 && b[length] == '/')
             shared++;
     }
-    /* The first is the root complex, the second its port. */
+    /* They have the root complex and the root port in common. */
     return shared >= 2;
 }
 

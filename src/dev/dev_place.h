@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * dev_place: where a GPU is in its machine, as the kernel tells it below /sys:
- * which cores and which network cards are near. $CDDP_SYSFS is another folder
- * instead of /sys, for tests.
+ * dev_place: which cores and which network cards are near a GPU, as the kernel
+ * tells below /sys. Tests name another folder than /sys by $CDDP_SYSFS.
  */
 #ifndef CDDP_DEV_DEV_PLACE_H
 #define CDDP_DEV_DEV_PLACE_H
@@ -11,13 +10,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define DEV_PLACE_NICS 16 /* further ones are left out */
+#define DEV_PLACE_NICS 16 /* further network cards are left out */
 
 /* From near to far. */
 typedef enum dev_near {
     DEV_NEAR_SWITCH,  /* below the same PCI switch */
     DEV_NEAR_NUMA,    /* on the same NUMA node */
-    DEV_NEAR_MACHINE, /* elsewhere, or it is not known where */
+    DEV_NEAR_MACHINE, /* elsewhere in the machine, or not known */
 } dev_near_t;
 
 typedef struct dev_nic {
@@ -27,7 +26,7 @@ typedef struct dev_nic {
 } dev_nic_t;
 
 typedef struct dev_place {
-    int numa;       /* NUMA node; -1: not known, or there is one only */
+    int numa;       /* NUMA node; -1: not known, or only one */
     char cpus[256]; /* near cores, such as "0-15,32-47"; "": not known */
     dev_nic_t nics[DEV_PLACE_NICS]; /* InfiniBand cards, by name */
     int nic_count;

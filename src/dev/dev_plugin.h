@@ -26,8 +26,9 @@ typedef struct cddp_cuda {
     const struct op_backend_ops *op;
     const struct optim_place_ops *optim;
     const struct comm_ops *comm;
-    /* The version of NCCL, which the plugin loads at its first use; 22809 for
-     * 2.28.9. ERR_UNAVAILABLE says why there is none. NULL: not known. */
+    /* Load NCCL, unless it is loaded, and give its version: 22809 for 2.28.9.
+     * ERR_UNAVAILABLE says why NCCL cannot be loaded. This member may be NULL:
+     * the version is not known. */
     err_code_t (*nccl_version)(int *out, err_t *err);
 } cddp_cuda_t;
 

@@ -159,8 +159,8 @@ bool op_adds_dx(const op_t *op);
  * dy, and backward copies nothing to such pointers. */
 bool op_passes_dy(const op_t *op);
 
-/* How the backend computes this op, where it has a choice: "by cuDNN". NULL: it
- * has none. Valid until op_close. */
+/* Return how the backend computes this op, such as "by cuDNN". NULL: the
+ * backend has only one way. Valid until op_close. */
 const char *op_note(const op_t *op);
 
 /* Losses: may backward write dx over x? */

@@ -10,7 +10,7 @@
 
 /* ---- collectives --------------------------------------------------------- */
 
-/* A collective between its two marks. */
+/* Enqueue the collective between its two marks (nccl_marks_t). */
 static err_code_t marked_call(nccl_group_t *group,
                               const comm_request_t *request, err_t *err)
 {
@@ -96,7 +96,8 @@ static err_code_t group_look(void *context, double waited, err_t *err)
     return nccl_look(context, waited, err);
 }
 
-/* Return [rc], the result of a call of dev or NCCL with the error [reason]. */
+/* End [work] after a call that returned [rc] with the error [reason]. Returns
+ * ERR_OK or the fault of the group. */
 static err_code_t work_end(nccl_work_t *work, err_code_t rc,
                            const err_t *reason, err_t *err)
 {
@@ -131,7 +132,7 @@ static err_code_t nccl_wait_on(comm_work_t *base, dev_stream_t *stream,
     return work_end(work, rc, &reason, err);
 }
 
-/* The group beside this one reports for the rank. */
+/* Nothing to do: the group beside this one reports the progress. */
 static void nccl_report(comm_group_t *base, int64_t step, const char *phase)
 {
     (void)base;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# The backend "nccl", a part of the plugin (src/cuda), which has its own copy of
-# what groups share.
+# The backend "nccl" is a part of the plugin (src/cuda). The plugin has its own
+# copy of the files that all backends share.
 CUDA_COMM_FILES = src/comm/comm.c src/comm/reduce.c \
 	src/comm/nccl/comm_nccl.c src/comm/nccl/nccl_arena.c \
 	src/comm/nccl/nccl_call.c src/comm/nccl/nccl_end.c \
@@ -8,7 +8,7 @@ CUDA_COMM_FILES = src/comm/comm.c src/comm/reduce.c \
 	src/comm/nccl/nccl_join.c \
 	src/comm/nccl/nccl_library.h src/comm/nccl/nccl_look.c \
 	src/comm/nccl/nccl_mark.h src/comm/nccl/nccl_version.c
-# The emulated plugin has another one (tests/cuda/fake_nccl.c).
+# The emulated plugin takes tests/cuda/fake_nccl.c instead of this library.
 if CUDA
 noinst_LTLIBRARIES += libncclload.la
 endif

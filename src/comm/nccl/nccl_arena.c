@@ -7,8 +7,8 @@
 
 typedef struct nccl_arena {
     comm_arena_t base;
-    void *handle; /* of the registration; NULL: there is none */
-    bool plain;   /* [data] is memory of dev_alloc */
+    void *handle; /* of the registration; NULL: not registered */
+    bool plain;   /* the memory is dev_alloc's, not NCCL's */
 } nccl_arena_t;
 
 static void arena_plain_say(nccl_group_t *group, const char *why)
@@ -21,7 +21,8 @@ static void arena_plain_say(nccl_group_t *group, const char *why)
     group->plain_said = true;
 }
 
-/* Memory that NCCL reduces where it is. */
+/* Allocate memory of NCCL and register it, so that NCCL sums it without a copy.
+ * Returns false if there is no such memory. */
 static bool arena_register(nccl_group_t *group, size_t bytes,
                            nccl_arena_t *arena)
 {
@@ -42,7 +43,7 @@ static bool arena_register(nccl_group_t *group, size_t bytes,
         arena->handle = NULL;
         arena_plain_say(group, nccl->GetErrorString(result));
     }
-    cudaGetLastError(); /* what fails here is no error of a later call */
+    cudaGetLastError(); /* or a later call would return this error */
     if (cudaMemsetAsync(arena->base.data, 0, bytes, stream) == cudaSuccess &&
         cudaStreamSynchronize(stream) == cudaSuccess)
         return true;
@@ -74,8 +75,8 @@ err_code_t nccl_arena_open(comm_group_t *base, size_t bytes, comm_arena_t **out,
     return rc;
 }
 
-/* To give memory back waits for what the device does with it. So if other ranks
- * have failed, this has to end first. */
+/* Freeing memory waits until the device has stopped using it. If other ranks
+ * have failed, pending collectives may never end: they are aborted first. */
 void nccl_arena_close(comm_arena_t *base)
 {
     nccl_arena_t *arena = (nccl_arena_t *)base;

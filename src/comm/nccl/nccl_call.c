@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Requests as calls of NCCL. */
+/* Translates requests of comm_ops_t into calls of NCCL. */
 #include "comm/nccl/nccl_group.h"
 #include "comm/reduce.h"
 #include "dev/dev_cuda.h"
@@ -24,7 +24,7 @@ static const char *const names[] = {
     [COMM_BARRIER] = "ncclAllReduce (a barrier)",
 };
 
-/* The elements of rank [rank], and where they begin. */
+/* Return how many elements belong to [rank]; [at]: the address of the first. */
 static size_t range_of(const comm_request_t *request, int rank, char **at)
 {
     const size_t first = request->cuts[rank];
@@ -33,7 +33,7 @@ static size_t range_of(const comm_request_t *request, int rank, char **at)
     return request->cuts[rank + 1] - first;
 }
 
-/* Have all ranks ranges of one size? */
+/* Do all ranks have the same number of elements, and not 0? */
 static bool ranges_even(const comm_request_t *request, int size)
 {
     for (int r = 1; r < size; r++)
@@ -42,7 +42,8 @@ static bool ranges_even(const comm_request_t *request, int size)
     return request->cuts[1] > 0;
 }
 
-/* One call for ranges of one size; else one for each rank, in a group. */
+/* If all ranges have one size, this is one call of NCCL; otherwise one call for
+ * each rank, within a group of calls. */
 static ncclResult_t scatter_call(nccl_group_t *group,
                                  const comm_request_t *request,
                                  cudaStream_t stream)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * The end of a communicator. ncclCommAbort may not return, if other ranks do
- * not call it (github.com/NVIDIA/nccl, issues 549 and 863). So a thread calls
- * it, which is left behind if it takes too long.
+ * The end of a communicator. ncclCommAbort may never return if other ranks do
+ * not call it (github.com/NVIDIA/nccl, issues 549 and 863). So another thread
+ * calls it; if that takes too long, this rank goes on without the thread.
  */
 #include "base/clock.h"
 #include "base/log.h"
@@ -14,7 +14,8 @@
 
 #define ABORT_SECONDS 5
 
-/* Shared by both threads; the last one frees it. */
+/* Shared by the thread that aborts and the one that waits for it. The last of
+ * them frees it. */
 typedef struct abort_job {
     const nccl_library_t *nccl;
     ncclComm_t comm;
@@ -46,7 +47,7 @@ static void *abort_main(void *argument)
     return NULL;
 }
 
-/* Returns whether the abort came to its end in time. */
+/* Returns whether the abort ended in time. */
 static bool abort_await(abort_job_t *job, pthread_t thread)
 {
     const double instant = clock_now() + ABORT_SECONDS;

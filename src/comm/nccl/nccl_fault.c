@@ -7,8 +7,9 @@
 #include "base/clock.h"
 #include "comm/nccl/nccl_group.h"
 
-/* Polls of a call in progress before the thread sleeps between them, and how
- * long: opening a communicator takes a good part of a second. */
+/* A call in progress is polled SPINS times without a pause, then with a sleep
+ * of PAUSE_NS between polls: opening a communicator takes a good part of a
+ * second. */
 #define SPINS 200
 #define PAUSE_NS 200000
 
@@ -73,8 +74,8 @@ static void poll_pause(int polls)
         nanosleep(&pause, NULL);
 }
 
-/* Wait until the group knows a fault; ERR_OK: it knows none within its timeout.
- */
+/* Wait until the group knows a fault, and return it. ERR_OK: the timeout of the
+ * group passed without a fault. */
 static err_code_t fault_await(nccl_group_t *group, err_t *err)
 {
     const double begin = clock_now();

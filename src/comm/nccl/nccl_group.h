@@ -3,14 +3,14 @@
 /*
  * The state of a group of the backend nccl (internal to src/comm/nccl).
  *
- * All collectives go, in order, through one stream of high priority: each
- * begins behind the event that it was given, and records an event at its end.
- * So they can be captured: the stream joins the capture with the first of these
- * events.
+ * All collectives go, in order, through one stream of high priority. Each
+ * begins after the event of its request, and records an event at its end. So
+ * collectives can be captured: the stream joins the capture when it waits for
+ * the first event of a request.
  *
- * NCCL finds no faults that CUDA does not tell, and does not know which rank is
- * to blame: the group beside this one does, over which it was opened. A fault
- * of either is one of both.
+ * NCCL does not notice that another rank hangs, and does not know which rank is
+ * to blame. The group beside this one, over which this one was opened, does
+ * both. A fault of one of the two groups is a fault of the other, too.
  */
 #ifndef CDDP_COMM_NCCL_NCCL_GROUP_H
 #define CDDP_COMM_NCCL_NCCL_GROUP_H
@@ -28,34 +28,35 @@ typedef struct nccl_work {
     bool captured; /* [done] is an event of a capture */
 } nccl_work_t;
 
-/* What the device has come to, in pinned memory of the host that it writes. */
+/* How far the device is. It writes these numbers to pinned memory of the host.
+ */
 typedef struct nccl_marks {
-    uint64_t begun, ended; /* number of collectives */
+    uint64_t begun, ended; /* collectives so far */
 } nccl_marks_t;
 
 typedef struct nccl_group {
     comm_group_t base;
     const nccl_library_t *nccl;
     comm_group_t *beside;
-    ncclComm_t comm; /* NULL: it was ended */
+    ncclComm_t comm; /* NULL: not open */
     dev_stream_t *stream;
     void *nothing; /* an int32 of the device, for barriers */
     nccl_marks_t *marks;
-    uint64_t marked;  /* sum of the marks at the last look, and */
-    double marked_at; /* the instant when it changed */
-    double broken_at; /* the instant when a connection broke; 0: none has */
+    uint64_t marked;  /* sum of both marks at the last look */
+    double marked_at; /* instant of the look that saw it change */
+    double broken_at; /* instant when a connection broke; 0: none broke */
     nccl_work_t works[COMM_WORKS_MAX];
     uint64_t started; /* number of the next collective */
-    bool plain_said;  /* that arenas are not registered */
+    bool plain_said;  /* a log line said that arenas are not registered */
     pthread_mutex_t lock;
-    bool failed; /* under the lock, as [fault] */
+    bool failed; /* the lock guards this and [fault] */
     err_t fault;
 } nccl_group_t;
 
 /* nccl_fault.c: */
 
-/* The error of a call named [call] that returned [result]; ERR_OK for success,
- * and for a call that is still in progress. */
+/* Return the error of [call], which returned [result]. ERR_OK: it succeeded or
+ * is still in progress. */
 err_code_t nccl_check(const nccl_group_t *group, ncclResult_t result,
                       const char *call, err_t *err);
 
@@ -63,18 +64,18 @@ err_code_t nccl_check(const nccl_group_t *group, ncclResult_t result,
  * this one then finds out which rank is to blame. */
 bool nccl_broken(ncclResult_t result);
 
-/* As nccl_check. If a connection broke, waits for the fault of the group, for
- * at most its timeout, and returns that. */
+/* As nccl_check. But if a connection broke, wait until the group knows the
+ * fault, at most for its timeout, and return that fault. */
 err_code_t nccl_result(nccl_group_t *group, ncclResult_t result,
                        const char *call, err_t *err);
 
-/* Wait until the last call is no longer in progress. Ends with the faults of
- * the group, or ERR_UNAVAILABLE after its timeout. */
+/* Wait until the last call is no longer in progress. Returns its error, a fault
+ * of the group, or ERR_UNAVAILABLE after the timeout of the group. */
 err_code_t nccl_settle(nccl_group_t *group, err_t *err);
 
-/* Store the fault, unless there is one. */
+/* Store [fault], unless one is stored already. */
 void nccl_fault_store(nccl_group_t *group, const err_t *fault);
-/* Return the fault of the group, or ERR_OK. */
+/* Return the fault of this group or of the one beside it, or ERR_OK. */
 err_code_t nccl_fault(nccl_group_t *group, err_t *err);
 
 /* This rank cannot go on because of [reason]: end the collectives of all ranks.
@@ -82,8 +83,8 @@ err_code_t nccl_fault(nccl_group_t *group, err_t *err);
 err_code_t nccl_fail(nccl_group_t *group, const err_t *reason, err_t *err);
 
 /* nccl_join.c: open what this rank needs, and the communicator. If that fails
- * on one rank, all get its error; what is open then is still to be closed.
- * [oob]: over the ranks of the group. Collective. */
+ * on one rank, all ranks get its error, and the caller closes what is open.
+ * [oob] connects the ranks of the group. Collective. */
 err_code_t nccl_join(nccl_group_t *group, const comm_oob_t *oob, err_t *err);
 
 /* nccl_look.c, nccl_arena.c: functions of comm_ops_t. */
@@ -96,9 +97,9 @@ void nccl_arena_close(comm_arena_t *base);
 err_code_t nccl_call(nccl_group_t *group, const comm_request_t *request,
                      err_t *err);
 
-/* nccl_end.c: end the communicator. If [well] is false, whatever is under way
- * is given up; if NCCL does not manage that within seconds, the device is
- * abandoned (dev_abandon). */
+/* nccl_end.c: end the communicator. If [well] is false, or ending it fails,
+ * pending collectives are aborted. If NCCL does not do that within 5 seconds,
+ * the device is abandoned (dev_abandon). */
 void nccl_end(nccl_group_t *group, bool well);
 
 #endif

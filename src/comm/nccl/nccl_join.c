@@ -11,11 +11,12 @@
 typedef struct nccl_hello {
     ncclUniqueId id; /* of rank 0 */
     int64_t code;
-    bool late; /* others may know a better reason */
+    bool late; /* failed while it waited: others may know the cause */
     char why[256];
 } nccl_hello_t;
 
-/* Exchange what all ranks say. [mine]: the error of this rank. */
+/* Exchange the hellos. [reason]: the error of this rank, or none. If any rank
+ * has an error, all ranks return it. */
 static err_code_t hellos_exchange(const comm_oob_t *oob, nccl_hello_t *mine,
                                   const err_t *reason, nccl_hello_t *all,
                                   err_t *err)
@@ -37,8 +38,8 @@ static err_code_t hellos_exchange(const comm_oob_t *oob, nccl_hello_t *mine,
     return rc;
 }
 
-/* Open the communicator: begin, and wait while the other ranks come. They must
- * not take this rank for one that hangs. */
+/* Open the communicator: the call returns at once, and polls wait for the other
+ * ranks. [late]: the error came from these polls. */
 static err_code_t comm_join(nccl_group_t *group, ncclUniqueId id, bool *late,
                             err_t *err)
 {
@@ -57,7 +58,7 @@ static err_code_t comm_join(nccl_group_t *group, ncclUniqueId id, bool *late,
     return rc;
 }
 
-/* Open what this rank needs beside the communicator. */
+/* Open all that this rank needs except the communicator. */
 static err_code_t parts_open(nccl_group_t *group, err_t *err)
 {
     dev_device_t *dev = group->base.dev;
@@ -74,8 +75,8 @@ static err_code_t parts_open(nccl_group_t *group, err_t *err)
     return rc;
 }
 
-/* Rank 0 makes the id; then all join. In both exchanges ranks tell whether they
- * can go on. */
+/* Rank 0 makes the id; then all ranks join. Each of the two steps ends with an
+ * exchange in which ranks tell each other whether they can go on. */
 err_code_t nccl_join(nccl_group_t *group, const comm_oob_t *oob, err_t *err)
 {
     nccl_hello_t mine, *all = NULL;

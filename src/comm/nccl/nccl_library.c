@@ -10,9 +10,9 @@
 
 /* global: the library is loaded once for the process. */
 static nccl_library_t library;
-/* global: why it was not, and whether that was tried. */
+/* global: why the library could not be loaded. */
 static err_t problem;
-/* global: see above. */
+/* global: loading is tried once. */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static err_code_t version_check(void)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * nccl_library: NCCL's functions. The library is loaded when the first group
- * asks for it: so a rank that needs no group runs without NCCL.
+ * nccl_library: NCCL's functions. The library is loaded when the first group of
+ * the backend nccl is opened, so a run of one rank needs no NCCL.
  */
 #ifndef CDDP_COMM_NCCL_NCCL_LIBRARY_H
 #define CDDP_COMM_NCCL_NCCL_LIBRARY_H

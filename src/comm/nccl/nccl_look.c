@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* What a wait finds out without the device: faults, and a device that stays
- * where it is. */
+/* What a wait for the device can find out without calling it: faults of ranks
+ * and of NCCL, and that the device makes no progress. */
 #include "base/clock.h"
 #include "comm/nccl/nccl_group.h"
 
-/* Has anybody found a fault? NCCL itself sees connections that break, before
- * the group beside this one knows which rank is to blame: that takes its
- * timeout at most. */
+/* Return a fault of the group or of NCCL. NCCL sees that a connection broke
+ * before the group beside this one knows which rank is to blame. So such an
+ * error is returned only if that group finds no fault within the timeout. */
 static err_code_t faults_look(nccl_group_t *group, err_t *err)
 {
     ncclResult_t state = ncclSuccess;
@@ -25,7 +25,8 @@ static err_code_t faults_look(nccl_group_t *group, err_t *err)
     return nccl_check(group, state, "a collective", err);
 }
 
-/* The device writes the marks at any time. */
+/* The device may write the marks at any time. [ended] is read first, so that
+ * a collective which begins between the two reads counts as begun. */
 static nccl_marks_t marks_read(const nccl_group_t *group)
 {
     const volatile nccl_marks_t *marks = group->marks;
@@ -34,8 +35,8 @@ static nccl_marks_t marks_read(const nccl_group_t *group)
     return (nccl_marks_t){.begun = marks->begun, .ended = ended};
 }
 
-/* A device that is in a collective may wait for other ranks, whose own looks
- * find what is wrong with them; but not for ever. */
+/* A device that is in a collective may be waiting for other ranks. They find
+ * their own faults by their own looks, so this rank waits twice as long. */
 err_code_t nccl_look(comm_group_t *base, double waited, err_t *err)
 {
     nccl_group_t *group = (nccl_group_t *)base;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Tells the host how far a stream has come, also in a graph, where events
- * cannot be asked. */
+/* Tells the host how far a stream has come. Unlike events, which cannot be
+ * queried in a graph, marks work in graphs, too. */
 #include "comm/nccl/nccl_mark.h"
 #include "op/cuda/launch.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* How far a stream has come. */
+/* Marks by which the host sees how far a stream has come. */
 #ifndef CDDP_COMM_NCCL_NCCL_MARK_H
 #define CDDP_COMM_NCCL_NCCL_MARK_H
 
@@ -12,8 +12,8 @@
 extern "C" {
 #endif
 
-/* Let the device add 1 to [mark], pinned memory of the host, when [stream]
- * comes to it. */
+/* Enqueue on [stream] that the device adds 1 to [mark], which is in pinned
+ * memory of the host. */
 err_code_t nccl_mark(uint64_t *mark, cudaStream_t stream, err_t *err);
 
 #ifdef __cplusplus

@@ -9,8 +9,8 @@
 #include "base/clock.h"
 #include "comm/ucx/ucx_notes.h"
 
-/* If only one of this rank and the culprit chooses networks in its environment,
- * they may have no network in common: say so. */
+/* If either this rank or the culprit, but not both, chooses networks in its
+ * environment, they may have no network in common. Add this to [fault]. */
 static void fault_hint(const ucx_group_t *group, err_t *fault)
 {
     const comm_hello_t *hellos = group->base.hellos;

@@ -23,7 +23,7 @@
  * (many RDMA devices), there is a second exchange. */
 #define ADDRESS_MOST 504
 
-/* Bytes of /dev/shm for each rank of the node: of all its groups. */
+/* Bytes of /dev/shm that all groups of a rank together may need. */
 #define SHM_LEAST ((uint64_t)16 << 20)
 
 typedef struct address_slot {
@@ -112,9 +112,10 @@ static err_code_t config_confine(ucp_config_t *config, const network_t *network,
                             : net_error(err, "choose its devices", status);
 }
 
-/* Each worker takes 4 MiB of /dev/shm for messages within the node, and UCX
- * fails if they are not there, as in containers (64 MiB by default). Then its
- * System V memory does the same. A user's own choice of transports counts. */
+/* Each worker takes 4 MiB of /dev/shm for messages within the node. UCX fails
+ * if there is less, as in containers, whose /dev/shm has 64 MiB by default. In
+ * that case choose UCX's System V memory instead, unless the user has chosen
+ * transports (UCX_TLS). */
 static void config_spare(ucp_config_t *config, const network_t *network,
                          const comm_group_t *base)
 {

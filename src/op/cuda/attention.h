@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* attention in bfloat16 by cuDNN (ops/attention_bf16.c), for the kernel of our
- * own (ops/attention.cu), which opens it. */
+/* attention in bfloat16 by cuDNN (ops/attention_bf16.c). ops/attention.cu opens
+ * each attention op, and asks here first whether cuDNN can compute it. */
 #ifndef CDDP_OP_CUDA_ATTENTION_H
 #define CDDP_OP_CUDA_ATTENTION_H
 
@@ -13,10 +13,10 @@ extern "C" {
 
 #include "op/op_ops.h"
 
-/* If [op] computes in bfloat16 and cuDNN has plans for it, *taken becomes true,
- * and cuDNN computes it. Sets op->note. */
+/* If [op] computes in bfloat16 and cuDNN has plans for it, set *taken: cuDNN
+ * computes this op. If it computes in bfloat16, set op->note. */
 err_code_t cuda_attention_bf16_take(op_t *op, bool *taken, err_t *err);
-/* The close of both. */
+/* Close an op after cuda_attention_bf16_take, whatever that returned. */
 void cuda_attention_bf16_close(op_t *op);
 
 #ifdef __cplusplus

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * The two graphs. cuDNN finds an attention in a graph by its pattern, so the
- * operations stand in the order, and with the inner types, that its
- * documentation and its C++ frontend use, a product with 1 included.
+ * The graphs of attention, forward and backward. cuDNN recognises attention by
+ * its pattern of operations. So their order and the types of inner tensors are
+ * those of cuDNN's documentation and C++ frontend, even where that multiplies
+ * by 1.
  */
 #include "op/cuda/attention_plan.h"
 
@@ -45,9 +46,10 @@ bool cuda_attention_shapes_equal(const cuda_attention_shape_t *a,
            a->causal == b->causal && a->training == b->training;
 }
 
-/* What the backward lacks beyond the forward. On GPUs from sm_100 on, cuDNN's
- * gradients are deterministic only with settings of one engine that its
- * heuristics do not propose. */
+/* Why there is no plan of the gradients, although there is one of the forward
+ * pass; NULL: there may be one. From sm_100 on, cuDNN's gradients are
+ * deterministic only with settings of an engine that its heuristics do not
+ * propose. */
 static const char *backward_lacks(const op_attention_t *a, int arch)
 {
     const size_t version = cudnnGetVersion();
@@ -90,7 +92,7 @@ static cuda_tensor_t tokens_of(const cuda_attention_shape_t *s, int64_t heads,
                            .strides = {tokens * stride, s->D, stride, 1}};
 }
 
-/* The same with the last two dimensions exchanged. */
+/* [tensor] with its last two dimensions exchanged. */
 static cuda_tensor_t transposed(cuda_tensor_t tensor)
 {
     const int64_t dim = tensor.dims[2], stride = tensor.strides[2];
@@ -112,7 +114,8 @@ static cuda_tensor_t plain_of(const draft_t *d, int64_t heads, int64_t a,
                            .strides = {heads * a * b, a * b, b, 1}};
 }
 
-/* An inner matrix of [N, H, T, S]; a column of it, [N, H, T, 1]. */
+/* matrix: add an inner tensor [N, H, T, S], such as the scores. column: add one
+ * [N, H, T, 1], with one number for each query. */
 static int matrix(const draft_t *d, cudnnDataType_t type)
 {
     cuda_tensor_t tensor =
@@ -131,8 +134,8 @@ static int column(const draft_t *d)
     return cuda_graph_tensor(d->graph, &tensor);
 }
 
-/* Add the tensors of CUDA_ATTENTION_*, with their numbers. Those that the graph
- * does not use are inner ones, so that a run needs no address for them. */
+/* Add a tensor for each CUDA_ATTENTION_*, in that order. Those that this graph
+ * does not use are inner tensors, so that a run needs no address for them. */
 static void add_tensors(const draft_t *d)
 {
     const cuda_attention_shape_t *s = d->shape;
@@ -178,7 +181,7 @@ static void add_tensors(const draft_t *d)
 
 /* ---- operations ---------------------------------------------------------- */
 
-/* The scores q k' / sqrt(D). */
+/* Add the scores q k^T / sqrt(D). */
 static int scores(const draft_t *d)
 {
     const int product = matrix(d, CUDNN_DATA_FLOAT);
@@ -190,7 +193,8 @@ static int scores(const draft_t *d)
     return scaled;
 }
 
-/* [x], with the lowest number where a query does not read the key. */
+/* If attention is causal, replace [x] by CUDA_ATTENTION_LOWEST where the key
+ * comes after the query. */
 static int masked(const draft_t *d, int x)
 {
     int row, col, kept, out;
@@ -231,7 +235,8 @@ static void forward(const draft_t *d)
     cuda_graph_matmul(d->graph, p, CUDA_ATTENTION_V, CUDA_ATTENTION_Y);
 }
 
-/* The sums of dy y, which every row of dp needs. */
+/* Add CUDA_ATTENTION_SUMS: for each query, dy y summed over the features. The
+ * gradient of the softmax subtracts it. */
 static void add_sums(const draft_t *d)
 {
     const cuda_attention_shape_t *s = d->shape;
@@ -248,7 +253,8 @@ static void add_sums(const draft_t *d)
                          CUDA_ATTENTION_SUMS);
 }
 
-/* The gradient [to] of k or v: x' [of], summed over the heads of a group. */
+/* Add the gradient [to] of k or v: x^T [of], summed over the heads that share
+ * keys and values. */
 static void add_transposed(const draft_t *d, int x, int of, int to)
 {
     const cuda_attention_shape_t *s = d->shape;

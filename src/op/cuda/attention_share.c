@@ -18,7 +18,7 @@ static err_code_t shared_make(dev_device_t *dev,
                               cuda_attention_shared_t **out, err_t *err)
 {
     cuda_planner_t planner = {0};
-    err_t words = ERR_INIT; /* of cuDNN, on a shape that it cannot do */
+    err_t words = ERR_INIT; /* cuDNN's message; dropped if unsupported */
     cuda_attention_shared_t *shared;
     err_code_t rc = cuda_libs_dnn(dev, &planner.handle, err);
 
@@ -72,7 +72,7 @@ void cuda_attention_drop(dev_device_t *dev, cuda_attention_shared_t *shared)
     if (shared == NULL || --shared->users > 0)
         return;
     if (cuda_libs_attention(dev, &link, &none) != ERR_OK)
-        return; /* cannot be: the list is there, as [shared] is in it */
+        return; /* impossible: the list exists, as [shared] is in it */
     while (*link != shared)
         link = &(*link)->next;
     *link = shared->next;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * The plans of attention (attention_plan.h), which take some seconds, are made
- * once for a shape and shared by the layers of a device.
+ * Making the plans of attention (attention_plan.h) takes some seconds. So they
+ * are made once for each shape, and the layers on a device share them.
  *
  * Thread rule: as libs.h.
  */
@@ -14,15 +14,15 @@
 
 typedef struct cuda_attention_shared cuda_attention_shared_t;
 
-/* Find or make the plans of [shape]. Blocks until they are made. A shape for
- * which cuDNN has none is shared, too. */
+/* Find or make the plans of [shape]. Blocks until they are made. That cuDNN has
+ * none is remembered for the shape, too. */
 err_code_t cuda_attention_share(dev_device_t *dev,
                                 const cuda_attention_shape_t *shape,
                                 cuda_attention_shared_t **out, err_t *err);
 /* The last user frees the plans. NULL allowed. */
 void cuda_attention_drop(dev_device_t *dev, cuda_attention_shared_t *shared);
 
-/* NULL: cuDNN has no plans for this shape. */
+/* Return the plans; NULL: cuDNN has none for this shape. */
 const cuda_attention_plans_t *
 cuda_attention_plans(const cuda_attention_shared_t *shared);
 

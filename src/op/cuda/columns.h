@@ -19,7 +19,7 @@ extern "C" {
 err_code_t cuda_columns_round(const op_t *op, const op_args_t *args, void *to,
                               const void *from, int64_t count, err_t *err);
 
-/* to[i] = from[i], which is bfloat16. */
+/* to[i] = from[i]: bfloat16 to float32. */
 err_code_t cuda_columns_widen(const op_t *op, const op_args_t *args, void *to,
                               const void *from, int64_t count, err_t *err);
 

@@ -258,7 +258,8 @@ void cuda_graph_conv(cuda_graph_t *graph, cuda_conv_kind_t kind,
     graph_add(graph, op);
 }
 
-/* [type]: of the arithmetic. [axis]: of an index; -1: none. */
+/* Make a pointwise function [mode]. [type] is the type in which it computes.
+ * [axis]: the dimension whose index GEN_INDEX gives; -1 for other modes. */
 static cudnnBackendDescriptor_t graph_curve(cuda_graph_t *graph,
                                             cudnnPointwiseMode_t mode,
                                             cudnnDataType_t type, int64_t axis)

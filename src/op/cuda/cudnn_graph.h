@@ -61,7 +61,7 @@ err_code_t cuda_planner_open(const char *json, cuda_planner_t *out, err_t *err);
 void cuda_planner_close(cuda_planner_t *planner);
 
 #define CUDA_GRAPH_DIMS 5
-#define CUDA_GRAPH_TENSORS 40 /* maximum, of a graph */
+#define CUDA_GRAPH_TENSORS 40 /* maxima of a graph */
 #define CUDA_GRAPH_OPS 28
 
 typedef struct cuda_tensor {
@@ -110,7 +110,8 @@ void cuda_graph_pointwise(cuda_graph_t *graph, cudnnPointwiseMode_t mode, int x,
                           int b, int y);
 /* y = t ? x : b, element by element */
 void cuda_graph_select(cuda_graph_t *graph, const int xbt[3], int y);
-/* y = the index of each element in dimension [axis]. x gives the shape. */
+/* y = the index of each element along dimension [axis], from 0; y has the shape
+ * of x. */
 void cuda_graph_index(cuda_graph_t *graph, int axis, int x, int y);
 /* y = 1 where a >= b, otherwise 0; y is BOOLEAN. */
 void cuda_graph_at_least(cuda_graph_t *graph, int a, int b, int y);
@@ -121,8 +122,8 @@ void cuda_graph_matmul(cuda_graph_t *graph, int a, int b, int c);
 void cuda_graph_reduce(cuda_graph_t *graph, cudnnReduceTensorOp_t mode, int x,
                        int y);
 
-/* Refuse plans with a larger workspace, in bytes. Without this call, one of
- * more than 1 GiB is used only if there is no other. */
+/* Refuse plans that need more than [workspace] bytes. Without this call a plan
+ * that needs more than 1 GiB is used only if there is no other. */
 void cuda_graph_limit(cuda_graph_t *graph, int64_t workspace);
 
 /* Make the plan. ERR_UNAVAILABLE if no engine qualifies, or a call before this

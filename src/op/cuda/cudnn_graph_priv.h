@@ -16,7 +16,7 @@ struct cuda_graph {
     cudnnBackendDescriptor_t tensors[CUDA_GRAPH_TENSORS], ops[CUDA_GRAPH_OPS];
     bool inner[CUDA_GRAPH_TENSORS];
     int made_count, tensor_count, op_count;
-    int64_t limit;    /* of a workspace; 0: none */
+    int64_t limit;    /* bytes of a workspace; 0: no limit */
     bool unsupported; /* cuDNN cannot compute this graph */
     err_t failed;     /* the first failure */
 };

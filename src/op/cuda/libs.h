@@ -18,8 +18,8 @@
 err_code_t cuda_libs_blas(dev_device_t *dev, cublasLtHandle_t *out, err_t *err);
 err_code_t cuda_libs_dnn(dev_device_t *dev, cudnnHandle_t *out, err_t *err);
 
-/* The device's list of plans of attention (attention_share.c). It is empty when
- * the device is closed, as its ops are. */
+/* Get the device's list of plans of attention (attention_share.c). All ops are
+ * closed before the device, so the list is empty when the device is closed. */
 struct cuda_attention_shared;
 err_code_t cuda_libs_attention(dev_device_t *dev,
                                struct cuda_attention_shared ***out, err_t *err);

@@ -13,7 +13,8 @@
  * Each sum is done by one thread in a fixed order. A query without valid keys
  * has level = infinity, so its p are 0.
  *
- * In bfloat16 cuDNN computes it (attention_bf16.c) where it has plans.
+ * In bfloat16 cuDNN computes attention instead, where it has plans
+ * (attention_bf16.c).
  *
  * R shrinks with D, so that tiles [R, D] fit in 48 KiB of shared memory and
  * their sums in 16 registers of a thread.

@@ -3,8 +3,8 @@
 /*
  * attention in bfloat16 by the plans of cuDNN (attention_plan.h). The inputs
  * and y are kept in the workspace as bfloat16, so backward needs neither x nor
- * the float32 y. cuDNN rounds y and the gradients, which come back as float32
- * from scratch.
+ * the float32 y. cuDNN writes y and the gradients as bfloat16; they are then
+ * converted to float32.
  */
 #include <math.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 #include "op/cuda/libs.h"
 #include "op/cuda/room.h"
 
-#define INPUTS 3 /* with q, k and v */
+#define INPUTS 3 /* maximum: q, k and v in a tensor each */
 
 typedef struct attention {
     dev_device_t *dev;
@@ -24,11 +24,11 @@ typedef struct attention {
     const cuda_attention_plans_t *plans;
     cudnnHandle_t dnn;
     op_attention_t a;
-    int inputs;            /* that have q, k and v: 1 to 3 */
-    int64_t elems[INPUTS]; /* of each of them */
+    int inputs;            /* tensors that hold q, k and v: 1 to 3 */
+    int64_t elems[INPUTS]; /* of each input */
     size_t
         in_at[INPUTS]; /* bfloat16, in the workspace; evaluation: in scratch */
-    size_t y_at, level_at; /* the same */
+    size_t y_at, level_at; /* as in_at */
     size_t pad_at;         /* in scratch, forward */
     size_t dx_at[INPUTS];  /* in scratch, backward */
     size_t dy_at, sums_at, back_pad_at;
@@ -76,7 +76,7 @@ static void place(op_t *op)
 
 static const op_kernel_t attention_bf16_kernel;
 
-/* Why cuDNN does not compute [op]; NULL: it does. */
+/* Ask whether cuDNN computes [op]. *why: why it does not; NULL: it does. */
 static err_code_t ask(op_t *op, const char **why, err_t *err)
 {
     attention_t *s = op->state;
@@ -145,7 +145,8 @@ void cuda_attention_bf16_close(op_t *op)
 
 /* ---- running ------------------------------------------------------------- */
 
-/* The blocks of a call begin where cuDNN wants them. */
+/* The address of a kept tensor. cuDNN wants aligned addresses, so the memory of
+ * a call is used from its first aligned byte on. */
 static void *kept_at(const op_t *op, const op_args_t *args, size_t at)
 {
     void *memory = op->config.training ? args->workspace : args->scratch;
@@ -163,7 +164,8 @@ static void *half_at(void *block, int64_t element)
     return (uint16_t *)block + element;
 }
 
-/* The addresses of q, k, v, y and level, and of the numbers. */
+/* Fill in the addresses that both plans need: q, k, v, y, level, and the
+ * numbers in host memory. */
 static void data_fill(const op_t *op, const op_args_t *args,
                       void *data[CUDA_ATTENTION_TENSORS])
 {
