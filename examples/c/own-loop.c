@@ -41,8 +41,8 @@ typedef struct numbers {
     double loss;
 } numbers_t;
 
-/* Give the reducer this rank's numbers. (On a GPU, kernels would write them to
- * its memory at once.) */
+/* Give the reducer this rank's numbers. (On a GPU, kernels would write them
+ * directly to the reducer's memory.) */
 static cddp_code_t send(cddp_group_t *group, cddp_ddp_t *ddp,
                         const numbers_t *from, cddp_error_t *error)
 {

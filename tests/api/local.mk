@@ -17,7 +17,7 @@ API_TEST_LIBS = libapi.la libcmd.la $(TRAIN_LIBS)
 $(API_TESTS): $(API_TEST_LIBS)
 $(API_TESTS): LDADD = $(API_TEST_LIBS) $(HDF5_LIBS) $(MPI_LIBS) $(TEST_LIBS)
 
-# A GPU for libcddp is the emulated one (tests/cuda).
+# This test uses the emulated GPU of tests/cuda.
 tests_api_test_device_LDADD = libfixtures.la $(LDADD) -ldl
 EXTRA_tests_api_test_device_DEPENDENCIES = libfixtures.la $(EMU_MODULE)
 # End of tests/api

@@ -23,7 +23,8 @@ done
 out=$("$scratch/own-loop" -1 2>&1)
 [[ $? == 78 && $out == "own-loop: local is -1, but"* ]] || fail "-1: $out"
 
-# On a GPU, which is emulated: the same losses. Without one: 69, and why.
+# On an emulated GPU the losses are the same. Without a GPU the status is 69,
+# and the message says why.
 emulated=$build/.libs/libcddp_cuda_emu.so
 if [ -e "$emulated" ]; then
     for ranks in 1 2; do

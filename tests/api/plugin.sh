@@ -106,7 +106,7 @@ check 78 'run.yaml:2:17: the plugin: spins are [channels, height, width]' \
 # Errors of the user. The model begins in line 2, column 8.
 check 78 'run.yaml:2:17: the plugin cannot be loaded: ./libnone.so: ' \
     '{plugin: ./libnone.so, input: [1, 32, 32]}'
-# A name without a slash is not looked for in the directories of libraries.
+# A name without a slash is not searched for in LD_LIBRARY_PATH.
 LD_LIBRARY_PATH=$PWD${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} check 78 \
     "run.yaml:2:17: model.plugin is 'libprelu.so', which is no path: " \
     '{plugin: libprelu.so, input: [1, 32, 32], classes: 2}'

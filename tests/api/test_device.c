@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* libcddp with a GPU, which is emulated: gradients and sums of a reducer in its
- * memory, on one rank and on several threads; and what a program is told if
- * there is no GPU. */
+/* libcddp with an emulated GPU: gradients and sums of a reducer in the GPU's
+ * memory, on one rank and on several threads; and the error that a program gets
+ * if there is no GPU. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 
 enum { ELEMS = 1000, STEPS = 3 };
 
-/* One step: each rank gives numbers of its own, in two gradients. */
+/* One step: each rank gives its own numbers in two gradients. */
 static cddp_code_t step(cddp_group_t *group, cddp_ddp_t *ddp, int number,
                         cddp_error_t *error)
 {
@@ -61,8 +61,8 @@ static cddp_code_t steps(cddp_group_t *group, cddp_error_t *error)
     return code;
 }
 
-/* Steps of the whole group, then of the ranks with an even number. [context]:
- * the expected device, -1 for rank modulo 2. */
+/* Do steps on the whole group, then only on the ranks with an even number.
+ * [context] is the expected device; -1 means rank modulo 2. */
 static cddp_code_t reduce(cddp_group_t *group, void *context,
                           cddp_error_t *error)
 {
@@ -109,7 +109,7 @@ Test(device, gradients_are_reduced_in_its_memory, .timeout = 300)
     }
 }
 
-/* The same program, with the same bits, where no GPU is asked for. */
+/* Without a GPU the same program gives the same bits. */
 static cddp_code_t on_host(cddp_group_t *group, void *context,
                            cddp_error_t *error)
 {
@@ -139,7 +139,7 @@ static cddp_code_t never(cddp_group_t *group, void *context,
     return cddp_error_set(error, CDDP_DATA, "the ranks ran");
 }
 
-/* cddp_run with [device] is refused with [code], and names [word]. */
+/* cddp_run refuses [device] with [code], and its message has [word]. */
 static void refused(const char *device, int ranks, cddp_code_t code,
                     const char *word)
 {
@@ -211,9 +211,10 @@ static cddp_code_t plain(cddp_group_t *group, void *context,
     return steps(group, error);
 }
 
-/* Let each call of CUDA up to [most] fail in turn, until a run makes fewer: the
- * program gets an error with a sentence, and nothing stays open. Few failures
- * change nothing, such as that of a call which tells a device's name. */
+/* Make one call of CUDA fail per run: the first, then the second, and so on, up
+ * to [most] or until a run makes fewer calls. The program must get an error
+ * with a sentence, and no object may stay open. In a few runs the failure
+ * changes nothing, for example if the call only reads a device's name. */
 static void calls_fail(const fake_cuda_t *fake, int ranks, int64_t most)
 {
     const cddp_run_config_t config = {.local = ranks, .device = "cuda"};
@@ -242,6 +243,7 @@ Test(device, each_call_may_fail, .timeout = 300)
     const fake_cuda_t *fake = emu_open();
 
     calls_fail(fake, 1, 1000);
-    /* How often several ranks ask whether a copy is done depends on time. */
+    /* The number of calls depends on time, because several ranks ask whether a
+     * copy is done; so there is a limit. */
     calls_fail(fake, 2, 150);
 }

@@ -8,7 +8,7 @@ BOOT_TEST_LIBS = libboot.la libbase.la
 $(BOOT_TESTS): $(BOOT_TEST_LIBS)
 $(BOOT_TESTS): LDADD = $(BOOT_TEST_LIBS) $(PMIX_LIBS) $(TEST_LIBS)
 
-# The program whose ranks test_spawn looks at.
+# test_spawn starts this program, and looks at its ranks.
 EXTRA_PROGRAMS += tests/boot/spawn_probe
 CLEANFILES += tests/boot/spawn_probe
 tests_boot_spawn_probe_SOURCES = tests/boot/spawn_probe.c

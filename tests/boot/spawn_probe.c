@@ -2,20 +2,24 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * spawn_probe RANKS TIMEOUT PATIENCE MODE [ARG]: the program of test_spawn.
- * It starts itself as RANKS ranks, and each does what MODE says. The exit
- * status of a rank is its err_code_t unless said otherwise: rounds        many
- * exchanges, of different lengths agree         boot_agree; rank 1 has another
- * hash status LIST   ends with the entry of LIST (0,75,3) that is its own die
- * rank 1 is killed before the second exchange quit          rank 1 ends with 70
- * before the second exchange leave         rank 1 closes its handle before the
- * second exchange late          rank 1 does not come to the second exchange
- *   lengths       rank 1 gives other lengths
- *   wait [before] each prints "rank R is PID", waits for a signal, prints it
- *                 and ends with 75. before: the parent has had one already
- *   early         a signal comes before there is a handler for it
- *   hang          rank 0 ends with 65, the others never
- *   lines         each prints 300 lines
- *   child         what a program that a rank starts sees
+ * It starts itself as RANKS ranks, and each rank does what MODE says. A rank
+ * exits with its err_code_t unless MODE says otherwise.
+ *
+ * - rounds: many exchanges, of different lengths.
+ * - agree: boot_agree; rank 1 has another hash.
+ * - status LIST: rank r exits with entry r of LIST, for example 0,75,3.
+ * - die: rank 1 is killed before the second exchange.
+ * - quit: rank 1 exits with 70 before the second exchange.
+ * - leave: rank 1 closes its handle before the second exchange.
+ * - late: rank 1 never comes to the second exchange.
+ * - lengths: rank 1 gives another length than the others.
+ * - wait [before]: each rank prints "rank R is PID", waits for a signal, prints
+ *   the signal and exits with 75. With "before", the parent has had a signal
+ *   before it starts the ranks.
+ * - early: a rank gets a signal before it has a handler for it.
+ * - hang: rank 0 exits with 65, the others never exit.
+ * - lines: each rank prints 300 lines.
+ * - child: a program that a rank starts must not see the rank's socket.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -198,8 +202,8 @@ static err_code_t do_child(boot_t *boot, const char *arg, err_t *err)
 {
     (void)boot;
     (void)arg;
-    /* No variable, and no open file but the three that all have, and that by
-     * which ls reads the folder. */
+    /* The program must not have the variable CDDP_SPAWN, and no socket may be
+     * among its open files. */
     return system("test -z \"$CDDP_SPAWN\" && "
                   "ls -l /proc/self/fd | grep -c socket: | grep -qx 0") == 0
                ? ERR_OK

@@ -26,7 +26,8 @@ static const char *lookup_pmix(const char *name)
     return NULL;
 }
 
-/* That of a rank that boot_spawn_run has started in rank 3 of that step. */
+/* Environment of a rank that boot_spawn_run has started inside rank 3 of the
+ * step of lookup_pmix. */
 static const char *lookup_spawn(const char *name)
 {
     return strcmp(name, "CDDP_SPAWN") == 0 ? "1 2 5 4711" : lookup_pmix(name);

@@ -159,7 +159,7 @@ Test(spawn, a_rank_that_leaves_is_named, .timeout = 300)
                  "%s", probe.text);
 }
 
-/* The deadlines are many times what ranks take here and now. */
+/* The deadlines are many times longer than the ranks need here. */
 Test(spawn, late_ranks_are_named_and_end, .timeout = 300)
 {
     const double begin = clock_now();

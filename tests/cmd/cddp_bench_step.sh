@@ -69,7 +69,7 @@ if ./cddp-bench step --local 9 step.$$.yaml >/dev/null 2>step.$$; then
 fi
 grep -q 'train.batch is 8' step.$$
 
-# On a GPU, which is emulated.
+# On an emulated GPU.
 plugin=$PWD/.libs/libcddp_cuda_emu.so
 if [ -e "$plugin" ]; then
     CDDP_CUDA_PLUGIN=$plugin ./cddp-bench step --csv --steps 2 --warm-up 1 \

@@ -112,8 +112,9 @@ else
     on_cpu "no GPU" "$good"
 fi
 
-# Which libraries each installed file may need, without their versions. A new one is a
-# name here, and has to be on every node that runs cddp.
+# Which libraries each installed file may need, without their versions. A new
+# library must be added here, and must be installed on every node that runs
+# cddp.
 system='libc|libm|libgcc_s|libdl|libpthread|librt|ld-linux-.*|lib(a|ub|t)san|libz|libsz'
 hdf5='libhdf5(_[a-z]+)?|libmpi'
 all="$system|$hdf5|libhwloc|libyaml-0|libdnnl|lib[gi]?omp5?|libuc[ps]|libpmix"
@@ -133,7 +134,7 @@ cddp-data $system|$hdf5|libxxhash
 cddp-ckpt $system|$hdf5|libjansson|libxxhash
 .libs/libcddp.so $all
 LIST
-# No program is missing above.
+# Each installed program must be in the list above.
 while read -r file; do
     grep -q "^$file " "$test" || fail "$file is not in the list of this test"
 done < <(sed -n 's/^bin_PROGRAMS += *//p' "$source"/src/*/local.mk)

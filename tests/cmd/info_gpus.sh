@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The cddp authors
-# What cddp-info says of GPUs and where they are: emulated ones (tests/cuda) in a
-# made-up /sys. The threads of a rank stay on the cores near its GPU.
+# What cddp-info prints about GPUs and their places: the GPUs are emulated
+# (tests/cuda), and /sys is made up. Also: the threads of a rank stay on the
+# cores near its GPU.
 set -u
 build=$PWD
 export CDDP_CUDA_PLUGIN=$build/.libs/libcddp_cuda_emu.so
@@ -21,7 +22,7 @@ fail() {
     failed=1
 }
 
-# device PATH LINK NUMA CORES: a device of the made-up /sys.
+# device PATH LINK NUMA CORES: make a device in the made-up /sys.
 export CDDP_SYSFS=$scratch/sys
 device() {
     mkdir -p "$CDDP_SYSFS/devices/$1" "$(dirname "$CDDP_SYSFS/$2")"
@@ -36,7 +37,8 @@ device pci0000:80/0000:80:01.0/0000:02:00.0 bus/pci/devices/0000:02:00.0 1 1000
 device pci0000:00/0000:00:01.0/0000:10:01.0/0000:03:00.0 \
     class/infiniband/mlx5_0/device 0 "$core"
 
-# topology SETTINGS: the output, in which "says" looks.
+# topology SETTINGS: write the output of --topology to out.txt, which "says"
+# reads.
 topology() {
     CDDP_FAKE_CUDA=$1 "$build/cddp-info" --topology >out.txt 2>&1 ||
         fail "$1: status $?: $(cat out.txt)"
@@ -89,7 +91,7 @@ loss: cross_entropy
 optimizer: sgd
 train: {epochs: 1, batch: 16, device: cuda, threads: 1}
 YAML
-# train SETTINGS: a run whose output is in out.txt.
+# train SETTINGS: do a run, and write its output to out.txt.
 train() {
     CDDP_LOG=debug CDDP_FAKE_CUDA=$1 "$build/cddp-train" --fresh run.yaml \
         >out.txt 2>&1 || fail "training: status $?: $(cat out.txt)"

@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The cddp authors
-# cddp-train --local N on emulated GPUs (tests/cuda): the ranks are processes, with
-# the numbers that threads give; on CPUs they are threads. Which GPUs do not go
-# together, and what happens when a rank, or the parent, is killed.
+# cddp-train --local N on emulated GPUs (tests/cuda): there the ranks are
+# processes, on CPUs they are threads. Processes give the same numbers as
+# threads. Also: which GPUs cannot be used together, and what happens when a
+# rank or the parent is killed.
 set -u
 build=$PWD
 export CDDP_CUDA_PLUGIN=$build/.libs/libcddp_cuda_emu.so
@@ -38,7 +39,8 @@ optimizer: {sgd: {lr: 0.01, momentum: 0.9}}
 train: {epochs: 2, batch: 16, device: cuda, threads: 1, log_every: 1 }
 YAML
 
-# train STATUS NAME ARGUMENT...: one run into NAME, which ends with STATUS.
+# train STATUS NAME ARGUMENT...: do a run in directory NAME; it must end with
+# STATUS.
 train() {
     local status=0
     "$build/cddp-train" --set run.dir="$2" "${@:3}" run.yaml >"$2.log" 2>&1 ||
@@ -46,7 +48,7 @@ train() {
     [ $status = "$1" ] || fail "$2: status $status, not $1: $(cat "$2.log")"
 }
 
-# says NAME WORDS: the output of a run has these words.
+# says NAME WORDS: the output of run NAME has these words.
 says() {
     grep -q -e "$2" "$1.log" || fail "$1 does not say \"$2\": $(cat "$1.log")"
 }
@@ -68,7 +70,7 @@ for ranks in 2 4; do
     says spawn-$ranks 'computes on cuda'
     equal threads-$ranks spawn-$ranks
 done
-# auto: processes if there is a GPU, else threads; only the latter may be named so.
+# Backend auto makes the ranks processes if there is a GPU, else threads.
 CDDP_LOG=debug train 0 auto --local 2 --set train.device=auto
 says auto 'computes on cuda'
 equal auto spawn-2
@@ -103,8 +105,9 @@ says none 'train.device is cuda: '
 # ---- ends -----------------------------------------------------------------------
 export CDDP_FAKE_CUDA="devices=2"
 
-# begin NAME BACKEND: start a long run of two ranks; when it has written a
-# checkpoint, $one is the process of rank 1, and $! that of the parent.
+# begin NAME BACKEND: start a long run of two ranks, and wait until it has
+# written a checkpoint. Then $one is the process id of rank 1, and $! is that of
+# the parent.
 begin() {
     local at=0
     "$build/cddp-train" --local 2 --set run.dir="$1" --set train.epochs=100000 \

@@ -1,10 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The cddp authors
-# cddp-train on data with one batch that makes training diverge. With fault.diverge:
-# rollback it goes back and leaves the batch out: status 0, and the same bits on 1, 2
-# and 4 ranks. After fault.rollbacks rollbacks: status 70. On the emulated GPU, too, where
-# this build has one.
+# cddp-train on data with one batch that makes training diverge. With
+# fault.diverge: rollback the run goes back and leaves this batch out: the
+# status is 0, and the bits are the same on 1, 2 and 4 ranks. When
+# fault.rollbacks is used up, the status is 70. If this build has the emulated
+# GPU, the test uses that, too.
 set -u
 build=$PWD
 scratch=$(mktemp -d)
@@ -17,7 +18,7 @@ fail() {
     failed=1
 }
 
-# train STATUS DIRECTORY ARGUMENT...: a run that ends with the status.
+# train STATUS DIRECTORY ARGUMENT...: do a run that must end with STATUS.
 train() {
     local rc
     "$build/cddp-train" "${@:3}" --set run.dir="$2" run.yaml >"$2.log" 2>&1
@@ -25,7 +26,8 @@ train() {
     [ $rc = "$1" ] || fail "$2: status $rc, not $1: $(cat "$2.log")"
 }
 
-# rollbacks NUMBER DIRECTORY: the history has that many, each with its reason.
+# rollbacks NUMBER DIRECTORY: the history has NUMBER rollbacks, each with its
+# reason.
 rollbacks() {
     local count
     count=$(grep -c '"event":"rollback".*became.*without samples' "$2/lives.jsonl")
@@ -46,7 +48,7 @@ with h5py.File("train.h5", "w") as f:
     echo "SKIP: python3-h5py is missing: $(tail -1 python.log)"
     exit 77
 }
-# The 3rd of 8 steps of an epoch has the bad sample.
+# The bad sample is in the 3rd of the 8 steps of an epoch.
 cat >run.yaml <<'YAML'
 data: {train: train.h5, input: {path: /x}, target: {path: /y}, shuffle: none}
 model:

@@ -1,14 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The cddp authors
-# Signals to cddp-train --local: those of fault.signals, one that is left out, and
-# the third Ctrl-C.
+# Signals to cddp-train --local: the signals that fault.signals lists, one that
+# it does not list, and the third Ctrl-C.
 set -u
 build=$PWD
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 cd "$scratch" || exit 1
-# bash ignores INT in background jobs, unless they are jobs of their own.
+# Without job control, bash lets background processes ignore INT.
 set -m
 
 fail() {
@@ -17,7 +17,8 @@ fail() {
     exit 1
 }
 
-# wait_for COMMAND...: until it succeeds; only a run that hangs or has ended fails.
+# wait_for COMMAND...: wait until it succeeds. The limit is so long that this
+# fails only if the run hangs or has ended.
 wait_for() {
     local end=$((SECONDS + 300))
     until "$@"; do
@@ -42,7 +43,7 @@ start() {
     wait_for grep -qs '"step": 1,' "$name/metrics.jsonl"
 }
 
-# ends STATUS: the run ends with it.
+# ends STATUS: the run must end with STATUS.
 ends() {
     local status
     wait "$pid"
@@ -52,8 +53,8 @@ ends() {
 
 "$build/cddp-data" make ising -o data --train 128 --valid 64 --shards 1 \
     >/dev/null || exit 1
-# On one thread a step takes about a second: it has not ended when three signals have been
-# taken.
+# On one thread a step takes about a second, so it does not end before three
+# signals have been taken.
 cat >run.yaml <<'END'
 run: {name: signals}
 data:

@@ -48,8 +48,8 @@ Test(srun, the_first_task_that_srun_names)
     words_are("", "");
 }
 
-/* Is [output] that of an srun that could not start the tasks, because of
- * [host]? */
+/* Check whether [output] is read as that of an srun that could not start the
+ * tasks: [unlaunched], because of [host]. */
 static void launch_is(const char *output, bool unlaunched, const char *host)
 {
     srun_words_t words = {0};
@@ -80,7 +80,7 @@ Test(srun, a_step_that_was_never_created)
     launch_is("train: Unable to create step for job 1: x\n", false, "");
 }
 
-/* [memory]: killed for lack of memory. */
+/* [memory]: the words say that the task was killed for lack of memory. */
 static void cause_is(const char *words, const char *expected, bool memory)
 {
     char cause[256];

@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The cddp authors
-# Files of a run directory have the permissions that the user's umask leaves: with 077
-# nobody else sees anything, with 002 the group may write everything. Runs, resumes,
-# signals, rollbacks, failures and the data maker, on one and on two ranks.
+# The user's umask decides the permissions of all files in a run directory: with
+# 077 nobody else can read anything, with 002 the group may write everything.
+# Tested for runs, resumes, signals, rollbacks, failures and cddp-data make, on
+# one and on two ranks.
 set -u
 build=$PWD
 scratch=$(mktemp -d)
@@ -16,8 +17,8 @@ fail() {
     failed=1
 }
 
-# rights MODE-OF-FILES MODE-OF-DIRECTORIES DIRECTORY LEAST: all files below the
-# directory have these modes, and there are at least so many.
+# rights MODE-OF-FILES MODE-OF-DIRECTORIES DIRECTORY LEAST: all files and
+# directories in DIRECTORY have these modes, and there are at least LEAST files.
 rights() {
     local wrong count
     wrong=$(find "$3" \( -type f ! -perm "$1" \) -o \( -type d ! -perm "$2" \) -o \
@@ -27,7 +28,7 @@ rights() {
     [ "$count" -ge "$4" ] || fail "$3: only $count files: $(find "$3")"
 }
 
-# train STATUS ARGUMENT...
+# train STATUS ARGUMENT...: do a run that must end with STATUS.
 train() {
     local rc
     "$build/cddp-train" "${@:2}" run.yaml >train.log 2>&1
@@ -59,11 +60,12 @@ checkpoint: {every: 1 steps}
 run: {dir: deep/er/run-$mask}
 YAML
     train 0
-    # Another start: the earlier config.yaml is kept, metrics are written again.
+    # A second start keeps the earlier config.yaml, and writes the metrics
+    # again.
     train 0 --local 2 --set train.epochs=2
-    # Started anew: what was there is moved away.
+    # --fresh moves the earlier files away.
     train 0 --fresh --set train.epochs=1
-    # A start that fails leaves a record.
+    # A start that fails writes a record of the failure.
     train 70 --fresh --set train.epochs=1 --set 'optimizer={sgd: {lr: 1.0e+6}}' --set 'data.input.scale=1.0e+34'
     rights "$files" "$directories" deep/er/run-$mask 12
     for name in config.yaml lives.jsonl lock metrics.jsonl summary.json; do

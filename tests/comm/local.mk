@@ -25,7 +25,7 @@ COMM_TEST_LIBS = libfixtures.la libcomm.la libdev.la libbase.la
 $(COMM_TESTS): $(COMM_TEST_LIBS)
 $(COMM_TESTS): LDADD = $(COMM_TEST_LIBS) $(TEST_LIBS)
 
-# Groups on emulated GPUs.
+# This test uses emulated GPUs.
 check_PROGRAMS += tests/comm/test_comm_nccl
 tests_comm_test_comm_nccl_LDADD = $(COMM_TEST_LIBS) $(TEST_LIBS) -ldl
 EXTRA_tests_comm_test_comm_nccl_DEPENDENCIES = $(COMM_TEST_LIBS) $(EMU_MODULE)

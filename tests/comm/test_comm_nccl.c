@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Groups of NCCL on emulated GPUs, one process for each rank: all collectives
- * against what they should give, captured steps, and faults: whatever happens,
- * each rank ends with a sentence.
+ * Groups of NCCL on emulated GPUs, one process for each rank: the results of
+ * all collectives, captured steps, and faults. After any fault each rank must
+ * end with a sentence.
  */
 #include <criterion/criterion.h>
 #include <signal.h>
@@ -23,9 +23,9 @@
 typedef struct plan {
     const fake_cuda_t *fake;
     double timeout;
-    int order;        /* of streams */
+    int order;        /* order of streams */
     int64_t late;     /* see fake_cuda_settings_t */
-    int64_t fail;     /* call of the last rank that fails */
+    int64_t fail;     /* number of the call that fails on the last rank */
     const char *what; /* for fault_main */
 } plan_t;
 
@@ -95,8 +95,7 @@ static err_code_t rig_open(rig_t *rig, const plan_t *plan,
     return rc;
 }
 
-/* A rank that has given up its device leaves all behind that is in its memory.
- */
+/* A rank that has lost its device frees nothing in the device's memory. */
 static void rig_close(rig_t *rig)
 {
     comm_arena_close(rig->arena);
@@ -109,8 +108,8 @@ static void rig_close(rig_t *rig)
     free(rig->back);
 }
 
-/* Copy [bytes] of rig->host to the device late; the next collective begins
- * behind that. */
+/* Copy [bytes] of rig->host to the device asynchronously; the next collective
+ * waits for this copy. */
 static err_code_t rig_put(rig_t *rig, size_t bytes, err_t *err)
 {
     err_code_t rc = dev_copy(rig->stream, rig->data, rig->host, bytes,
@@ -130,7 +129,7 @@ static err_code_t rig_get(rig_t *rig, size_t bytes, err_t *err)
     return rc == ERR_OK ? dev_stream_wait(rig->stream, err) : rc;
 }
 
-/* Run main in [ranks] processes that all have to succeed. */
+/* Run main in [ranks] processes; all of them must succeed. */
 static void all_run(int ranks, ranks_main_t main, plan_t *plan)
 {
     int results[RANKS_MAX];
@@ -147,7 +146,7 @@ static double value(int rank, size_t i)
     return (double)((rank + 1) * (int)(i % 5)) - (double)(i % 3);
 }
 
-/* What a reduction over all ranks gives. */
+/* The expected result of a reduction over all ranks. */
 static double reduced(int size, size_t i, comm_op_t op)
 {
     double result = value(0, i);
@@ -192,7 +191,8 @@ static int allreduce_one(rig_t *rig, size_t count, comm_op_t op)
     return values_expect(rig, 0, count, op);
 }
 
-/* Ranges of the ranks: of one size, or none for the first rank. */
+/* Divide the elements among the ranks: evenly, or unevenly with an empty range
+ * for rank 0. */
 static void cuts_make(const rig_t *rig, bool even, size_t *cuts)
 {
     cuts[0] = 0;
@@ -251,7 +251,7 @@ static int copies_one(rig_t *rig)
     return 0;
 }
 
-/* All have the same bits, also those of 16-bit floats. */
+/* All ranks must get the same bits, also for 16-bit floats. */
 static int types_one(rig_t *rig, comm_type_t type)
 {
     char *own = (char *)rig->host, *others = NULL;
@@ -291,7 +291,7 @@ static int collectives_main(const comm_oob_t *oob, void *argument)
     for (int type = COMM_FLOAT32; type <= COMM_FLOAT16; type++)
         RANKS_CHECK(types_one(&rig, (comm_type_t)type) == 0);
     rig_close(&rig);
-    plan->fake->reset(); /* it ends the process if something is left */
+    plan->fake->reset(); /* aborts if an object is still open */
     return 0;
 }
 
@@ -309,7 +309,8 @@ Test(comm_nccl, collectives_give_what_they_should)
 
 /* ---- graphs -------------------------------------------------------------- */
 
-/* Two buckets, each behind what writes it; the result is read behind both. */
+/* Capture two buckets. Each collective waits for the copy that writes its
+ * bucket, and the final copy to the host waits for both collectives. */
 static err_code_t step_capture(rig_t *rig, dev_graph_t **out, err_t *err)
 {
     const size_t half = COUNT / 2;
@@ -349,7 +350,8 @@ static int graph_main(const comm_oob_t *oob, void *argument)
             rig.host[i] = value(rig.rank + step, i);
         RANKS_OK(dev_graph_launch(graph, rig.stream, &err), err);
         RANKS_OK(dev_stream_wait(rig.stream, &err), err);
-        /* The copy of the second bucket came over the sum of the first. */
+        /* Each copy writes both buckets, so the second copy has overwritten
+         * the sum of the first bucket. */
         for (size_t i = 0; i < half; i++) {
             double sum = 0;
 
@@ -378,7 +380,8 @@ Test(comm_nccl, captured_collectives_are_repeated)
 
 /* ---- ranks that cannot join ---------------------------------------------- */
 
-/* What the last rank lacks; all get the same code. */
+/* The last rank lacks a library, or one of its calls fails; all ranks must get
+ * the same code. */
 static int lack_main(const comm_oob_t *oob, void *argument)
 {
     const plan_t *plan = argument;
@@ -405,7 +408,7 @@ static int lack_main(const comm_oob_t *oob, void *argument)
     return 0;
 }
 
-/* A rank on the CPU among others. */
+/* One rank has no GPU, but the other has. */
 static int cpu_main(const comm_oob_t *oob, void *argument)
 {
     const plan_t *plan = argument;
@@ -434,7 +437,7 @@ Test(comm_nccl, all_learn_why_one_cannot_join)
 
 /* ---- faults -------------------------------------------------------------- */
 
-/* The last rank is to blame. Where it can still say so, it is. */
+/* The fault is always on the last rank: the others must name it as culprit. */
 static int fault_main(const comm_oob_t *oob, void *argument)
 {
     const plan_t *plan = argument;
@@ -477,7 +480,7 @@ static int fault_main(const comm_oob_t *oob, void *argument)
     if (strcmp(plan->what, "call fails") != 0)
         RANKS_CHECK(clock_now() - begin < 2 * plan->timeout + 20);
     rig_close(&rig);
-    _exit(0); /* without what CUDA would do at the end of a process */
+    _exit(0); /* skip what CUDA would do at the end of a process */
 }
 
 static void fault_run(const char *what, int result, double timeout)
@@ -498,7 +501,8 @@ Test(comm_nccl, a_rank_that_dies_ends_the_others)
     fault_run("abort hangs", 128 + SIGKILL, TIMEOUT);
 }
 
-/* It finds that itself, while the others wait in the collective. */
+/* The last rank itself finds that its device hangs, while the others wait in
+ * the collective. */
 Test(comm_nccl, a_device_that_hangs_ends_all)
 {
     fault_run("device hangs", 0, 10);

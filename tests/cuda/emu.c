@@ -54,7 +54,7 @@ void emu_set_at(const fake_cuda_t *fake, size_t offset, int64_t value)
     fake->set(&settings);
 }
 
-/* ---- a program of which nothing could run -------------------------------- */
+/* ---- a program whose tests were all skipped ------------------------------ */
 
 #define SKIPPED 77 /* the exit status that make check counts as skipped */
 
@@ -64,7 +64,7 @@ static void skipped_exit(void)
     _exit(SKIPPED);
 }
 
-/* Criterion's status is that of success if all tests are skipped. */
+/* If all tests are skipped, Criterion would exit with the status of success. */
 ReportHook(POST_ALL)(struct criterion_global_stats *stats)
 {
     if (stats->nb_tests > 0 && stats->tests_skipped == stats->nb_tests)

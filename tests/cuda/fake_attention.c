@@ -9,15 +9,17 @@
 #define DIMS 4
 #define FEATURES_MAX 128
 
-/* The operations of both graphs, a letter for each: m matmul, M and + the
- * reductions, v reshape, > at least, s select; causal: ii>s; in training: la;
- * the + of a backward after m: the heads of a group. */
+/* The operations of both graphs as regular expressions, one letter for each
+ * operation: m is matmul, M and + are reductions by maximum and sum, v is
+ * reshape, > is "at least", s is select. "ii>s" is there if the attention is
+ * causal, "la" in training. In the backward graph, "+" after "m" sums the heads
+ * of a group. */
 #define FORWARD "^m[*](ii>s)?M-e[+](la)?/m$"
 #define BACKWARD "^[*][+][*]m[*]-(ii>s)?evm[+]?m-[*][*]vm[+]?vm$"
 
 typedef struct step {
     char letter;
-    int64_t axis;   /* of an index */
+    int64_t axis;   /* of an index operation */
     int x, b, t, y; /* tensors; -1: none */
 } step_t;
 
@@ -27,10 +29,10 @@ struct fake_program {
     int tensor_count, step_count;
     step_t steps[FAKE_STEPS];
     int64_t workspace;
-    fake_program_t *next; /* of those that were freed */
+    fake_program_t *next; /* in the list of freed programs */
 };
 
-static fake_program_t *freed; /* under the lock of all calls */
+static fake_program_t *freed; /* protected by fake_lock */
 
 /* ---- from descriptors ---------------------------------------------------- */
 
@@ -39,7 +41,7 @@ static bool is_set(const descriptor_t *of, cudnnBackendAttributeName_t name)
     return fake_dnn_find(of, name) != NULL;
 }
 
-/* The number of the tensor in attribute [name] of [op]; -1: none. */
+/* The index of the tensor in attribute [name] of [op]; -1: there is none. */
 static int tensor_of(fake_program_t *p, const descriptor_t *op,
                      cudnnBackendAttributeName_t name)
 {
@@ -154,7 +156,7 @@ static bool matches(const char *letters, const char *pattern)
     return same;
 }
 
-/* Read [graph]; false: it is no attention. */
+/* Read [graph] into [p]. Returns false if it is no attention. */
 static bool program_read(const descriptor_t *graph, fake_program_t *p)
 {
     const attribute_t *ops =
@@ -248,13 +250,13 @@ int64_t fake_attention_workspace(const fake_program_t *program)
 typedef struct call {
     const fake_program_t *program;
     void *at[FAKE_STEP_TENSORS];
-    float numbers[FAKE_STEP_TENSORS]; /* of those by value */
+    float numbers[FAKE_STEP_TENSORS]; /* tensors that are passed by value */
     void *workspace;
     int64_t workspace_bytes;
 } call_t;
 
-/* The element of [tensor] at [place]; it is repeated in dimensions in which it
- * is smaller than [dims]. */
+/* The offset of [place] in [tensor]. Where a dimension of [tensor] is smaller
+ * than that of [dims], its elements are repeated. */
 static int64_t offset(const fake_tensor_t *tensor, const int64_t place[DIMS],
                       const int64_t dims[DIMS])
 {
@@ -333,7 +335,7 @@ static double reduced_at(const call_t *call, const step_t *step,
         if (step->letter == '+')
             result += value;
         else if (!(value <= result))
-            result = value; /* a NaN stays */
+            result = value; /* a NaN must stay NaN */
     } while (next(place, each));
     return result;
 }
@@ -366,7 +368,7 @@ static double curve_at(const call_t *call, const step_t *step,
     }
 }
 
-/* A reshape keeps the memory, and gives it other dimensions. */
+/* A reshape copies nothing: it gives the same memory other dimensions. */
 static void reshape(const call_t *call, const step_t *step)
 {
     const fake_tensor_t *to = &call->program->tensors[step->y];
@@ -413,7 +415,7 @@ static cudaError_t call_run(const void *args)
 
 /* ---- running ------------------------------------------------------------- */
 
-/* Take the address of tensor [i], and read it if it is a number. */
+/* Take the address of tensor [i]. If it is passed by value, read its value. */
 static cudnnStatus_t call_fill(call_t *call, int i, const descriptor_t *pack)
 {
     const fake_program_t *p = call->program;

@@ -29,20 +29,21 @@ typedef struct fake_cuda_settings {
     /* Let a later operation of a stream fail, after which all calls do, as when
      * a kernel reads memory that does not exist. 1: the next one; 0: none. */
     int64_t fail_op;
-    /* GPUs of the machine from this number on are of another model; -1: none.
-     * CUDA_VISIBLE_DEVICES chooses among all, so it gives processes other GPUs
-     * with other UUIDs. */
+    /* GPUs from this number on are of another model; -1: none is. The number
+     * counts all GPUs of the machine, before CUDA_VISIBLE_DEVICES chooses among
+     * them. So processes can have different GPUs, with different UUIDs. */
     int64_t other;
     int64_t parts; /* 1: GPUs are parts of one (MIG) */
     int64_t links; /* between GPUs: 0 none, 1 PCI, 2 NVLink */
-    /* Versions of libraries, as their functions give them; 0: the headers'. */
+    /* Versions that the libraries return; 0: those of the headers. */
     int64_t cublaslt, cudnn;
-    int64_t hang_copy; /* let a later copy never end. 1: the next; 0: none */
-    /* Of NCCL. Each call on a communicator is in progress for [nccl_late] polls
-     * of its state. The poll number [nccl_async] of a communicator that is open
-     * finds an error; 0: none. Collective number [nccl_stuck] (1: the first) of
-     * this process never ends on the device; 0: none. With [nccl_hangs],
-     * ncclCommAbort does not return. Without [nccl], there is no library. */
+    int64_t hang_copy; /* this copy never ends. 1: the next one; 0: none */
+    /* Of NCCL. [nccl]: 0 means that there is no library. [nccl_late]: each call
+     * on a communicator stays in progress for so many polls of its state.
+     * [nccl_async]: the number of the poll of an open communicator that finds
+     * an error; 0: none. [nccl_stuck]: the number of the collective of this
+     * process that never ends on the device, 1 is the first; 0: none.
+     * [nccl_hangs]: ncclCommAbort does not return. */
     int64_t nccl, nccl_late, nccl_async, nccl_stuck, nccl_hangs;
 } fake_cuda_settings_t;
 

@@ -300,7 +300,7 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t call,
 
     if (error == cudaSuccess)
         error = fake_push(stream, host_run, &host, sizeof host);
-    /* Nobody waits for it with CUDA. */
+    /* The host may wait for the function without a call of CUDA. */
     if (error == cudaSuccess && stream->capture == NULL)
         fake_engine_start(stream->dev, false);
     return fake_end(error);

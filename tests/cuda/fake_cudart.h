@@ -6,9 +6,9 @@
  *
  * A call of a library is framed by fake_begin and fake_end, which lock. Streams
  * run late, as those of the device "far" (src/dev/far_queue.h): an operation is
- * executed when the host waits for it, in one of two orders. Operations for
- * which something outside of the process waits, or a function of the host, are
- * executed by a thread of the device (fake_engine.c).
+ * executed when the host waits for it, in one of two orders. A thread of the
+ * device (fake_engine.c) executes operations that call a function of the host,
+ * and operations for which another process waits.
  */
 #ifndef CDDP_TESTS_CUDA_FAKE_CUDART_H
 #define CDDP_TESTS_CUDA_FAKE_CUDART_H
@@ -77,8 +77,8 @@ cudaError_t fake_begin_plain(const char *name);
 cudaError_t fake_end(cudaError_t error);
 /* For the libraries: the error is not CUDA's. */
 void fake_end_library(void);
-/* For an operation that waits for other processes: others may use the library
- * meanwhile. What it needs of its arguments it has copied before. */
+/* An operation that waits for other processes unlocks, so that other threads
+ * can use the library. It must copy what it needs of its arguments before. */
 void fake_unlock(void);
 void fake_lock(void);
 
@@ -88,7 +88,7 @@ int fake_current_index(void);
 cudaError_t fake_set_current(int index);
 /* How many devices are visible, or why none is. */
 cudaError_t fake_visible(int *count);
-/* The number in the machine of the visible device [index]. */
+/* The number that the visible device [index] has among all of the machine. */
 int fake_number(int index);
 void fake_set_last(cudaError_t error);
 cudaError_t fake_last(bool forget);
@@ -114,17 +114,18 @@ cudaError_t fake_run(fake_device_t *dev, far_line_t *line,
 
 /* ---- fake_engine.c ------------------------------------------------------- */
 
-/* Have the thread of [dev] execute all that is pending; returns at once. Once
- * it was [live], it also does so after each launch of a graph. */
+/* Let the thread of [dev] execute all that is pending; returns at once. After a
+ * call with [live], the thread also does so after each launch of a graph. */
 void fake_engine_start(fake_device_t *dev, bool live);
 void fake_engine_launched(fake_device_t *dev);
-/* Wait until no thread executes operations of [dev]. Say that none does any
- * more. With the lock held. */
+/* fake_engine_await waits until no thread executes operations of [dev];
+ * fake_engine_idle says that the caller executes them no more. Both are called
+ * with the lock held. */
 void fake_engine_await(fake_device_t *dev);
 void fake_engine_idle(fake_device_t *dev);
-/* As pthread_cond_wait with the lock. */
+/* Like pthread_cond_wait, with the lock of fake_lock. */
 void fake_sleep(pthread_cond_t *cond);
-/* Sleep for ever, without the lock. */
+/* Sleep for ever, and release the lock. */
 _Noreturn void fake_hang(void);
 
 /* ---- memory -------------------------------------------------------------- */
@@ -148,7 +149,7 @@ cudaError_t fake_capture_record(cudaEvent_t event, cudaStream_t stream);
 cudaError_t fake_capture_await(cudaEvent_t event, cudaStream_t stream);
 /* The host memory that a captured copy writes. */
 cudaError_t fake_capture_target(fake_graph_t *graph, void *to, size_t bytes);
-/* The graph keeps something that [held] counts, until it is destroyed. */
+/* Count [held] up now, and down when the graph is destroyed. */
 cudaError_t fake_capture_hold(fake_graph_t *graph, int64_t *held);
 
 #endif

@@ -372,8 +372,8 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t object,
     return fake_dnn_end(status);
 }
 
-/* The first two are there only where they are true, the others where a
- * pointwise operation has them. */
+/* The first two attributes are set only where they are true, the others only
+ * where a pointwise operation needs them. */
 static bool optional(cudnnBackendAttributeName_t name)
 {
     return name == CUDNN_ATTR_TENSOR_IS_VIRTUAL ||

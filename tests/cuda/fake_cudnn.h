@@ -3,7 +3,7 @@
 /*
  * What the files of the stand-in for cuDNN share: fake_cudnn.c keeps
  * descriptors and their attributes, fake_cudnn_plan.c makes and runs plans,
- * fake_conv.c and fake_attention.c have the loops.
+ * fake_conv.c and fake_attention.c compute.
  */
 #ifndef CDDP_TESTS_CUDA_FAKE_CUDNN_H
 #define CDDP_TESTS_CUDA_FAKE_CUDNN_H
@@ -55,15 +55,15 @@ descriptor_t *fake_dnn_child(const descriptor_t *of,
                              cudnnBackendAttributeName_t name);
 /* The first attribute that [of] must have and lacks; 0: none. */
 int fake_dnn_missing(const descriptor_t *of);
-/* Read a tensor of up to five dimensions. Of other types than bfloat16, inner
- * numbers are kept as float32. */
+/* Read a tensor of up to five dimensions. All types but bfloat16 are read as
+ * float32. */
 void fake_tensor_read(const descriptor_t *of, fake_tensor_t *to);
-/* The address that the pack gives for [tensor]; NULL: none. */
+/* The address that the pack gives for [tensor]; NULL: it gives none. */
 void *fake_dnn_address(const descriptor_t *pack, const fake_tensor_t *tensor);
-/* Is a tensor at [at] in the device's memory, and aligned? */
+/* Is the tensor at [at] in the device's memory, and aligned? */
 cudnnStatus_t fake_dnn_tensor_check(const fake_tensor_t *tensor,
                                     const void *at);
-/* The workspace of a pack, which must have [bytes]. */
+/* Get the workspace of a pack, which must have at least [bytes]. */
 cudnnStatus_t fake_dnn_workspace(const descriptor_t *pack, int64_t bytes,
                                  void **out);
 /* One owner less; NULL allowed. */

@@ -65,7 +65,8 @@ void fake_tensor_read(const descriptor_t *of, fake_tensor_t *to)
     to->numbers.bf16 = type == CUDNN_DATA_BFLOAT16;
 }
 
-/* The same of a convolution; false: it cannot have such a tensor. */
+/* Read a tensor of a convolution. Returns false if a convolution cannot have
+ * such a tensor. */
 static bool tensor_read(const descriptor_t *of, fake_tensor_t *to)
 {
     const cudnnDataType_t type = *(const cudnnDataType_t *)fake_dnn_value(

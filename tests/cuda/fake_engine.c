@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * A thread for each device that executes its operations although the host does
- * not wait for them. Only such operations need it as somebody waits for outside
- * of CUDA: other processes for a collective, a thread for a function of the
- * host. All others stay late.
+ * One thread for each device executes its operations when the host does not
+ * wait for them by CUDA. Only two kinds of operations need this: collectives,
+ * for which other processes wait, and functions of the host, for which another
+ * thread may wait. All other operations stay pending until the host waits.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "fake_cudart.h"
 
 typedef struct engine {
-    fake_device_t *dev; /* NULL: the thread was not started */
+    fake_device_t *dev; /* NULL: the thread has not been started */
     bool asked;
     bool live; /* graphs may have collectives */
 } engine_t;

@@ -14,9 +14,9 @@
 #include <unistd.h>
 
 #define BOX_BYTES 16000
-#define SLEEP_NS (20 * 1000000) /* until a sleeper looks by itself */
+#define SLEEP_NS (20 * 1000000) /* a sleeper looks again after this time */
 
-/* From one rank to another. */
+/* The part of a message that is on its way from one rank to another. */
 typedef struct box {
     _Atomic uint32_t full;
     uint32_t bytes;
@@ -24,11 +24,11 @@ typedef struct box {
     char data[BOX_BYTES];
 } box_t;
 
-/* Shared, and zero at first. */
+/* In memory that all ranks share; zero at first. */
 typedef struct office {
     _Atomic uint32_t joined;
     _Atomic uint32_t stopped;
-    _Atomic uint32_t bells[64]; /* of each rank: something may have changed */
+    _Atomic uint32_t bells[64]; /* each rank's; rung after a change */
     box_t boxes[];              /* [size * size] */
 } office_t;
 
@@ -87,7 +87,7 @@ fake_mail_t *fake_mail_join(const char *name, int rank, int size)
         free(mail);
         return NULL;
     }
-    /* Nobody else has to find the file any more. */
+    /* All ranks have joined, so nobody needs the name of the file any more. */
     if (atomic_fetch_add(&mail->office->joined, 1) + 1 == (uint32_t)size)
         unlink(path);
     return mail;
@@ -178,7 +178,8 @@ static bool part_waits(const fake_part_t *parts, int index)
     return false;
 }
 
-/* Returns whether a part moved; sets *done if all are done. */
+/* Move parts as far as possible. Returns whether a part moved; sets *done if
+ * all are done. */
 static bool parts_move(fake_mail_t *mail, uint64_t call, fake_part_t *parts,
                        int count, bool *done)
 {

@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * fake_mail: messages between the ranks of a communicator of the stand-in for
- * NCCL: memory that processes share, with a small box for each pair of ranks.
- * As over a network, a message waits until its receiver takes it, and a rank
- * that has ended is one that never answers. Thread rule: one thread sends and
- * receives; fake_mail_stop may be called by others meanwhile.
+ * NCCL. Processes share memory with a small box for each pair of ranks. As over
+ * a network, a message waits until its receiver takes it, and a rank that has
+ * ended never answers. Thread rule: one thread sends and receives; at the same
+ * time other threads may call fake_mail_stop.
  */
 #ifndef CDDP_TESTS_CUDA_FAKE_MAIL_H
 #define CDDP_TESTS_CUDA_FAKE_MAIL_H
@@ -28,25 +28,25 @@ typedef struct fake_part {
 
 /* Write a new name for a set of boxes. */
 void fake_mail_name(char name[FAKE_MAIL_NAME]);
-/* Join the boxes [name] of [size] ranks as [rank]; returns at once. NULL: no
- * memory. */
+/* Join the boxes [name] of [size] ranks as rank [rank]; returns at once.
+ * Returns NULL if there is no memory. */
 fake_mail_t *fake_mail_join(const char *name, int rank, int size);
 /* Have all ranks joined? */
 bool fake_mail_complete(const fake_mail_t *mail);
 
-/* Send and receive all [parts], those of one peer and direction in order.
- * [call] describes the collective: a receiver that has another one is told on
- * stderr, and waits for ever, as NCCL would. False: fake_mail_stop came first.
- */
+/* Send and receive all [parts]. Parts of the same peer and direction move in
+ * their order. [call] describes the collective. If the receiver of a message
+ * executes another collective, it says so on stderr and waits for ever, as NCCL
+ * would. Returns false if fake_mail_stop was called before the end. */
 bool fake_mail_exchange(fake_mail_t *mail, uint64_t call, fake_part_t *parts,
                         int count);
 /* Wait until fake_mail_stop. */
 void fake_mail_hang(fake_mail_t *mail);
 
-/* End what is under way, for this rank. Others can see that it has stopped. */
+/* End the exchange of this rank. Other ranks can see that it has stopped. */
 void fake_mail_stop(fake_mail_t *mail);
-bool fake_mail_stopped(const fake_mail_t *mail); /* this or another rank */
-/* Nothing may be under way. */
+bool fake_mail_stopped(const fake_mail_t *mail); /* has any rank? */
+/* No exchange may be running. */
 void fake_mail_leave(fake_mail_t *mail);
 
 #endif

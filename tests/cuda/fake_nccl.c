@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * The calls of NCCL. Communicators must not block (config.blocking = 0): so
- * each call may be in progress when it returns, and until its state says
- * otherwise the communicator must not be used. What NCCL forbids and would not
- * notice ends the process with a sentence: a communicator that is used after
- * its end, or destroyed before the graphs that use it.
+ * The calls of NCCL. Communicators must not block (config.blocking = 0), so
+ * each call may still be in progress when it returns. Until the state of the
+ * communicator says that the call is done, the communicator must not be used.
+ * Some errors are forbidden but NCCL would not notice them: to use a
+ * communicator after its end, or to destroy it before the graphs that use it.
+ * After such an error the process ends with a sentence.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +17,7 @@
 
 #define GROUP_MOST 4096
 
-static ncclComm_t comms; /* under the lock of all calls */
+static ncclComm_t comms; /* protected by fake_lock */
 
 /* The group of calls that this thread collects. */
 typedef struct group {
@@ -26,7 +27,7 @@ typedef struct group {
     fake_item_t items[GROUP_MOST];
 } group_t;
 
-/* Not NULL at first; simt.h says why. */
+/* A thread's group is not NULL at first; simt.h says why. */
 static group_t none;
 static _Thread_local group_t *mine = &none;
 
@@ -57,7 +58,7 @@ static ncclResult_t comm_end(ncclResult_t result)
     return result;
 }
 
-/* The result of a call that has begun something. */
+/* The result of a call that may stay in progress. */
 static ncclResult_t progress(ncclComm_t comm)
 {
     comm->late = fake.settings.nccl_late;
@@ -152,7 +153,7 @@ static ncclResult_t comm_state(ncclComm_t comm, ncclResult_t *out)
     return comm_end(ncclSuccess);
 }
 
-/* What both ways to end a communicator do; nothing uses it any more. */
+/* Common to both ways of ending a communicator, which nothing uses any more. */
 static void comm_free(ncclComm_t comm)
 {
     fake_engine_await(comm->dev);
@@ -238,7 +239,8 @@ static ncclResult_t group_end(void)
 
 /* ---- collectives --------------------------------------------------------- */
 
-/* Bytes that the call reads and writes; 0: neither. */
+/* Is the call valid? Its buffers must be in device memory, for all bytes that
+ * the call reads and writes. */
 static bool item_fits(ncclComm_t comm, const fake_item_t *item)
 {
     const size_t bytes = item->count * fake_type_bytes(item->type);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * The two halves of the stand-in for NCCL: fake_nccl.c has the calls, and says
- * which of them NCCL would refuse; fake_nccl_run.c executes collectives on
- * streams, over fake_mail.h.
+ * The two halves of the stand-in for NCCL. fake_nccl.c has the calls, and
+ * refuses what NCCL would refuse. fake_nccl_run.c executes the collectives on
+ * streams, and uses fake_mail.h for this.
  */
 #ifndef CDDP_TESTS_CUDA_FAKE_NCCL_H
 #define CDDP_TESTS_CUDA_FAKE_NCCL_H
@@ -31,13 +31,13 @@ typedef struct fake_item {
     size_t count;
     ncclDataType_t type;
     ncclRedOp_t op;
-    int peer; /* or root */
+    int peer; /* or root of the call */
 } fake_item_t;
 
 /* The calls of one group, which a stream executes together. */
 typedef struct fake_job {
     struct fake_job *next;
-    bool kept; /* by a graph */
+    bool kept; /* a graph has the job, and may run it again */
     int count;
     fake_item_t items[];
 } fake_job_t;
@@ -49,20 +49,20 @@ typedef enum fake_comm_state {
 } fake_comm_state_t;
 
 struct ncclComm {
-    struct ncclComm *next; /* of all that were ever made */
+    struct ncclComm *next; /* in the list of all that were made */
     fake_comm_state_t state;
     int rank, size;
     fake_device_t *dev;
     fake_mail_t *mail;
     int64_t late;  /* polls until the last call is no longer in progress */
-    int64_t polls; /* of an open communicator */
+    int64_t polls; /* of the state of an open communicator */
     int64_t registered, graphs;
     uint64_t number; /* of the next collective to be executed */
     fake_job_t *jobs;
 };
 
 size_t fake_type_bytes(ncclDataType_t type);
-/* Can it be reduced here? */
+/* Does this stand-in reduce elements of this type? */
 bool fake_type_reduces(ncclDataType_t type);
 
 /* Enqueue the [count] calls of a group. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Collectives on streams. Sums are formed in the order of ranks. */
+/* Collectives on streams. Sums are added in the order of the ranks. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,7 +40,7 @@ static size_t item_bytes(const fake_item_t *item)
 
 /* ---- one collective ------------------------------------------------------ */
 
-/* All ranks of a collective have the same. */
+/* All ranks of a collective must have the same digest. */
 static uint64_t item_digest(const fake_item_t *item, uint64_t number)
 {
     const uint64_t words[] = {(uint64_t)item->call, item->count,
@@ -53,9 +53,9 @@ static uint64_t item_digest(const fake_item_t *item, uint64_t number)
     return digest;
 }
 
-/* Send [from] to all other ranks, and receive what each sends at [to] + rank *
- * [bytes]. [step]: bytes between what is for one rank and for the next. NULL:
- * there is nothing to be sent, or received. */
+/* Send to each other rank [bytes] from [from] + rank * [step], and receive what
+ * it sends at [to] + rank * [bytes]. If [from] is NULL, nothing is sent; if
+ * [to] is NULL, nothing is received. */
 static bool all_exchange(ncclComm_t comm, uint64_t digest, const char *from,
                          size_t step, char *to, size_t bytes)
 {
@@ -154,7 +154,7 @@ static bool item_run(ncclComm_t comm, const fake_item_t *item)
 
 /* ---- a group of calls ---------------------------------------------------- */
 
-/* All messages between two ranks go at a time. */
+/* All sends and receives of a group move at the same time, as in NCCL. */
 static bool pairs_run(ncclComm_t comm, const fake_job_t *job)
 {
     fake_part_t *parts = calloc((size_t)job->count, sizeof *parts);
@@ -200,7 +200,7 @@ typedef struct enqueued {
     fake_job_t *job;
 } enqueued_t;
 
-/* After an abort the stream goes on, with whatever is in the memory. */
+/* After an abort the stream goes on, and the result has any bytes. */
 static cudaError_t job_run(const void *args)
 {
     const enqueued_t at = *(const enqueued_t *)args;

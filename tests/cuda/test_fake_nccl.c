@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * The stand-in for NCCL: collectives of processes, alone, in groups and in
- * graphs; calls that take their time; what it refuses; how an abort ends what
- * hangs.
+ * The stand-in for NCCL: collectives between processes, one by one, in groups
+ * and in graphs; calls that stay in progress; calls that it refuses; and that
+ * an abort ends a collective that hangs.
  */
 #include <criterion/criterion.h>
 #include <signal.h>
@@ -15,7 +15,7 @@
 #include "cuda/fake_cuda.h"
 #include "lib/ranks.h"
 
-/* Several boxes of fake_mail. */
+/* So many elements need several boxes of fake_mail. */
 #define COUNT 9001
 #define BYTES (COUNT * sizeof(float))
 /* Only a rank that hangs takes so long. */
@@ -109,8 +109,8 @@ static int rig_fill(rig_t *rig)
                            cudaMemcpyHostToDevice, rig->stream) != cudaSuccess;
 }
 
-/* Check that [count] elements at [at] are [scale] times index % 7, plus [base].
- */
+/* Check that element index of [count] elements at [at] is [scale] * (index % 7)
+ * + [base]. */
 static int rig_expect(rig_t *rig, const float *at, size_t count, int base,
                       int scale)
 {
@@ -160,7 +160,7 @@ static int copies(rig_t *rig)
     return 0;
 }
 
-/* To the next rank, from the one before, in one group. */
+/* In one group: send to the next rank, and receive from the previous one. */
 static int ring(rig_t *rig)
 {
     const int size = rig->oob->size, rank = rig->oob->rank;
@@ -232,7 +232,7 @@ static int graph_main(const comm_oob_t *oob, void *argument)
         OK(cudaGraphLaunch(graph, rig.stream));
         OK(rig_expect(&rig, rig.data, COUNT, 3, 2));
     }
-    if (*(bool *)argument) /* it ends the process */
+    if (*(bool *)argument) /* the stand-in aborts */
         rig.nccl->CommFinalize(rig.comm);
     OK(cudaGraphExecDestroy(graph));
     return rig_close(&rig);
@@ -288,8 +288,9 @@ Test(fake_nccl, calls_take_their_time)
 
 /* ---- faults -------------------------------------------------------------- */
 
-/* The first collective of rank 1 hangs. Rank 0 finds an error in the state, or
- * that rank 1 has ended it. */
+/* The first collective of rank 1 hangs. Rank 1 finds an error in the state of
+ * its communicator and aborts it; rank 0 then finds that another rank has
+ * stopped. */
 static int hang_main(const comm_oob_t *oob, void *argument)
 {
     fake_cuda_settings_t set = fake_cuda.get();
@@ -339,7 +340,8 @@ static int refusal_main(const comm_oob_t *oob, void *argument)
     return rig_close(&rig);
 }
 
-/* Whoever joins alone can give up; nobody uses a communicator after its end. */
+/* A rank that waits alone for the others can abort. Nobody may use a
+ * communicator after its end. */
 static int alone_main(const comm_oob_t *oob, void *argument)
 {
     ncclResult_t state;
@@ -358,7 +360,7 @@ static int alone_main(const comm_oob_t *oob, void *argument)
     }
     OK(rig.nccl->CommAbort(rig.comm));
     fake_cuda.reset();
-    rig.nccl->CommGetAsyncError(rig.comm, &state); /* ends the process */
+    rig.nccl->CommGetAsyncError(rig.comm, &state); /* the stand-in aborts */
     return 1;
 }
 

@@ -1,14 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The cddp authors
-# Two versions installed side by side: programs of each load their own CUDA plugin
-# and refuse that of the other. A version without CUDA installs none and says so.
-# make uninstall removes what make install has brought, and nothing of the others.
+# Two versions are installed side by side: the programs of each version load its
+# own CUDA plugin and refuse the plugin of the other. A version without CUDA
+# installs no plugin and says so. make uninstall removes the files of its own
+# version, and no others.
 #
-# All of cddp is compiled up to three times (CDDP_TWO_BUILDS=1 to run it).
+# This compiles all of cddp up to three times; it runs only with
+# CDDP_TWO_BUILDS=1.
 set -u
 source=$(cd "${srcdir:-.}" && pwd)
-# variable NAME: as this build has it.
+# variable NAME: print what "make print-NAME" of this build prints.
 variable() {
     env -u MAKEFLAGS -u MFLAGS "${MAKE:-make}" -s --no-print-directory "print-$1"
 }
@@ -48,7 +50,7 @@ install() {
     }
 }
 
-# info NAME: what its cddp-info says of GPUs.
+# info NAME: what cddp-info of the version NAME prints about GPUs.
 info() {
     CUDA_VISIBLE_DEVICES='' "$scratch/$1/root/bin/cddp-info" | grep '^gpus '
 }
@@ -63,7 +65,7 @@ install one --with-cuda-arch="$arch"
 install two --with-cuda-arch="$arch"
 install without --without-cuda
 
-# Each version has its own plugin, which asks for the driver.
+# Each version has its own plugin, which was loaded: it asks for the driver.
 for name in one two; do
     [ "$(find "$scratch/$name/root" -name 'libcddp_cuda.so*' | wc -l)" = 1 ] ||
         fail "$name has installed no plugin, or several"
@@ -84,7 +86,7 @@ out=$(CDDP_CUDA_PLUGIN=$other info one)
 { grep -q -- "$(id one)" <<<"$out" && grep -q -- "$(id two)" <<<"$out"; } ||
     fail "the other plugin: $out"
 
-# So does the library in a program of one's own.
+# libcddp in a user's own program also refuses the plugin of the other version.
 program=$scratch/own-loop
 lib=$(dirname "$(find "$scratch/one/root" -name libcddp.so)")
 # shellcheck disable=SC2086 # a list of words
@@ -100,7 +102,7 @@ rc=$?
 { [ $rc = 69 ] && grep -q -- "$(id two)" <<<"$out"; } ||
     fail "own-loop with the other plugin: status $rc: $out"
 
-# One goes, the others stay.
+# After two versions are uninstalled, the third still works.
 for name in one without; do
     (cd "$scratch/$name/build" && make uninstall) >/dev/null 2>&1 ||
         fail "make uninstall of $name"

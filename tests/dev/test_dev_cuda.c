@@ -97,7 +97,7 @@ Test(cuda, list)
     cr_expect_str_empty(info[1].lacks);
 }
 
-/* CUDA_VISIBLE_DEVICES gives a process other GPUs, with other UUIDs. */
+/* CUDA_VISIBLE_DEVICES chooses GPUs of the machine, whose UUIDs differ. */
 Test(cuda, list_tells_gpus_apart)
 {
     const fake_cuda_t *fake = emu_open();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Where a GPU is, by made-up trees like /sys. */
+/* Where a GPU is in the machine, found in made-up trees like /sys. */
 #include "dev/dev_place.h"
 
 #include <criterion/criterion.h>
@@ -67,8 +67,8 @@ static void tree_remove(void)
 
 TestSuite(place, .init = tree_make, .fini = tree_remove);
 
-/* Two sockets; on the first a GPU and a card below one switch, and a card at
- * another port; on the second a card. */
+/* A machine with two sockets. The first has a GPU and a network card below one
+ * switch, and a card at another port. The second has one card. */
 static void two_sockets(void)
 {
     folder_make("bus/pci/devices");
@@ -107,7 +107,7 @@ Test(place, cards_by_nearness)
     cr_expect(place.peermem);
 }
 
-/* Machines with one node say -1. */
+/* On machines with one NUMA node, numa_node is -1. */
 Test(place, one_numa_node)
 {
     dev_place_t place;

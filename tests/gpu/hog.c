@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Takes the memory of GPU 0 but for BYTES, prints what is left, and keeps it
- * until its input ends. Usage: hog BYTES
+ * Usage: hog BYTES. Takes all free memory of GPU 0 except BYTES, prints how
+ * much is left, and keeps the memory until the standard input ends.
  */
 #include <stdio.h>
 #include <stdlib.h>

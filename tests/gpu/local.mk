@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # What has to be seen on a GPU (run), and the same on the emulated one.
 EXTRA_DIST += tests/gpu/run tests/gpu/pack
-# Fills a GPU; run starts it.
+# tests/gpu/run starts this program, which fills a GPU's memory.
 EXTRA_PROGRAMS += tests/gpu/hog
 CLEANFILES += tests/gpu/hog
 tests_gpu_hog_LDADD = libdev.la libbase.la -ldl

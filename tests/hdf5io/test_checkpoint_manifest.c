@@ -284,8 +284,9 @@ Test(checkpoint_manifest, what_a_schedule_has_seen)
     str_buf_free(&text);
 }
 
-/* What a run leaves out, and the losses that it watches, come back with every
- * bit; manifests of versions without them are accepted, too. */
+/* The samples that a run leaves out, and its recent losses, are read back with
+ * every bit. Manifests of earlier versions, without these members, are also
+ * accepted. */
 Test(checkpoint_manifest, rollbacks_come_back)
 {
     static const char *const rows[][3] = {

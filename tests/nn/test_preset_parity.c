@@ -14,8 +14,8 @@
  * numbers magnifies the difference, so that PyTorch's own autocast may differ
  * widely: the test allows a small multiple of PyTorch's difference.
  *
- * The first step of each preset is compared on the device "cuda", too, emulated
- * or (tests/gpu/run) real.
+ * The first step of each preset is also compared on the device "cuda", which is
+ * emulated, or real in tests/gpu/run.
  */
 #include <criterion/criterion.h>
 #include <math.h>
@@ -110,7 +110,7 @@ static void expect_outputs(const json_t *json, const arithmetic_t *in,
     }
 }
 
-/* Compare outputs and gradients, which are at [grads] in the host's memory. */
+/* Compare the outputs, and the gradients, whose copy on the host is [grads]. */
 static void expect_first(const json_t *json, const arithmetic_t *in,
                          const nn_graph_t *graph, nn_exec_t *exec,
                          const float *grads, int64_t batch)

@@ -3,8 +3,8 @@
 /*
  * In place of the driver's library libcuda.so.1: there is no device. cuDNN
  * looks up these functions when it considers engines that it compiles at run
- * time. With STANDIN_LOADS, what it has compiled can be loaded, though not run:
- * then plans with such engines can be made.
+ * time. With STANDIN_LOADS, kernels that cuDNN has compiled can be loaded, but
+ * not run. That is enough to make plans with such engines.
  */
 #define ERROR_NO_DEVICE 100 /* CUresult of cuda.h, whose prototypes differ */
 
@@ -37,7 +37,7 @@ NO_DEVICE(cuStreamGetCtx)
 
 #ifdef STANDIN_LOADS
 
-static char thing; /* a library, a kernel: not NULL */
+static char thing; /* serves as library and kernel */
 
 int cuLibraryLoadData(void **out);
 int cuLibraryLoadData(void **out)

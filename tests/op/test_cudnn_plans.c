@@ -6,8 +6,8 @@
  * cases of speed, and of the presets. Each must have a plan that keeps the
  * contract (the same bits on each call, no rounding of float32), and planning
  * again must give the same plan. The log says which engine each one gets. A
- * plan of attention takes a second, so there are a few shapes; all of them with
- * CDDP_LONG=1.
+ * plan of attention takes a second, so only a few shapes are planned;
+ * CDDP_LONG=1 plans all of them.
  *
  * Engines that cuDNN compiles at run time need the driver's library. A stand-in
  * of it, which says that there is no device, is enough.
@@ -33,7 +33,7 @@
 
 static cuda_planner_t planner;
 
-/* [driver]: in place of the driver's library. */
+/* [driver]: a library that replaces that of the driver. */
 static void open_planner_with(const char *driver)
 {
     static char json[1 << 14];
@@ -57,7 +57,7 @@ static void open_planner(void)
     open_planner_with("tests/op/libcuda_standin.so");
 }
 
-/* Attention has only engines that are compiled at run time. */
+/* For attention, cuDNN has only engines that it compiles at run time. */
 static void open_planner_that_loads(void)
 {
     open_planner_with("tests/op/libcuda_loads.so");
@@ -260,7 +260,7 @@ typedef struct attention {
     bool causal;
 } attention_t;
 
-/* The first ATTENTIONS_ALWAYS are planned without CDDP_LONG, too. */
+/* The first ATTENTIONS_ALWAYS shapes are planned without CDDP_LONG, too. */
 #define ATTENTIONS_ALWAYS 2
 static attention_t attentions[] = {
     {2, 65, 129, 4, 2, 24, false},     {2, 511, 511, 2, 2, 256, true},
@@ -296,8 +296,9 @@ ParameterizedTestParameters(cudnn_attention, plans)
                                    : sizeof attentions / sizeof *attentions);
 }
 
-/* Deterministic gradients for Hopper keep a bfloat16 for each score: that tells
- * them from those that add in any order. */
+/* cuDNN's deterministic gradients on Hopper keep a bfloat16 for each score. The
+ * size of the workspace shows whether the plan is one of these, and not one
+ * that adds in any order. */
 ParameterizedTest(const attention_t *a, cudnn_attention, plans)
 {
     const cuda_attention_shape_t shape = shape_of(a);

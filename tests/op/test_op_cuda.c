@@ -75,7 +75,8 @@ static void check_case(const op_case_t *test, double limit)
     op_rig_close(&ref);
 }
 
-/* tests/gpu/run lets compute-sanitizer look at the tests of small cases. */
+/* Small cases are a test of their own, because tests/gpu/run executes them
+ * under compute-sanitizer. */
 static void check_float32(bool large)
 {
     emu_or_gpu();
@@ -362,8 +363,8 @@ static void check_note(dev_device_t *dev, int64_t heads, int64_t tokens,
     op_close(op);
 }
 
-/* Which attention cuDNN computes, for --check. The gradients of [1, 64 heads,
- * 4096 tokens] would need 2 GiB. */
+/* The note, which --check prints, says whether cuDNN computes an attention.
+ * With 64 heads and 4096 tokens it does not: the gradients would need 2 GiB. */
 Test(op_cuda, attention_says_who_computes_it)
 {
     dev_device_t *dev;
@@ -380,7 +381,7 @@ Test(op_cuda, attention_says_who_computes_it)
     dev_close(dev);
 }
 
-/* Newer GPUs, whose deterministic gradients cuDNN does not propose. */
+/* Other GPUs; for the newer ones cuDNN proposes no deterministic gradients. */
 Test(op_cuda, attention_on_other_gpus)
 {
     const fake_cuda_t *fake = emu_open();
@@ -402,8 +403,8 @@ Test(op_cuda, attention_on_other_gpus)
     }
 }
 
-/* Layers of one shape share their plans: the second open makes fewer calls than
- * one plan needs. */
+/* Ops of the same shape share their plans: opening the second op makes fewer
+ * calls than making one plan. */
 Test(op_cuda, attention_plans_are_shared)
 {
     const fake_cuda_t *fake = emu_open();
@@ -425,9 +426,9 @@ Test(op_cuda, attention_plans_are_shared)
     op_rig_close(&rig);
 }
 
-/* No call of cuDNN that fails, in planning or running, makes attention take
- * another way, which would have other bits. Every fifth call; all of them with
- * CDDP_LONG=1. */
+/* If a call of cuDNN fails while it plans or runs, attention must fail, and
+ * must not be computed in another way, which would have other bits. Tests every
+ * fifth call; with CDDP_LONG=1 every call. */
 Test(op_cuda, each_call_of_attention_may_fail, .timeout = 600)
 {
     const fake_cuda_t *fake = emu_open();
@@ -444,7 +445,7 @@ Test(op_cuda, each_call_of_attention_may_fail, .timeout = 600)
     op_compare_run(&rig);
     y = op_rig_doubles(op_rig_count(&rig, RIG_Y));
     op_rig_get(&rig, RIG_Y, y);
-    /* Nobody holds the plans between two opens. */
+    /* Close the op, so that nothing keeps the plans for the next open. */
     op_close(rig.op);
     exact = rig.config;
     exact.compute_type = OP_FLOAT32;

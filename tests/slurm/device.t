@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The cddp authors
 #
-# Ranks on emulated GPUs, which sum gradients by a stand-in for NCCL: they learn
-# what one rank learns; a rank that is killed or stopped in a step is found, all
-# others end with 76 and name it, and the run goes on with fewer ranks; a node
-# without GPUs among others is refused.
+# Ranks on emulated GPUs sum gradients by a stand-in for NCCL. They learn what
+# one rank learns. If a rank is killed or stopped in a step, all others find and
+# name it and end with 76, and the run goes on with fewer ranks. If one of the
+# nodes has no GPUs, the run is refused.
 # shellcheck disable=SC2317 # cases are called by name
 # shellcheck source=SCRIPTDIR/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -17,8 +17,8 @@ trap 'rm -rf "$DATA"' EXIT
     --shards 2 >/dev/null || exit 1
 chmod 755 "$DATA"
 timeout=10
-# Seconds that a loaded machine may add, to end processes and for Slurm's own
-# messages.
+# On a loaded machine the end of processes and Slurm's own messages may take
+# this many seconds more.
 grace=25
 settings=(--set train.batch=23 --set train.log_every=1 --set train.threads=1
           --set fault.timeout="$timeout s" --set checkpoint.every="4 steps")
@@ -27,7 +27,7 @@ emulated()
 {
     export CDDP_CUDA_PLUGIN=$BUILD/.libs/libcddp_cuda_emu.so
     [ -e "$CDDP_CUDA_PLUGIN" ] || skip "this build has no CUDA"
-    # The memory that ranks share lies where all of them see it.
+    # All ranks must see the directory in which the stand-in shares memory.
     export CDDP_FAKE_NCCL=$PWD CDDP_FAKE_CUDA="devices=2"
     run_file plain
 }
@@ -41,8 +41,8 @@ near()
              END { exit bad || NR < 10 }' || fail "$1 and $2 differ"
 }
 
-# ranks N HOW STATUS ARGUMENT...: N ranks on two nodes; HOW is run or start. Each
-# writes its pid.
+# ranks N HOW STATUS ARGUMENT...: start N ranks on two nodes; HOW is run or
+# start. Each rank writes its process id to pid.RANK.
 ranks()
 {
     local status=("$3")
@@ -66,7 +66,7 @@ trains()
     near one staged
 }
 
-# fault SIGNAL: rank 2 gets it in the middle of the run.
+# fault SIGNAL: rank 2 gets SIGNAL in the middle of the run.
 fault()
 {
     local begin steps
@@ -97,7 +97,7 @@ stopped()
     fault STOP
 }
 
-# What node n2 shows its ranks is empty.
+# Node n2 shows its ranks no GPU.
 mixed()
 {
     emulated

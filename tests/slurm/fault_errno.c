@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * A preloaded library in which calls of one rank fail, for hurt.t:
+ * A preloaded library, for hurt.t, that makes calls of one rank fail:
  *
  *     FAULT_RANK=3 FAULT_CALL=pread:train-00.h5 FAULT_COUNT=5 FAULT_TIMES=2
  *     FAULT_ERRNO=116 LD_PRELOAD=.../fault_errno.so
  *
- * The calls number 5 and 6 fail. FAULT_TIMES=0: all from there on.
- * FAULT_CALL: fsync:NAME, pread:NAME, write:NAME (of a file of that name), or
- * lock (of an open file description). FAULT_ERRNO: an errno value, or "eat":
- * the process takes memory until it is killed. With FAULT_HIT=/path the first
- * hit makes that file, and later processes in which it exists have no fault.
+ * Here calls 5 and 6 fail. With FAULT_TIMES=0, call 5 and all later calls fail.
+ * FAULT_CALL is fsync:NAME, pread:NAME or write:NAME (on a file of that name),
+ * or lock (of an open file description). FAULT_ERRNO is an errno value, or
+ * "eat": then the process takes memory until it is killed. With FAULT_HIT=/path
+ * the first fault makes that file; processes that start later find the file,
+ * and have no fault.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -77,7 +78,7 @@ static void eat(void)
     }
 }
 
-/* Does this call of [call] fail? Then errno is set. */
+/* Must the call with the name [call] fail? If so, errno is set. */
 static bool fails(const char *call)
 {
     const char *wanted = getenv("FAULT_CALL"), *what = getenv("FAULT_ERRNO");
@@ -99,7 +100,7 @@ static bool fails(const char *call)
     return true;
 }
 
-/* As fails, for a call of [kind] on the file [fd]. */
+/* Like fails, for a call of [kind] on the open file [fd]. */
 static bool fails_on(const char *kind, int fd)
 {
     char entry[64], path[4096], call[4200];
@@ -119,7 +120,7 @@ static bool fails_on(const char *kind, int fd)
     return fails(call);
 }
 
-/* Stop before the call of pread that FAULT_STOP counts. */
+/* Stop once, before pread number FAULT_STOP; make the file FAULT_STOPPED. */
 static void stop_at(void)
 {
     const int number = armed() ? number_of("FAULT_STOP", 0) : 0;

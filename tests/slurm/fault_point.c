@@ -8,12 +8,12 @@
  *     FAULT_RANK=3 FAULT_CALL=fsync FAULT_COUNT=2 FAULT_SIGNAL=KILL
  *     FAULT_HIT=/path LD_PRELOAD=.../fault_point.so
  *
- * With FAULT_AFTER=/path calls count only once that file exists, and with
- * FAULT_TEXT=TEXT only once it has that text. With FAULT_TIMES=N the same is
- * done again in later starts of the program: until FAULT_HIT has N lines.
- * FAULT_CALL: fsync, H5Fopen, ucp_tag_send_nbx, rename:NAME (to a path that
- * ends in NAME) or pread:NAME (of such a file).
- * FAULT_SIGNAL: KILL, STOP, SEGV, ABRT.
+ * With FAULT_AFTER=/path only calls count that come after that file exists;
+ * with FAULT_TEXT=TEXT the file must also have that text. With FAULT_TIMES=N
+ * later starts of the program have the fault again, until FAULT_HIT has N
+ * lines. FAULT_CALL is fsync, H5Fopen, ucp_tag_send_nbx, rename:NAME (to a path
+ * that ends in NAME) or pread:NAME (of such a file). FAULT_SIGNAL is KILL,
+ * STOP, SEGV or ABRT.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -105,7 +105,7 @@ static const char *name_of(const char *path)
     return slash == NULL ? path : slash + 1;
 }
 
-/* Has the file [path] this [text]? */
+/* Does the file [path] contain [text]? */
 static bool file_has(const char *path, const char *text)
 {
     FILE *file = fopen(path, "re");
@@ -185,7 +185,7 @@ void *ucp_tag_send_nbx(void *endpoint, const void *data, size_t count,
     return function(endpoint, data, count, tag, how);
 }
 
-/* Reads are many, so look at the file's name only if it is asked for. */
+/* Reads are many, so get the file's name only if FAULT_CALL is a pread. */
 static void point_read(int fd)
 {
     const char *wanted = getenv("FAULT_CALL");

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The cddp authors
 #
-# What surrounds a run hurts it: memory, disks, other files on one node, a second
-# run in its directory, a wrong network, damaged data. Each case looks at the
-# status and the sentence. Where the run can be mended, it then ends with the
-# bits of the undisturbed run. Calls fail by fault_errno.c.
+# Faults in the surroundings of a run: memory, disks, other files on one node, a
+# second run in its directory, a wrong network, damaged data. Each case checks
+# the exit status and the sentence. Where the fault can be mended, the run then
+# ends with the bits of the undisturbed run. fault_errno.c makes calls fail.
 # shellcheck disable=SC2317 # cases are called by name
 # shellcheck source=SCRIPTDIR/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -14,8 +14,8 @@
 small_data
 point=$BUILD/tests/slurm/.libs/fault_errno.so
 h5py=(/usr/bin/python3 -c)
-# The same bits on any number of ranks and nodes. A read that fails is tried again
-# within 2 s.
+# With these settings the bits are the same on any number of ranks and nodes,
+# and a read that fails is tried again within 2 s.
 settings=(--set train.reproducible=true --set train.microbatch=10
           --set train.epochs=1 --set checkpoint.every="10 steps"
           --set fault.io_timeout="8 s" --set train.threads=1)
@@ -23,15 +23,15 @@ last=checkpoints/step-0000000042
 
 on_two=(srun -N2 -n4 --ntasks-per-node=2 --mpi=pmix)
 
-# The end has the bits of the undisturbed run.
+# The last checkpoint must equal that of the undisturbed run.
 same_bits()
 {
     [ -d "$straight/run/$last" ] || fail "the undisturbed run is missing"
     run 0 "$BUILD/cddp-ckpt" diff "$straight/run/$last" "run/$last"
 }
 
-# The command that becomes a rank, with the variables $1 ... in the environment
-# of all.
+# armed VARIABLE=VALUE...: make ./armed, which a task starts in place of the
+# program, with these variables in the environment of every rank.
 armed()
 {
     {
@@ -42,8 +42,8 @@ armed()
     chmod 755 armed
 }
 
-# batch ARG...: submit the template for ./full.yaml. The program is ./armed, if it
-# is there.
+# batch ARG...: submit the template with ./full.yaml. If ./armed exists, the job
+# uses it as its program.
 batch()
 {
     mkdir -p bin
@@ -60,8 +60,8 @@ batch_ends()
     expect_equal "restarts" "$(job_field "$job" Restarts)" 0
 }
 
-# in_node NODE CMD...: run CMD among the mounts of a node. Paths must be absolute:
-# the current directory stays among the mounts of here.
+# in_node NODE CMD...: run CMD in the mount namespace of a node. Paths must be
+# absolute, because the current directory stays in the namespace of this script.
 in_node()
 {
     local daemon
@@ -78,7 +78,7 @@ begins()
 
 # ---- memory -----------------------------------------------------------------
 
-# A cgroup with a limit of 512 MiB. Sets $cgroup.
+# Make a cgroup with a limit of 512 MiB; $cgroup is its directory.
 cgroup_make()
 {
     local first=/sys/fs/cgroup/memory second=/sys/fs/cgroup
@@ -102,7 +102,8 @@ cgroup_gone()
     rmdir "$cgroup" 2>/dev/null
 }
 
-# Both ranks of n2 are in it, as in the cgroup of a step. One of them wants more.
+# Both ranks of n2 are in this cgroup, like the ranks of a step; rank 3 takes
+# more memory than its limit.
 over_memory()
 {
     cgroup=
@@ -126,7 +127,7 @@ over_memory()
     wait_until 20 cgroup_gone
 }
 
-# The ranks of a node together need more than the job has.
+# The ranks of a node together need more memory than the job has on it.
 over_the_job()
 {
     run_file full
@@ -139,8 +140,9 @@ over_the_job()
 
 # ---- disks ------------------------------------------------------------------
 
-# The run directory is a file system of its own, which others have filled up to
-# the first checkpoint. The job ends once; with room it goes on.
+# The run directory is a file system of its own. Other files fill it, so that
+# there is no room for the first checkpoint. The job ends without a restart;
+# when there is room again, the next job goes on.
 disk_full()
 {
     need in_node n1 true -- "nodes with mounts of their own"
@@ -163,7 +165,7 @@ disk_full()
     run 0 "$BUILD/cddp-ckpt" diff "$straight/run/$last" "copy/run/$last"
 }
 
-# A quota does not become larger by waiting.
+# Waiting does not help against a quota, so the step is not started again.
 quota()
 {
     run_file full
@@ -178,7 +180,7 @@ quota()
     same_bits
 }
 
-# Another error may pass: the step is started again.
+# An IO error may pass, so the step is started again.
 write_error()
 {
     run_file full
@@ -191,7 +193,8 @@ write_error()
     same_bits
 }
 
-# read_error NUMBER TEXT: twice in a row.
+# read_error NUMBER TEXT: two reads in a row fail with errno NUMBER, which the
+# output calls TEXT.
 read_error()
 {
     run_file full
@@ -204,7 +207,8 @@ read_error()
     same_bits
 }
 
-# It never comes back: as often as the run file says.
+# All later reads fail: the file is read again as often as fault.io_retries
+# says.
 read_error_stays()
 {
     run_file full
@@ -221,7 +225,8 @@ read_error_stays()
 
 # ---- other files on one node --------------------------------------------------
 
-# elsewhere FILE OTHER: rank 3 sees OTHER in place of FILE.
+# elsewhere FILE OTHER: make ./task, in which rank 3 sees OTHER in place of
+# FILE.
 elsewhere()
 {
     need unshare --mount true -- "the right to make mount namespaces"
@@ -289,8 +294,8 @@ tree()
     (cd run && find . -type f -exec sha256sum {} + | sort)
 }
 
-# The first run is stopped, so that its own files do not change. Then the same is
-# submitted again.
+# The first run is stopped, so that its files do not change. Then the same run
+# is submitted a second time.
 twice()
 {
     local before first step
@@ -310,7 +315,7 @@ twice()
     scancel --signal=TERM "$step"
     kill -CONT "$first"
     finish 75
-    # Its owner is gone.
+    # The first run has ended, so the directory is free.
     rm job.out
     batch -N2 -n4 --ntasks-per-node=2
     batch_ends COMPLETED 0:0
@@ -356,7 +361,7 @@ metrics_full()
 
 # ---- network ------------------------------------------------------------------------
 
-# The ranks of n2 offer their loopback only, on which n1 finds nobody.
+# The ranks of n2 offer only their loopback device, where n1 cannot reach them.
 wrong_network()
 {
     local begin=$SECONDS
@@ -378,7 +383,7 @@ shm_size()
     in_node n2 mount -o remount,size="$1" /dev/shm
 }
 
-# Memory that the ranks of a node share is not in /dev/shm.
+# The ranks of a node do not need /dev/shm for the memory that they share.
 small_shm()
 {
     need in_node n1 true -- "nodes with mounts of their own"
@@ -397,7 +402,7 @@ own_data()
     sed "s|DATA|data|" "$SOURCE/tests/slurm/runs/full.yaml" >full.yaml
 }
 
-# Change ./data/$1 (f) by Python.
+# change NAME CODE: run CODE in Python, with ./data/NAME open as f.
 change()
 {
     "${h5py[@]}" "import h5py, numpy
@@ -430,7 +435,8 @@ number_missing()
     expect_lines err '^cddp-train: ' 1
 }
 
-# replaced REPRODUCIBLE STATUS
+# replaced REPRODUCIBLE STATUS: with train.reproducible=REPRODUCIBLE, a resume
+# on replaced data ends with STATUS.
 replaced()
 {
     own_data
@@ -442,7 +448,7 @@ replaced()
     expect_text err 'data.train: 1 of 3 shards hold.* other samples than when the checkpoint was written, the first is train-02.h5'
 }
 
-# A single bit, which a sample of the bytes would miss.
+# One bit changes; to compare only a sample of the bytes would not find it.
 flipped()
 {
     local full=(--set data.validate=full)

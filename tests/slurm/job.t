@@ -24,14 +24,14 @@ time_left()
     in_order "$(left)" 301 || fail "$(left) s left of 300"
 }
 
-# A job without a limit has no end (the probe prints -1).
+# A job without a time limit has no end: the probe prints -1.
 no_limit()
 {
     run 0 srun -n2 "$probe"
     expect_lines out 'tasks 2 .* left -1$' 2
 }
 
-# A node whose clock is wrong by an hour.
+# The clock of the node is wrong by an hour.
 other_clock()
 {
     local shift

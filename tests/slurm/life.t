@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The cddp authors
 #
-# What cddp-srun does when a rank, a node or a daemon of Slurm fails: the job
-# ends with 0 and the model has the bits of a run that nobody disturbs. Each
-# kind of death at each point costs two seconds; all of them come only with
-# CDDP_LIFE_ALL=1 (make check-long).
+# A rank, a node or a daemon of Slurm fails under cddp-srun. The job must end
+# with 0, and the model must have the bits of an undisturbed run. Only if no
+# start makes progress, the job ends with 70. Each kind of death at each point
+# takes two seconds, so all of them run only with CDDP_LIFE_ALL=1 (make
+# check-long).
 # shellcheck disable=SC2119,SC2120,SC2317 # cases are called by name
 # shellcheck source=SCRIPTDIR/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -13,14 +14,14 @@
 . "$(dirname "$0")/trainlib.sh"
 # shellcheck source=SCRIPTDIR/lifelib.sh
 . "$(dirname "$0")/lifelib.sh"
-# Seconds for which the controller is away.
+# For so many seconds the controller is down.
 away=${CDDP_LIFE_AWAY:-5}
 life_options+=(--set train.epochs=12)
 life_open
 
 # ---- a rank ------------------------------------------------------------------
 
-# Srun's word for a death by a signal.
+# The words that srun prints for a death by a signal.
 words_of()
 {
     case $1 in
@@ -30,8 +31,8 @@ words_of()
     esac
 }
 
-# death SIGNAL RANK CALL: the step is started again in place, once, and the
-# cause and the culprit are told.
+# death SIGNAL RANK CALL: the step is started again once, in the same
+# allocation, and the output names the cause and the culprit.
 death()
 {
     local host=n1
@@ -53,7 +54,7 @@ death()
     same_bits
 }
 
-# The fault comes again and again after a checkpoint.
+# After the first checkpoint, each start has the same fault.
 death_again()
 {
     local after='"checkpoint"' FAULT_TIMES=9
@@ -66,7 +67,7 @@ death_again()
     expect_lines bg.err \
         'cause [123]: (rank 2|srun names task 2) on n2' 3
     expect_text bg.err 'the job ends with 70: no start made progress'
-    # The one that wrote the checkpoint, and three.
+    # The start that wrote the checkpoint, and three starts after it.
     expect_equal "deaths" "$(wc -l <hit)" 4
 }
 
@@ -83,7 +84,7 @@ stopped()
     same_bits
 }
 
-# The rank stops at its point while the link goes down, and then goes on.
+# The rank stops at its point, the link goes down, and then the rank continues.
 cut_link()
 {
     local begin
@@ -98,7 +99,7 @@ cut_link()
     ip link set v2 down
     kill -CONT "$(cat hit)"
     wait_until 60 happened fault
-    # So long: time is what is tested.
+    # The link is down for 20 s: this test is about that time.
     sleep $((20 - (SECONDS - begin) > 0 ? 20 - (SECONDS - begin) : 0))
     ip link set v2 up
     finish 0
@@ -116,15 +117,15 @@ node_down()
     scontrol update nodename="$1" state=down reason=test
 }
 
-# Names of all nodes of an attempt, from the history.
+# Print the nodes of attempt $1, as the history has them.
 nodes_of()
 {
     sed -nE "s/.*\"event\":\"begin\".*\"attempt\":$1,\"nodes\":\"([^\"]*)\".*/\1/p" \
         run/lives.jsonl | tail -n 1
 }
 
-# The allocation outlives its node, and the run goes on with the ranks of the
-# other.
+# With --no-kill the allocation survives the loss of a node, and the run goes on
+# with the ranks of the other node.
 node_lost()
 {
     local node
@@ -169,7 +170,7 @@ job_was_requeued()
 
 # ---- daemons of Slurm --------------------------------------------------------
 
-# Nobody needs slurmd while the ranks run.
+# The ranks do not need slurmd while they run.
 slurmd_killed()
 {
     life_file
@@ -183,8 +184,9 @@ slurmd_killed()
     same_bits
 }
 
-# Srun never hears the end of tasks whose slurmstepd is gone, and Slurm believes
-# that their step runs on. (As long as they live, nobody notices.)
+# If slurmstepd is gone, srun does not notice the end of the tasks, and Slurm
+# believes that the step still runs. (While the tasks live, the loss has no
+# effect.)
 slurmstepd_killed()
 {
     local rank
@@ -205,8 +207,8 @@ slurmstepd_killed()
     same_bits
 }
 
-# controller_away CALL: it goes while rank 2 stands at a point of a step or of a
-# save, and comes back a while later.
+# controller_away CALL: the controller is killed while rank 2 stops before CALL,
+# in a step or in a save, and is started again after $away seconds.
 controller_away()
 {
     life_file

@@ -2,30 +2,35 @@
 # SPDX-FileCopyrightText: The cddp authors
 # shellcheck shell=bash disable=SC2034,SC2154 # used in, set by the other files
 #
-# What the tests of cddp-srun with the real program share, on top of lib.sh and
-# trainlib.sh. The run is ./full.yaml in reproducible mode, so that any number
-# of ranks and any interruption gives the bits of a run that nobody disturbs.
-#   life_open               $DATA, and that run: its directory is $straight
-#   life_file               full.yaml in the current directory
+# Shared by the tests of cddp-srun with the real program, in addition to lib.sh
+# and trainlib.sh. The run is ./full.yaml in reproducible mode, so it has the
+# bits of an undisturbed run, with any number of ranks and any interruption.
+#   life_open               make $DATA and the undisturbed run in $straight
+#   life_file               make full.yaml in the current directory
 #   life_options            array: options of cddp-srun and cddp-train
-#   supervise ARG...        start cddp-srun ARG... in an allocation of 4 ranks on
-#                           2 nodes, as start does
+#   supervise ARG...        start cddp-srun ARG... in an allocation of 4 ranks
+#                           on 2 nodes, as start does
 #   supervise_job ARG...    submit the template with cddp-train's ARG... on 4
-#                           ranks of 2 nodes; $sbatch_options; its output is ./log
-#   job_find                $job: that of the last supervise
-#   at RANK CALL SIGNAL     the fault point of the next start (fault_point.c),
-#                           in start-up for H5Fopen, else when lives.jsonl has
-#                           the text $after (first_step): sets the environment
-#                           and $point_options
-#   happened EVENT [COUNT]  lives.jsonl has so many (1) such lines
+#                           ranks of 2 nodes, and with the options of sbatch in
+#                           $sbatch_options; the output is ./log
+#   job_find                set $job to the job of the last supervise
+#   at RANK CALL SIGNAL     set the fault point of the next start, in the
+#                           environment and in $point_options (fault_point.c).
+#                           Calls of H5Fopen always count, other calls after
+#                           lives.jsonl has the text $after (first_step)
+#   happened EVENT [COUNT]  lives.jsonl has COUNT (1) lines of this event
 #   attempts                print the number of starts in lives.jsonl
 #   rank_pid RANK           print the process id of a rank of job $job
-#   same_bits               the newest checkpoint of ./run is that of $straight
-#   other_node              the node of $job that does not run its batch script
-#   daemon kill|start NAME  a daemon of the cluster: slurmctld, slurmd-n2
-#   nodes_return            start what was killed, and take lost nodes back
-#   cluster_mend            end the jobs of this file, and then nodes_ready
-#   nodes_ready             that, and wait until all nodes are idle
+#   same_bits               the newest checkpoint of ./run equals that of
+#                           $straight
+#   other_node              print the node of $job that does not run its batch
+#                           script
+#   daemon kill|start NAME  kill or start a daemon: slurmctld or slurmd-n2
+#   nodes_return            start the daemons that were killed, and take lost
+#                           nodes back
+#   nodes_ready             do nodes_return, and wait until all nodes are idle
+#   cluster_mend            do nodes_return, end the jobs of this file, and wait
+#                           until all nodes are idle
 
 devcluster=$SOURCE/slurm/devcluster
 life_options=(--set train.reproducible=true --set train.microbatch=10
@@ -41,7 +46,7 @@ life_open()
     straight=$(mktemp -d "${TMPDIR:-/tmp}/cddp-straight.XXXXXX")
     trap 'rm -rf "$DATA" "$straight"' EXIT
     chmod 755 "$straight"
-    # Complete after 2 epochs, and after more; both checkpoints stay.
+    # Two checkpoints, after 2 epochs and after more; the first one stays, too.
     (
         cd "$straight" || exit 1
         life_file
@@ -52,7 +57,7 @@ life_open()
     ) || exit 1
 }
 
-# Without a schedule a step does not depend on the number of epochs.
+# The file has no schedule, so a step does not depend on the number of epochs.
 life_file()
 {
     run_file full
@@ -72,7 +77,7 @@ supervise_job()
         "${point_options[@]}" full.yaml "${life_options[@]}" "$@"
 }
 
-# The job of this file, after supervise.
+# Find the job of this file, after supervise.
 job_find()
 {
     job=$(squeue -h -n "$SLURM_JOB_NAME" -o %i)
@@ -124,7 +129,7 @@ same_bits()
     expect_equal status "$(summary_field run/summary.json status)" 0
 }
 
-# The node of the job that does not run the batch script.
+# Print the node of the job that does not run the batch script.
 other_node()
 {
     [ "$(job_field "$job" BatchHost)" = n1 ] && echo n2 || echo n1
@@ -161,8 +166,8 @@ nodes_ready()
     wait_until 90 nodes_are_idle
 }
 
-# For the EXIT of a case that has hurt the cluster: its jobs first, as they need
-# the nodes.
+# A case that has hurt the cluster runs this at its EXIT. It ends the jobs of
+# this file, because nodes become idle only then.
 cluster_mend()
 {
     nodes_return

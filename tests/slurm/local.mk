@@ -22,7 +22,7 @@ $(SLURM_PROBES): LDADD = $(PROBE_LIBS) $(PMIX_LIBS) $(HDF5_LIBS) $(MPI_LIBS)
 tests/slurm/%_probe.o: TEST_CFLAGS = $(HDF5_CFLAGS) $(MPI_CFLAGS)
 
 # Tests on a real Slurm: make check-slurm [SLURM_TESTS=boot.t]
-# One line a test, as several people add some; those that take long come first.
+# One test per line, because several people add tests; long tests come first.
 SLURM_TESTS = \
 	devcluster.t \
 	boot.t \
@@ -48,7 +48,7 @@ SLURM_TESTS = \
 	fault.t \
 	checkpoint.t \
 	scale.t
-# Long tests that are not among them.
+# Long tests that are not in SLURM_TESTS.
 SLURM_LONG_TESTS = storm.t
 EXTRA_DIST += $(SLURM_TESTS:%=tests/slurm/%) \
 	$(SLURM_LONG_TESTS:%=tests/slurm/%) tests/slurm/lib.sh \

@@ -61,8 +61,9 @@ killed()
     same e
 }
 
-# A model whose loss has spikes at the begin: it goes back twice, on any number of
-# ranks, also if it is killed when it has just decided that.
+# The loss of this model has spikes at the beginning, so the run goes back
+# twice. The bits are the same on any number of ranks, also if the run is killed
+# when it has just decided to go back.
 rollback()
 {
     local model='[flatten, {linear: {out: 16}}, relu, {dropout: {rate: 0.2}}, {linear: {out: 2}}]'

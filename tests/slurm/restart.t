@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The cddp authors
 #
-# SIGKILL of a random rank under cddp-srun, $CDDP_RESTARTS times (4; make
-# check-long: 20): the time until a step is done again in the same allocation,
-# and the steps that were lost.
+# Under cddp-srun a random rank gets SIGKILL, $CDDP_RESTARTS times (4; make
+# check-long: 20). Measured are the time until a step is done again in the same
+# allocation, and the number of lost steps.
 # shellcheck disable=SC2317 # cases are called by name
 # shellcheck source=SCRIPTDIR/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -21,8 +21,9 @@ count()
     grep -c "\"event\":\"$1\"" run/lives.jsonl 2>/dev/null || true
 }
 
-# kill_one N: in start N, when it has saved a checkpoint. Adds the seconds to
-# ./seconds. Polls fast, as the time is what is measured.
+# kill_one N: kill a rank in start N, after a checkpoint of this start, and
+# append the seconds until the next step to ./seconds. It polls often, because
+# it measures time.
 kill_one()
 {
     local pid_of begin saved
@@ -43,7 +44,8 @@ kill_one()
         >>seconds
 }
 
-# "lost N" for each restart: from the step at the fault to that of the resume.
+# Print for each restart how many steps are lost: the step at the fault less the
+# step of the resume.
 steps_lost()
 {
     awk -F'"step":' '/"event":"fault"/ {split($2, a, ","); at = a[1]}
@@ -73,7 +75,8 @@ restart()
     expect_equal "restarts measured" "$(wc -l <seconds)" "$restarts"
     expect_equal "restarts in the history" "$(steps_lost | wc -l)" "$restarts"
     [ "$lost" -le "$every" ] || fail "$lost steps were lost"
-    # A busy machine is slower, so only the long form, alone, has these limits.
+    # Other tests make the machine slower. Only the long form runs alone, and
+    # has limits.
     [ -n "${CDDP_RESTARTS:-}" ] || return 0
     in_order "$median" 3 || fail "the median is $median s"
     in_order "$worst" 5 || fail "the worst is $worst s"

@@ -2,14 +2,14 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * A preloaded library that makes parts of a training slow, for time.t. Each
- * variable is a number of seconds; unset: not slow.
- * - SLOW_STEP: each step. It sleeps where rank 0 writes the step's row to
- *   metrics.jsonl, so train.log_every must be 1.
- * - SLOW_SAVE: each checkpoint. It sleeps where the first file of it is made
- *   durable, so there is no manifest yet; before, the file SLOW_HIT is made, if
- *   that is set.
- * - SLOW_START: each HDF5 file that is opened. Training opens those of the data
- *   in start-up.
+ * variable is a number of seconds; if it is not set, that part is not slow.
+ * - SLOW_STEP: sleep in each step, when rank 0 writes the step's row to
+ *   metrics.jsonl; so train.log_every must be 1.
+ * - SLOW_SAVE: sleep in each checkpoint, before its first file is made durable,
+ *   so before there is a manifest. If SLOW_HIT is set, the file of that name is
+ *   made before the sleep.
+ * - SLOW_START: sleep before each HDF5 file is opened. Training opens its data
+ *   files in start-up.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -48,8 +48,8 @@ static void slow(const char *variable)
         ;
 }
 
-/* Write the path of the open file [fd], from [part] on, to [out]. Returns
- * whether it has that part. */
+/* Write the part of the path of the open file [fd] that begins with [part] to
+ * [out]. Returns whether the path has [part]. */
 static int path_from(int fd, const char *part, char *out, size_t room)
 {
     char link[64], path[4096];
@@ -82,7 +82,7 @@ ssize_t write(int fd, const void *data, size_t bytes)
 int fsync(int fd)
 {
     int (*function)(int) = (int (*)(int))real("fsync");
-    static char last[512]; /* name of the checkpoint that was slow */
+    static char last[512]; /* name of the last checkpoint that was slow */
     const char *hit = getenv("SLOW_HIT");
     char name[512];
 

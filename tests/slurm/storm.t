@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The cddp authors
 #
-# A storm: for $CDDP_STORM_SECONDS (45; make check-long: 1800) a job under
-# cddp-srun meets a fault every $CDDP_STORM_EVERY seconds (4; 20), the time to
-# recover included. Which fault comes is random ($CDDP_STORM_SEED), but each kind
-# comes once before any comes again. The run is in reproducible mode and ends
-# with the bits of a run that nobody disturbs.
+# A storm of faults: for $CDDP_STORM_SECONDS (45; make check-long: 1800) a job
+# under cddp-srun has a fault every $CDDP_STORM_EVERY seconds (4; 20), which
+# include the time to recover. The order of the faults is random
+# ($CDDP_STORM_SEED), but each kind comes once before any kind comes again. The
+# run is in reproducible mode, and ends with the bits of an undisturbed run.
 # shellcheck disable=SC2119,SC2120,SC2317 # cases are called by name
 seconds=${CDDP_STORM_SECONDS:-45}
-# The run that nobody disturbs may take longer than the storm.
+# The undisturbed run may take longer than the storm.
 RUN_LIMIT=${RUN_LIMIT:-$((seconds * 4 + 120))}
 # shellcheck source=SCRIPTDIR/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -21,7 +21,8 @@ small_data
 every=${CDDP_STORM_EVERY:-4}
 away=${CDDP_STORM_AWAY:-4}
 seed=${CDDP_STORM_SEED:-$RANDOM}
-# Seconds until a step is done again, a requeue included.
+# Within so many seconds after a fault a step must be done again, also after a
+# requeue.
 recovery=240
 declare -A counts
 
@@ -58,9 +59,10 @@ fault_kill() { signal_rank KILL; }
 fault_segv() { signal_rank SEGV; }
 fault_abrt() { signal_rank ABRT; }
 fault_stop() { signal_rank STOP; }
-# A notice that the time is over: checkpoint, 75, requeue.
+# Notice of the time limit: the run writes a checkpoint, ends with 75 and is
+# requeued.
 fault_usr1() { signal_rank USR1; }
-# What a preemption with REQUEUE does.
+# This is what a preemption with REQUEUE does.
 fault_requeue() { scontrol requeue "$job"; }
 
 fault_cut()
@@ -73,7 +75,7 @@ fault_cut()
     ip link set v2 up
 }
 
-# Slurm requeues the job.
+# A node goes down, so Slurm requeues the job.
 fault_down()
 {
     local node before
@@ -109,7 +111,7 @@ fault_controller()
     wait_until 60 controller_answers
 }
 
-# Does the run survive this kind of fault in the same step?
+# Does the Slurm step go on after this kind of fault, without a new start?
 unnoticed()
 {
     case $1 in
@@ -135,8 +137,9 @@ more_restarts()
     [ "$(job_field "$job" Restarts)" -gt "$1" ]
 }
 
-# The next kind and rank: $queue holds the kinds that have not come yet, in random
-# order. Numbers are drawn in this shell, as others have seeds of their own.
+# Draw the next kind of fault and the next rank. $queue holds the kinds that
+# have not come yet, in random order. Do not call this in a subshell, whose
+# random numbers would have another seed.
 queue=()
 kind=
 victim=0
@@ -182,7 +185,7 @@ one_fault()
     note "$kind: a checkpoint again after $((SECONDS - begin)) s"
 }
 
-# The run and an undisturbed one both end with the epoch that has begun.
+# Both the run and an undisturbed run continue to the end of the current epoch.
 compare()
 {
     local epochs

@@ -117,8 +117,8 @@ Test(slurm_signal, strongest_wins)
     cr_assert_eq(slurm_signal_install(NULL), ERR_OK);
     cr_assert_eq(slurm_signal_install(NULL), ERR_OK);
     cr_assert_eq(slurm_signal_pending(), SLURM_SIGNAL_NONE);
-    /* raised by a write to a closed pipe, and by one beyond a file size
-     * limit */
+    /* A write to a closed pipe raises SIGPIPE, and a write beyond a limit of
+     * the file size raises SIGXFSZ. */
     raise(SIGPIPE);
     raise(SIGXFSZ);
     cr_assert_eq(slurm_signal_pending(), SLURM_SIGNAL_NONE);

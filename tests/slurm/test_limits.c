@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* The limits of a job, from what scontrol of Slurm 22.05 says (shortened), and
- * the thread that asks. */
+/* The limits of a job, read from the output of scontrol of Slurm 22.05
+ * (shortened), and the thread that asks for them. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -161,8 +161,8 @@ Test(slurm_watch, has_the_answer, .timeout = 60)
     fake_remove();
 }
 
-/* Libraries change the environment while a run starts; the watch has its own.
- */
+/* Libraries may change the environment while a run starts, so the watch has its
+ * own copy. */
 Test(slurm_watch, has_its_own_environment, .timeout = 60)
 {
     const struct timespec moment = {.tv_nsec = 5000000};

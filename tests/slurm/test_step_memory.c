@@ -49,7 +49,7 @@ static const char *nothing(const char *name)
     return NULL;
 }
 
-/* Version 2: the task's cgroup is below that of the step. */
+/* Cgroups of version 2: the cgroup of the task is below that of the step. */
 static void second_make(const char *job_limit, const char *step_limit)
 {
     put("proc/self/cgroup", "0::/slurm/job_7/step_0/user/task_1\n");
@@ -84,7 +84,7 @@ Test(step_memory, kills_are_those_of_the_step_not_of_this_task)
     cr_expect_eq(slurm_memory_kills(root), 2);
 }
 
-/* Version 1, beside an empty tree of version 2, as systemd has it. */
+/* Cgroups of version 1, beside an empty tree of version 2, as under systemd. */
 static void first_make(const char *path)
 {
     char *text =
@@ -114,8 +114,8 @@ Test(step_memory, version_1_adds_up_the_tasks)
     cr_expect_eq(slurm_memory_kills(root), 3);
 }
 
-/* Without Slurm's cgroups only that of this process counts: those below it, if
- * there are any, are of others. */
+/* If Slurm makes no cgroups, only the kills of this process's cgroup count:
+ * cgroups below it belong to others. */
 Test(step_memory, a_cgroup_that_is_no_step)
 {
     first_make("/mine");
@@ -124,7 +124,7 @@ Test(step_memory, a_cgroup_that_is_no_step)
     cr_expect_eq(slurm_memory_kills(root), 4);
 }
 
-/* In a container the tree begins at the container's own cgroup. */
+/* In a container, the mounted tree begins at the container's own cgroup. */
 Test(step_memory, a_tree_that_begins_further_down)
 {
     put("proc/self/cgroup", "0::/outer/inner\n");
@@ -167,7 +167,7 @@ Test(step_memory, without_any_limit_it_is_the_host)
     cr_expect_eq(slurm_memory_kills(root), -1);
 }
 
-/* What a damaged system may say. */
+/* Files of a damaged system may have such text. */
 Test(step_memory, nonsense_is_survived)
 {
     static const char *const lines[] = {

@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The cddp authors
 #
-# Jobs that end before their work does: time limits without --signal, slow steps,
-# slow checkpoints, clocks that are wrong, preemption, repeated signals; and the
-# other tasks of an array, and other jobs of a chain, which must not notice. Each
-# run ends with the bits of the run that nobody disturbed.
+# Jobs that end before their work is done: time limits without --signal, slow
+# steps, slow checkpoints, wrong clocks, preemption, repeated signals. Other
+# tasks of an array and other jobs of a chain must not be disturbed. Each run
+# ends with the bits of an undisturbed run.
 #
-# Slurm's limits are minutes. Here a slice of a job is seconds: the rank moves the
-# end of its job when it starts. slow_point.c makes steps, checkpoints and the
-# start-up slow.
+# Slurm's time limits are minutes. Here a slice, the time of one life of a job,
+# is some seconds long, because the rank moves the end of its job when it
+# starts. slow_point.c makes steps, checkpoints and the start-up slow.
 # shellcheck disable=SC2317 # cases are called by name
 # shellcheck source=SCRIPTDIR/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -25,9 +25,10 @@ many=(--set train.epochs=1 --set train.batch=50) # 50 steps
 some=(--set train.epochs=1 --set train.batch=105)
 two=(--set train.epochs=1 --set train.batch=1250)
 
-# ranks NAME SECONDS VARIABLE=VALUE...: make NAME/bin/cddp-train, the real program
-# with these variables; SECONDS, if given, is what its job has left when it starts.
-# A VALUE may be $(first S): S in the first life of the job, then 0.
+# ranks NAME SECONDS VARIABLE=VALUE...: make NAME/bin/cddp-train, which starts
+# the real program with these variables. If SECONDS is not empty, the job ends
+# so many seconds after this start. A VALUE $(first S) is S in the first life of
+# the job, later 0.
 ranks()
 {
     local name=$1 seconds=$2
@@ -49,8 +50,8 @@ RANK
     (cd "$name" && run_file full)
 }
 
-# one NAME ARG...: submit the template in NAME with the options of sbatch up to
-# --, and those of cddp-train after it. Its job is $job.
+# one NAME ARG...: submit the template in NAME. The ARGs before -- are options
+# of sbatch, those after it are options of cddp-train. Sets $job.
 one()
 {
     local name=$1 options=()
@@ -66,7 +67,8 @@ one()
         "$template" full.yaml "$@"
 }
 
-# The template asks for a signal; without it, the run has to watch the time.
+# Make a template without --signal, so that the run itself has to watch the
+# time.
 no_signal()
 {
     sed 's/ --signal=[^ ]*//' "$SOURCE/slurm/batch/train.sbatch" >train.sbatch
@@ -80,7 +82,8 @@ ended_with()
     expect_equal "exit code of $1" "$(job_field "$1" ExitCode)" "$3"
 }
 
-# same_bits RUNDIR NAME: the newest checkpoint is that of the undisturbed run.
+# same_bits RUNDIR NAME: the newest checkpoint equals that of the undisturbed
+# run.
 same_bits()
 {
     "$BUILD/cddp-ckpt" diff "$1" "$straight/$2" >diff.out 2>&1 ||
@@ -99,8 +102,9 @@ undisturbed()
     )
 }
 
-# Work for several slices, with right and wrong clocks; step and checkpoint that
-# take 0.6 of a slice; a start-up that takes longer than a slice. Side by side.
+# These jobs run side by side: work for several slices, with right and wrong
+# clocks; a step and a checkpoint that together take 0.6 of a slice; a start-up
+# that takes longer than a slice.
 slices()
 {
     local -A shift=([early]=-3600 [late]=3600)
@@ -146,7 +150,7 @@ slices()
     fi
 }
 
-# At least three slices, each of which left in time.
+# The run had at least three slices, and left each one in time.
 sliced()
 {
     local ends
@@ -159,14 +163,14 @@ sliced()
         $((ends - 1))
     expect_lines "$1/run/lives.jsonl" '"event":"end".*"status":75' $((ends - 1))
     expect_no_text "$1/log" 'TIME LIMIT'
-    # Durations do not depend on the clock.
+    # Durations must not depend on the wrong clock.
     grep -o '"event":"first_step".*' "$1/run/lives.jsonl" |
         grep -o '"seconds":[^,}]*' | cut -d: -f2 >"$1.seconds"
     awk '$1 <= 0 || $1 > 100 {exit 1}' "$1.seconds" ||
         fail "$1: first steps after $(tr '\n' ' ' <"$1.seconds")s"
 }
 
-# The records show the time of the node.
+# The times in the records are those of the node's clock.
 clock_is()
 {
     local wrote is
@@ -180,8 +184,8 @@ clock_is()
         fail "$1: $wrote in the records, expected about $is"
 }
 
-# A job of a partition with a higher tier pushes the run out, which leaves within
-# GraceTime and comes back.
+# A job of a partition with a higher tier preempts the run. The run leaves
+# within GraceTime, and is started again later.
 preempted()
 {
     local low
@@ -207,9 +211,9 @@ preempted()
     scontrol delete PartitionName=high
 }
 
-# A checkpoint that takes longer than KillWait (10 s) is warned of. The run is
-# killed in the next one, and resumes from the one before. Beside it, two USR1 and
-# a TERM come while a checkpoint is written.
+# If a checkpoint takes longer than KillWait (10 s), the run warns. It is killed
+# in its next checkpoint, and resumes from the one before. A second run gets two
+# USR1 and a TERM while it writes a checkpoint.
 slow_saves()
 {
     local killed
@@ -237,7 +241,7 @@ slow_saves()
     same_bits killed/run many
 }
 
-# array_of NAME: submit an array of four.
+# array_of NAME: submit an array of four tasks.
 array_of()
 {
     ranks "$1" "" SLOW_STEP=0.1
@@ -271,7 +275,8 @@ array_check()
     expect_lines "$1/runs/full-2/lives.jsonl" '"event":"begin".*"attempt":2' 1
 }
 
-# One task of an array is killed and one requeued, by RequeueExit and by scontrol.
+# In two arrays one task is killed and one is requeued: in the first array by
+# RequeueExit, in the second by scontrol.
 arrays()
 {
     local by_exit by_scontrol
@@ -295,8 +300,8 @@ WRAP
     expect_equal calls "$(cat calls)" "requeue ${by_scontrol}_3"
 }
 
-# A chain of three jobs: the first is requeued and completes the run, the others
-# find it complete.
+# A chain of three jobs. The first job is requeued and then completes the run;
+# the others find the run complete.
 chain()
 {
     local jobs=()

@@ -21,7 +21,7 @@ typedef struct harness {
     int restarts; /* how often the job was restarted */
     /* signal that a look finds; NULL: there is none */
     slurm_signal_t (*signal)(void);
-    slurm_signal_t (*signal_start)(void); /* the same in start-up */
+    slurm_signal_t (*signal_start)(void); /* the signal in start-up */
     const ddp_hook_ops_t *const *hooks;   /* hooks beside the built-in ones */
 } harness_t;
 
@@ -43,8 +43,8 @@ err_code_t harness_config(const harness_t *harness, tree_t **tree,
 err_code_t harness_run(const harness_t *harness, int ranks,
                        train_outcome_t *out, err_t *err);
 
-/* One rank of a run, which [boot] has brought together; it is closed.
- * [backend]: what "auto" means for its group. */
+/* Run one rank, whose connection is [boot]; this closes [boot]. [backend] is
+ * the backend that "auto" means for its group. */
 err_code_t harness_rank_run(const harness_t *harness, boot_t *boot,
                             const char *backend, train_outcome_t *out,
                             err_t *err);
@@ -72,7 +72,7 @@ int harness_label_get(const harness_t *harness, int row);
 /* Overwrite all features of [row] in train.h5 with [value]. */
 void harness_input_set(const harness_t *harness, int row, float value);
 
-/* Number of lines in the run's lives.jsonl of this event. */
+/* The number of lines with this event in the run's lives.jsonl. */
 int harness_events(const harness_t *harness, const char *event);
 
 /* Read the values of [key] from the rows of metrics.jsonl that describe

@@ -9,15 +9,15 @@
 
 typedef struct harness_forks {
     const harness_t *harness;
-    /* (optional) Called in each rank before the run, for its settings. */
+    /* (optional) Each rank calls this before the run, for its own settings. */
     void (*prepare)(int rank, int ranks, void *context);
     void *context;
-    double seconds; /* after which a rank is killed */
+    double seconds; /* a rank that takes longer is killed */
 } harness_forks_t;
 
-/* Run on [ranks] processes. results[rank] is the code of its error, or as
- * ranks_forks says; texts[rank] begins with the culprit ("1: ", "-1: "), then
- * comes the sentence. */
+/* Run on [ranks] processes. results[rank] is the code of the rank's error, or
+ * what ranks_forks says. texts[rank] is the culprit and then the sentence, for
+ * example "1: ..."; the culprit is -1 if there is none. */
 void harness_forks_run(const harness_forks_t *forks, int ranks, int *results,
                        char (*texts)[512]);
 

@@ -38,14 +38,14 @@ check_PROGRAMS += $(TRAIN_TESTS)
 TRAIN_TEST_LIBS = libfixtures.la $(TRAIN_LIBS)
 $(TRAIN_TESTS): $(TRAIN_TEST_LIBS)
 $(TRAIN_TESTS): LDADD = $(TRAIN_TEST_LIBS) $(HDF5_LIBS) $(TEST_LIBS)
-# The test dies in these functions.
+# test_rollback_kill replaces these functions, and dies in them.
 ROLLBACK_WRAPS = obs_lives_append hdf5io_checkpoint_read train_mirror_push \
 	hdf5io_loader_close hdf5io_loader_open obs_metrics_open train_turn_load
 tests_train_test_rollback_kill_LDFLAGS = $(AM_LDFLAGS) \
 	$(ROLLBACK_WRAPS:%=-Wl,--wrap=%)
 tests_train_test_step_alloc_LDADD = liballoc.la $(LDADD)
 
-# On emulated GPUs.
+# This test uses emulated GPUs.
 check_PROGRAMS += tests/train/test_nccl
 tests_train_test_nccl_SOURCES = tests/train/test_nccl.c \
 	tests/train/harness_forks.c tests/train/harness_forks.h

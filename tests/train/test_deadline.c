@@ -5,7 +5,7 @@
 
 #include "train/deadline.h"
 
-/* The end became known [left] seconds before it, which is the instant 1000. */
+/* The end is the instant 1000. It became known [left] seconds earlier. */
 static train_deadline_t with_end(double left)
 {
     const slurm_limits_t limits = {.end = 1000.0, .kill_wait = 30.0};
@@ -50,7 +50,8 @@ Test(deadline, reserve_until_a_save_was_measured)
                        1e-9);
 }
 
-/* A guess does not take all the time of a short job. */
+/* Without measured times the reserve is a guess, which must not be all the time
+ * of a short job. */
 Test(deadline, reserve_of_a_short_job)
 {
     train_deadline_t deadline = with_end(50.0);
@@ -81,9 +82,9 @@ Test(deadline, kill_wait_is_too_short_once)
                   "it is not known");
 }
 
-/* Whatever step and save take, up to what was measured (a save up to 1.5 times
- * that), a run that leaves when it is told so has its checkpoint before the
- * end: the rule is followed step by step. */
+/* Follow the rule step by step: a run that leaves when the rule says so has
+ * written its checkpoint before the end. Steps take as long as measured, the
+ * save takes 1.5 times as long as measured. */
 Test(deadline, leaves_in_time)
 {
     for (int i = 0; i < 20; i++)

@@ -205,11 +205,11 @@ typedef struct gpus_case {
     const char *uuids[RANKS];
     int seen;            /* GPUs that each rank sees */
     bool hosts;          /* ranks 2 and 3 are on another host */
-    const char *other;   /* rank 2 has this kind; NULL: the same */
+    const char *other;   /* rank 2 has this model; NULL: the same */
     const char *library; /* rank 1 has this one; NULL: the same */
     bool share, reproducible;
     bool refused;
-    const char *facts[FACTS_MAX]; /* of the error, or the one warning */
+    const char *facts[FACTS_MAX]; /* in the error or the only warning */
 } gpus_case_t;
 
 static int compare(const comm_oob_t *oob, void *argument)
@@ -263,9 +263,9 @@ Test(device, gpus_of_all_ranks)
          .seen = 2,
          .share = true,
          .facts = {"ranks 1 and 3 on n1", "train.share_gpu"}},
-        /* the same numbers of two hosts are two GPUs */
+        /* GPUs of two hosts are different GPUs */
         {{"A", "B", "A", "B"}, .seen = 2, .hosts = true},
-        /* each rank sees its own one */
+        /* each rank sees only its own GPU */
         {{"A", "B", "C", "D"},
          .seen = 1,
          .facts = {"on n1 sees its own GPU only", "--gpus-per-task",

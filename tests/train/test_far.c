@@ -230,8 +230,9 @@ static void check_step(const model_t *model, const char *more)
         cr_expect_eq(looks[i].allocs, looks[2].allocs);
         cr_expect_eq(looks[i].unpinned, looks[2].unpinned);
     }
-    /* Each of the two slots has two plain steps. Then a step is a launch. The
-     * last steps of the epochs are graphs of their own, and too few here. */
+    /* Each of the two slots first has two plain steps; after that each step is
+     * a launch of a graph. Only the last step of an epoch is no launch: it
+     * would need a graph of its own, and comes too seldom here. */
     for (int i = 1; i < look_count; i++)
         cr_expect_eq(looks[i].launches - looks[i - 1].launches,
                      i > 4 && i % 10 != 0, "%s: %lld launches at look %d",
@@ -299,8 +300,8 @@ Test(far, calls_of_two_ranks_fail)
     check_failures(&image, 2, 13);
 }
 
-/* The devices of both ranks fail in the same call: the ranks still agree on a
- * culprit, and one of them prints the end. */
+/* The devices of both ranks fail in the same call: the ranks must still agree
+ * on a culprit, and one of them must print the sentence of the end. */
 Test(far, two_devices_fail_at_once)
 {
     harness_t harness;

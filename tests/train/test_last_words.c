@@ -42,8 +42,8 @@ static bool no(void)
     return false;
 }
 
-/* Fork a process as rank 3, which [ends] by SIGABRT. Returns its standard
- * error, to be freed. */
+/* Fork a process as rank 3, in which [ends] raises SIGABRT. Returns what it
+ * wrote to standard error; the caller frees it. */
 static char *fall(bool (*in_transport)(void), void (*ends)(void))
 {
     char *log = str_printf("%s/stderr", dir), *said = NULL;
@@ -109,7 +109,7 @@ Test(last_words, any_other_abort_is_not_blamed_on_strangers)
     free(said);
 }
 
-/* `kill -ABRT`, for a core file. */
+/* Like `kill -ABRT` by a user who wants a core file. */
 static void killed(void)
 {
     (void)kill(getpid(), SIGABRT);

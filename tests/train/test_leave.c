@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Runs that are told to leave before their first step. tests/slurm/time.t has
- * those that watch the time. */
+/* Runs that are told to leave before their first step. Runs that watch the time
+ * are in tests/slurm/time.t. */
 #include <criterion/criterion.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 
 #define SAMPLES 101
 
-/* Looks of all ranks during start-up until one finds a signal. */
+/* How often the ranks look for a signal in start-up until one finds it. */
 static atomic_int start_looks;
 
 static slurm_signal_t signal_in_start(void)
@@ -19,8 +19,8 @@ static slurm_signal_t signal_in_start(void)
                                                   : SLURM_SIGNAL_NONE;
 }
 
-/* A signal in start-up, wherever it comes: no step, no checkpoint, and the next
- * start is as if nothing had been. */
+/* A signal at any point of the start-up ends the run without a step or a
+ * checkpoint, and does not change the next start. */
 Test(leave, a_signal_in_start_up_ends_it, .timeout = 120)
 {
     train_outcome_t straight, out;

@@ -217,7 +217,7 @@ Test(memory, check_prints_that_of_the_device_and_of_the_host)
     FACTS(far, "on far", "activations, scratch", "free there", "1.0 TiB");
     FACTS(far, "workspace of an op");
     FACTS(far, "memory of the host", "copy for checkpoints", "batches, pinned");
-    /* One rank stages nothing. */
+    /* One rank alone has no sums to stage. */
     cr_expect_null(strstr(far, "staged sums"));
     FACTS(cpu, "parameters", "batches read ahead", "total");
     cr_expect_null(strstr(cpu, "memory of the host"));

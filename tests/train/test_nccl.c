@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Whole runs on emulated GPUs whose ranks are processes and sum gradients by
- * NCCL: they learn what one rank learns, in graphs and without; and whatever
- * happens to a rank or its GPU, the others end in time and name it.
+ * Whole runs on emulated GPUs. The ranks are processes and sum gradients by
+ * NCCL: they learn what one rank learns, with graphs and without. After any
+ * fault of a rank or of its GPU, the others end in time and name that rank.
  */
 #include <criterion/criterion.h>
 #include <math.h>
@@ -19,22 +19,22 @@
 #include "dev/dev_far.h"
 #include "train/harness_forks.h"
 
-/* The last batch of an epoch has 3 samples: with 4 ranks and more, some have
- * none. */
+/* The last batch of an epoch has 3 samples, so with 4 or more ranks some ranks
+ * have no sample of it. */
 enum { SAMPLES = 118, VALUES_MAX = 64, RANKS_MOST = 8, ROW = 77 };
 
 #define SECONDS 240 /* only a rank that hangs takes so long */
-#define TIMEOUT 20  /* fault.timeout, where a fault is to be found by it */
+#define TIMEOUT 20  /* fault.timeout, in tests of faults */
 
 typedef struct plan {
     const fake_cuda_t *fake;
     int order;
     int64_t late;
-    /* For the last rank: calls and collectives, see fake_cuda_settings_t. */
+    /* The last rank's nccl_stuck and fail of fake_cuda_settings_t. */
     int64_t stuck, fail;
-    int64_t hangs; /* of all ranks */
-    int signal;    /* that the last rank gets in its first graphs */
-    bool stops;    /* then its GPU never ends what it does */
+    int64_t hangs; /* nccl_hangs of all ranks */
+    int signal;    /* the last rank gets this in its first graphs */
+    bool stops;    /* instead of a signal, its GPU hangs in a copy */
 } plan_t;
 
 /* ---- runs ---------------------------------------------------------------- */
@@ -85,7 +85,7 @@ static void settings(harness_t *harness, const char *a, const char *b)
     harness->settings[0] = "train.device=cuda";
     harness->settings[1] = "train.log_every=1";
     harness->settings[2] = "train.batch=23";
-    /* No batch norm: it would see the samples of its rank only. */
+    /* No batch norm, because it would see only the samples of its own rank. */
     harness->settings[3] = "model.layers=[{linear: {out: 8}}, relu, {dropout: "
                            "{rate: 0.2}}, {linear: {out: 2}}]";
     harness->settings[4] = a;
@@ -145,7 +145,7 @@ Test(nccl, shards)
 
 /* ---- data that is wrong -------------------------------------------------- */
 
-/* From step 7 on, steps but the last one are graphs. */
+/* From step 7 on, all steps but the last of an epoch are launches of graphs. */
 Test(nccl, a_bad_label_ends_all_ranks_in_a_replayed_step)
 {
     char texts[RANKS_MOST][512];
@@ -174,8 +174,8 @@ Test(nccl, a_bad_label_ends_all_ranks_in_a_replayed_step)
 
 /* ---- faults -------------------------------------------------------------- */
 
-/* Three ranks, of which the last one is the culprit. [survives]: it ends by
- * itself. */
+/* Run three ranks, of which the last one is the culprit. [result]: how that
+ * rank ends. */
 static void fault(plan_t *plan, int result)
 {
     const double begin = clock_now();
@@ -213,7 +213,7 @@ Test(nccl, a_rank_is_killed_and_aborts_hang)
     fault(&plan, 128 + SIGKILL);
 }
 
-/* The others end the stopped rank, too, as it is on their node. */
+/* The others kill the stopped rank, because it is on their node. */
 Test(nccl, a_rank_is_stopped)
 {
     plan_t plan = {.signal = SIGSTOP};
@@ -223,7 +223,8 @@ Test(nccl, a_rank_is_stopped)
 
 Test(nccl, a_gpu_hangs)
 {
-    /* In this order the copy is the step's last one, behind its collectives. */
+    /* In this order the copy is the last operation of the step, after its
+     * collectives. */
     plan_t plan = {.stops = true, .order = DEV_FAR_NEEDED_ONLY};
 
     fault(&plan, ERR_PEER);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* The death of a rank for lack of memory, seen by a rank of its node in a
- * made-up cgroup, and told to a rank that has not seen it. */
+/* A rank dies for lack of memory. A rank of its node sees this in a made-up
+ * cgroup, and tells it to a rank that cannot see it. */
 #include "train/oom.h"
 
 #include <criterion/criterion.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Who uses a run directory, on a file system without locks: an owner on this
- * host is looked for, the step of another host is asked for. squeue is a
- * script.
+ * Does the owner of a run directory still use it? On a file system without
+ * locks, the process of an owner on this host is looked up, and squeue is asked
+ * for the step of an owner on another host. Here squeue is a script.
  */
 #include "train/owner.h"
 
@@ -28,7 +28,7 @@
 static char dir[] = "/tmp/cddp-owner-XXXXXX";
 static bool locks = true;
 
-/* Locks as of a file system that has none. */
+/* The fcntl of a file system that may have no locks. */
 static int fcntl_plain(int fd, int cmd, void *argument)
 {
     if (cmd == F_OFD_SETLK && !locks) {
@@ -38,7 +38,7 @@ static int fcntl_plain(int fd, int cmd, void *argument)
     return (int)syscall(SYS_fcntl, fd, cmd, argument);
 }
 
-/* The prototypes of fcntl.h have three dots. */
+/* fcntl.h declares fcntl with variable arguments. */
 int fcntl(int fd, int cmd, ...)
 {
     va_list list;
@@ -76,7 +76,7 @@ static void teardown(void)
 
 TestSuite(owner, .init = setup, .fini = teardown);
 
-/* Make a squeue that prints [line] and ends with [status]. */
+/* Make a script squeue that prints [line] and exits with [status]. */
 static void squeue_says(const char *line, int status)
 {
     char *path = str_printf("%s/squeue", dir);
@@ -89,7 +89,7 @@ static void squeue_says(const char *line, int status)
     free(path);
 }
 
-/* The owner [text] as seen by a task of [step]. */
+/* The state of the owner [text], as a task of [step] sees it. */
 static train_owner_state_t look(const char *text, const char *step)
 {
     slurm_job_t job = {.host = "here"};
@@ -116,8 +116,8 @@ Test(owner, the_first_line_is_for_people)
     free(text);
 }
 
-/* A process is alive until it has ended; a later one of the same number is
- * another. */
+/* An owner is alive until its process has ended. A later process with the same
+ * number is not the owner. */
 Test(owner, a_process_of_this_host)
 {
     int ends[2], status;
@@ -155,7 +155,8 @@ Test(owner, a_step_of_another_host)
     cr_expect_eq(look(there, "10.0"), TRAIN_OWNER_GONE);
     squeue_says("", 1);
     cr_expect_eq(look(there, "10.0"), TRAIN_OWNER_UNKNOWN);
-    /* A requeued job has its step ids again. */
+    /* After a requeue a job has the same step ids again: the asking task itself
+     * has the id of the owner. */
     squeue_says("9.1", 0);
     cr_expect_eq(look(there, "9.1"), TRAIN_OWNER_GONE);
 }

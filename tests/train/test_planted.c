@@ -72,7 +72,7 @@ Test(planted, a_link_leads_to_nothing_that_is_overwritten)
                 {"metrics.jsonl", true},
                 {"config.yaml", true},
                 {"exit.json", false},
-                /* The history of a run is not written, which is a warning. */
+                /* If lives.jsonl cannot be written, the run only warns. */
                 {"lives.jsonl", false},
                 {"summary.json", false}};
 
@@ -131,8 +131,8 @@ Test(planted, no_file_is_made_where_a_link_leads)
     }
 }
 
-/* What looks like the rest of an interrupted save is removed, but not what it
- * leads to. */
+/* A file or link whose name is that of an interrupted save is removed, but not
+ * what the link leads to. */
 Test(planted, a_temporary_name_leads_to_nothing_that_is_removed)
 {
     static const char *const names[] = {

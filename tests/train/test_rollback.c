@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * Runs that go back when training diverges. The training data is read in the
- * order of the file, and one sample of it makes the step that has it diverge.
+ * order of the file, and a step with one bad sample of it diverges.
  */
 #include <criterion/criterion.h>
 #include <float.h>
@@ -11,8 +11,8 @@
 
 #include "train/harness.h"
 
-/* Batches have 24 samples, so an epoch has 5 steps, the last of 22 samples.
- * Samples 48 to 71 are those of the third one. */
+/* A batch has 24 samples, so an epoch has 5 steps, and the last one has 22
+ * samples. Samples 48 to 71 are those of the third step. */
 enum { SAMPLES = 118, STEPS = 5, BAD = 60, LONG_SAMPLES = 960 };
 
 static void add(harness_t *harness, const char *setting)
@@ -43,8 +43,8 @@ static void bad_open(harness_t *harness)
     harness_input_set(harness, BAD, FLT_MAX);
 }
 
-/* A run in which the samples of the third step have no target: that step
- * counts, but changes nothing. */
+/* A run in which the samples of the third step have no target: this step is
+ * counted, but changes no parameter. */
 static void ignored_open(harness_t *harness)
 {
     samples_open(harness, SAMPLES);
@@ -76,7 +76,7 @@ static void expect_diverged(const harness_t *harness, int ranks, int rollbacks,
 
 /* ---- the samples are left out -------------------------------------------- */
 
-/* Checked against a run whose bad samples have no target. */
+/* Compare with a run in which the samples of the same step have no target. */
 static void check_left_out(int ranks, const char *setting)
 {
     harness_t bad, ignored;
@@ -113,8 +113,9 @@ Test(rollback, leaves_them_out_on_a_device, .timeout = 240)
     check_left_out(2, "train.device=far");
 }
 
-/* Checkpoints are far apart, and the step is the last one of an epoch: steps
- * are made again, and have one row each. */
+/* The bad step is the last one of an epoch, and the checkpoint before it is
+ * some steps back. So good steps are done again, and must still have one row
+ * each. */
 static void check_far_back(const char *device)
 {
     harness_t bad, ignored;
@@ -253,7 +254,7 @@ Test(rollback, a_run_goes_back_only_so_often)
     bad_open(&harness);
     add(&harness, "train.epochs=4");
     expect_diverged(&harness, 2, 3, "fault.rollbacks is 3");
-    /* With one more it goes on from there. */
+    /* With one more rollback allowed, the same run goes on. */
     add(&harness, "fault.rollbacks=4");
     harness_run_ok(&harness, 2, &out);
     cr_expect_eq(out.step, 4 * STEPS);
@@ -280,8 +281,8 @@ Test(rollback, the_default_is_to_stop)
     harness_close(&harness);
 }
 
-/* Gradients whose squares are infinite spoil the optimizer's state, though loss
- * and norm are finite. */
+/* Finite gradients whose squares are infinite spoil the optimizer's state,
+ * although the loss and the norm are finite. */
 Test(rollback, gradients_may_be_too_large)
 {
     harness_t harness;

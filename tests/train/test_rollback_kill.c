@@ -27,8 +27,8 @@ enum { SAMPLES = 118, BAD = 60, LAST_STEP = 10 };
 
 /* ---- points -------------------------------------------------------------- */
 
-/* Points to pass before this process dies; 0: it does not. They count from the
- * first rollback on, over all ranks. */
+/* Points that are left before this process dies; 0 at first: it never dies.
+ * Points count from the first rollback on, over all ranks. */
 static atomic_int left;
 static atomic_bool counts;
 
@@ -39,7 +39,7 @@ static void point(void)
         kill(getpid(), SIGKILL);
 }
 
-/* The linker's names. */
+/* The linker's option --wrap demands these names. */
 // NOLINTBEGIN(bugprone-reserved-identifier)
 #define WRAP(type, name, parameters, ...)  \
     type __real_##name parameters;         \
@@ -115,7 +115,7 @@ static void bad_open(harness_t *harness)
     harness_input_set(harness, BAD, FLT_MAX);
 }
 
-/* One life on [ranks] ranks, killed at point [at] (0: never). Returns whether
+/* Run once on [ranks] ranks, and die at point [at] (0: never). Returns whether
  * it was killed. */
 static bool live(const harness_t *harness, int ranks, int at)
 {
@@ -154,7 +154,8 @@ Test(rollback_kill, a_killed_rollback_is_made_again, .timeout = 600)
         harness_compare(&whole, &parts, LAST_STEP, 0, "killed");
         harness_close(&parts);
     }
-    /* A rollback has more points than these, or the test tests nothing. */
+    /* A rollback has more points than these; with fewer points the loop has
+     * tested nothing. */
     cr_expect_gt(at, 16, "%d points", at);
     harness_close(&whole);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* The score of a loss among the losses of the steps before. */
+/* The score of a loss, compared with the losses of the steps before it. */
 #include <criterion/criterion.h>
 #include <math.h>
 
@@ -49,7 +49,7 @@ Test(spike, old_losses_are_dropped)
     cr_expect_eq(progress.losses[HDF5IO_LOSSES_MAX - 1], 11);
 }
 
-/* A loss that hardly moves has a deviation of rounding only. */
+/* If the loss hardly changes, its deviation is only that of rounding. */
 Test(spike, rounding_is_no_spike)
 {
     hdf5io_progress_t progress = {0}, zero = {0};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Beside criterion.h: what it replaces has hooks, which nothing calls here. */
+/* Beside the criterion.h that replaces Criterion's: hooks can be defined, but
+ * nothing calls them. */
 #ifndef CDDP_TESTS_PLAIN_HOOKS_H
 #define CDDP_TESTS_PLAIN_HOOKS_H
 
