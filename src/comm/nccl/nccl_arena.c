@@ -43,7 +43,6 @@ static bool arena_register(nccl_group_t *group, size_t bytes,
         arena->handle = NULL;
         arena_plain_say(group, nccl->GetErrorString(result));
     }
-    cudaGetLastError(); /* or a later call would return this error */
     if (cudaMemsetAsync(arena->base.data, 0, bytes, stream) == cudaSuccess &&
         cudaStreamSynchronize(stream) == cudaSuccess)
         return true;
@@ -66,6 +65,7 @@ err_code_t nccl_arena_open(comm_group_t *base, size_t bytes, comm_arena_t **out,
         return rc;
     arena->base.group = base;
     arena->plain = !arena_register(group, need, arena);
+    (void)cudaGetLastError(); /* a later call would return an error of these */
     if (arena->plain)
         rc = dev_alloc(base->dev, need, "comm arena", &arena->base.data, err);
     if (rc == ERR_OK)

@@ -73,14 +73,15 @@ static void comm_abort(nccl_group_t *group)
     abort_job_t *job = NULL;
     pthread_t thread;
     bool done = false;
-    err_code_t rc = mem_new(abort_job_t, 1, "an abort", &job, NULL);
+    err_t err = ERR_INIT;
+    err_code_t rc = mem_new(abort_job_t, 1, "an abort", &job, &err);
 
     if (rc == ERR_OK) {
         job->nccl = group->nccl;
         job->comm = group->comm;
         pthread_mutex_init(&job->lock, NULL);
         thread_cond_init(&job->changed);
-        rc = thread_start("cddp-abort", abort_main, job, &thread, NULL);
+        rc = thread_start("cddp-abort", abort_main, job, &thread, &err);
         if (rc != ERR_OK)
             job_free(job);
     }
@@ -88,10 +89,10 @@ static void comm_abort(nccl_group_t *group)
         done = abort_await(job, thread);
     if (done)
         return;
-    log_warn("comm",
-             "NCCL did not end its work within %d s: this rank gives up "
-             "its GPU",
-             ABORT_SECONDS);
+    if (rc == ERR_OK)
+        err_set(&err, ERR_PEER, "NCCL did not end its work within %d s",
+                ABORT_SECONDS);
+    log_warn("comm", "%s: this rank gives up its GPU", err.text);
     dev_abandon(group->base.dev);
 }
 
