@@ -38,6 +38,7 @@ struct hdf5io_loader {
     int count;
     void *block; /* memory of all buffers, [bytes] */
     size_t bytes;
+    bool keep; /* close does not free that memory */
     bool threaded;
     pthread_t thread;
     pthread_mutex_t lock; /* protects the members below */
@@ -289,6 +290,11 @@ void *hdf5io_loader_memory(const hdf5io_loader_t *loader, size_t *bytes)
     return loader->block;
 }
 
+void hdf5io_loader_memory_keep(hdf5io_loader_t *loader)
+{
+    loader->keep = true;
+}
+
 void hdf5io_loader_close(hdf5io_loader_t *loader)
 {
     if (loader == NULL)
@@ -302,7 +308,8 @@ void hdf5io_loader_close(hdf5io_loader_t *loader)
     }
     pthread_cond_destroy(&loader->moved);
     pthread_mutex_destroy(&loader->lock);
-    mem_free(loader->block);
+    if (!loader->keep)
+        mem_free(loader->block);
     mem_free(loader->slots);
     mem_free(loader);
 }

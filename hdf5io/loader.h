@@ -59,6 +59,10 @@ err_code_t hdf5io_loader_next(hdf5io_loader_t *loader, hdf5io_batch_t **out,
 /* The memory of all batches, of [*bytes] bytes. */
 void *hdf5io_loader_memory(const hdf5io_loader_t *loader, size_t *bytes);
 
+/* hdf5io_loader_close shall not free that memory, because something else may
+ * still read it. It stays allocated until the process ends. */
+void hdf5io_loader_memory_keep(hdf5io_loader_t *loader);
+
 /* Stop the thread, waiting for at most one read, and free the loader. NULL
  * allowed. */
 void hdf5io_loader_close(hdf5io_loader_t *loader);

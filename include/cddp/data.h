@@ -31,6 +31,10 @@ extern "C" {
  * program has set it. If libcddp was the first to call HDF5, HDF5 closes
  * nothing when the process exits (H5dont_atexit), so the program must close its
  * own files.
+ *
+ * libcddp does not lock files (H5Pset_file_locking). HDF5 opens a file twice in
+ * one process only if this property is the same: so a program that opens a file
+ * which libcddp has open must set it to (false, true), too.
  */
 void cddp_hdf5_lock(void);
 void cddp_hdf5_unlock(void);

@@ -131,7 +131,9 @@ static void slots_close(staged_group_t *group)
     }
     if (group->pinned)
         dev_unpin(group->base.dev, comm_arena_data(group->arena));
-    comm_arena_close(group->arena);
+    /* A device that was given up may still access pinned memory. */
+    if (!group->pinned || !dev_abandoned(group->base.dev))
+        comm_arena_close(group->arena);
 }
 
 static void staged_close(comm_group_t *base)

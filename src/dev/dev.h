@@ -100,7 +100,8 @@ void dev_pinned_free(dev_device_t *dev, void *block);
 
 /* The same for [bytes] bytes at [block], which somebody else has allocated,
  * until dev_unpin, which comes before their free. A block that is pinned
- * already must not be pinned again. */
+ * already must not be pinned again. A device that was given up (dev_abandon)
+ * may still access the block: do not free it then. */
 err_code_t dev_pin(dev_device_t *dev, void *block, size_t bytes, err_t *err);
 void dev_unpin(dev_device_t *dev, void *block);
 

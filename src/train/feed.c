@@ -118,8 +118,11 @@ void train_feed_close(train_feed_t *feed)
     for (int s = 0; s < feed->plan.slots; s++)
         dev_event_close(feed->slots[s].copied);
     dev_stream_close(feed->stream);
-    if (feed->pinned != NULL)
+    if (feed->pinned != NULL) {
         dev_unpin(feed->plan.dev, feed->pinned);
+        if (dev_abandoned(feed->plan.dev))
+            hdf5io_loader_memory_keep(feed->plan.loader);
+    }
     dev_free(feed->plan.dev, feed->block);
     mem_free(feed);
 }

@@ -28,7 +28,9 @@ typedef struct train_feed_plan {
 /* Device and loader must outlive the feed. Neither put nor take allocates. */
 err_code_t train_feed_open(const train_feed_plan_t *plan, train_feed_t **out,
                            err_t *err);
-/* Waits for the copies. NULL allowed. */
+/* Waits for the copies. If the device was given up (dev_abandon), copies may
+ * never end: then the loader keeps its memory until the process ends. NULL
+ * allowed. */
 void train_feed_close(train_feed_t *feed);
 
 /* Start to copy [batch], which must stay unchanged until the work that reads

@@ -343,11 +343,12 @@ static void data_write(const char *path)
     H5Fclose(file);
 }
 
-/* A thread of the program that uses HDF5 until [stop] is set. */
+/* A thread of the program that uses HDF5 until [stop] is set. It has a file of
+ * its own: HDF5 refuses a file that is open with other access properties. */
 typedef struct busy {
     atomic_int stop, rounds;
     sem_t round; /* posted after each round */
-    char *path;
+    char *path, *own;
 } busy_t;
 
 static void *busy_main(void *argument)
@@ -360,7 +361,7 @@ static void *busy_main(void *argument)
         cddp_hdf5_lock();
         atomic_store(&inside_host, 1);
         atomic_fetch_add(&meetings, atomic_load(&inside_library));
-        file = H5Fopen(busy->path, H5F_ACC_RDONLY, H5P_DEFAULT);
+        file = H5Fopen(busy->own, H5F_ACC_RDONLY, H5P_DEFAULT);
         atomic_fetch_add(&busy->rounds, file >= 0);
         if (file >= 0)
             H5Fclose(file);
@@ -415,7 +416,8 @@ static herr_t own_print(hid_t stack, void *context)
 Test(host, hdf5_is_used_by_one_at_a_time)
 {
     const cddp_run_config_t config = {.local = 2, .timeout = 30};
-    busy_t busy = {.path = str_printf("%s/x.h5", directory)};
+    busy_t busy = {.path = str_printf("%s/x.h5", directory),
+                   .own = str_printf("%s/own.h5", directory)};
     cddp_error_t error;
     H5E_auto2_t print = NULL;
     pthread_t thread;
@@ -424,6 +426,7 @@ Test(host, hdf5_is_used_by_one_at_a_time)
 
     cr_assert_eq(sem_init(&busy.round, 0, 0), 0);
     data_write(busy.path);
+    data_write(busy.own);
     H5Eset_auto2(H5E_DEFAULT, own_print, &busy);
     cr_assert_eq(pthread_create(&thread, NULL, busy_main, &busy), 0);
     code = cddp_run(&config, data_main, &busy, &error);
@@ -437,4 +440,5 @@ Test(host, hdf5_is_used_by_one_at_a_time)
     cr_expect_eq(print, own_print, "its error printing was changed");
     cr_expect_eq(context, &busy);
     free(busy.path);
+    free(busy.own);
 }

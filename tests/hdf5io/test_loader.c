@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "lib/alloc_count.h"
 #include "open.h"
 
@@ -229,6 +230,20 @@ Test(loader, closes_early)
             hdf5io_sampler_close(sampler);
         }
     hdf5io_loader_close(NULL);
+}
+
+Test(loader, its_memory_may_stay_for_a_device_that_was_given_up)
+{
+    hdf5io_sampler_t *sampler = open_sampler(0, 1, HDF5IO_SHUFFLE_FULL);
+    hdf5io_loader_t *loader = open_loader(sampler, 2, 0, 0);
+    size_t bytes;
+    void *memory = hdf5io_loader_memory(loader, &bytes);
+
+    hdf5io_loader_memory_keep(loader);
+    hdf5io_loader_close(loader);
+    hdf5io_sampler_close(sampler);
+    memset(memory, 0x55, bytes); /* AddressSanitizer knows freed memory */
+    mem_free(memory);
 }
 
 static double bad_label(int64_t row, int64_t element)
