@@ -158,20 +158,28 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
     return fake_end(error);
 }
 
-/* Who asks again and again sees it end. */
+/* Execute operations for a query, up to the end of [line] or to [mark]: who asks
+ * again and again sees them end. A query must not block, and collectives wait
+ * for other ranks: if there may be some, the device's thread executes them. */
+static cudaError_t query_run(fake_device_t *dev, far_line_t *line,
+                             const far_mark_t *mark)
+{
+    cudaError_t error = cudaSuccess;
+
+    if (!dev->running && !fake_engine_launched(dev))
+        error = fake_run(dev, line, mark);
+    return error == cudaSuccess ? cudaErrorNotReady : error;
+}
+
 cudaError_t cudaStreamQuery(cudaStream_t stream)
 {
     cudaError_t error = fake_begin_plain("cudaStreamQuery");
 
     if (error == cudaSuccess)
         error = not_captured(stream);
-    if (error == cudaSuccess && stream->dev->running)
-        return fake_end(cudaErrorNotReady);
-    if (error == cudaSuccess && stream->line.first >= 0) {
-        error = fake_run(stream->dev, &stream->line, NULL);
-        if (error == cudaSuccess)
-            error = cudaErrorNotReady;
-    }
+    if (error == cudaSuccess &&
+        (stream->dev->running || stream->line.first >= 0))
+        error = query_run(stream->dev, &stream->line, NULL);
     return fake_end(error);
 }
 
@@ -380,14 +388,8 @@ cudaError_t cudaEventQuery(cudaEvent_t event)
 
     if (error == cudaSuccess)
         error = event_usable(event);
-    if (error == cudaSuccess && event->mark.done < event->mark.asked &&
-        event->dev->running)
-        return fake_end(cudaErrorNotReady);
-    if (error == cudaSuccess && event->mark.done < event->mark.asked) {
-        error = fake_run(event->dev, NULL, &event->mark);
-        if (error == cudaSuccess)
-            error = cudaErrorNotReady;
-    }
+    if (error == cudaSuccess && event->mark.done < event->mark.asked)
+        error = query_run(event->dev, NULL, &event->mark);
     return fake_end(error);
 }
 

@@ -115,9 +115,10 @@ cudaError_t fake_run(fake_device_t *dev, far_line_t *line,
 /* ---- fake_engine.c ------------------------------------------------------- */
 
 /* Let the thread of [dev] execute all that is pending; returns at once. After a
- * call with [live], the thread also does so after each launch of a graph. */
+ * call with [live], the thread also does so at each fake_engine_launched: after
+ * each launch of a graph, and at queries. Returns whether it does. */
 void fake_engine_start(fake_device_t *dev, bool live);
-void fake_engine_launched(fake_device_t *dev);
+bool fake_engine_launched(fake_device_t *dev);
 /* fake_engine_await waits until no thread executes operations of [dev];
  * fake_engine_idle says that the caller executes them no more. Both are called
  * with the lock held. */

@@ -61,10 +61,13 @@ void fake_engine_start(fake_device_t *dev, bool live)
     pthread_cond_broadcast(&asked);
 }
 
-void fake_engine_launched(fake_device_t *dev)
+bool fake_engine_launched(fake_device_t *dev)
 {
-    if (engines[dev - fake.device].live)
+    const bool live = engines[dev - fake.device].live;
+
+    if (live)
         fake_engine_start(dev, true);
+    return live;
 }
 
 void fake_engine_await(fake_device_t *dev)
