@@ -52,6 +52,12 @@ static slurm_verdict_t end_with(int status, const char *why)
     return (slurm_verdict_t){.action = SLURM_END, .status = status, .why = why};
 }
 
+static slurm_verdict_t requeue_for(const slurm_ended_t *ended, const char *why)
+{
+    return (slurm_verdict_t){
+        .action = SLURM_REQUEUE, .status = ended->status, .why = why};
+}
+
 /* Restart if the time suffices for the wait and the restart; otherwise
  * requeue. */
 static slurm_verdict_t again(const slurm_ended_t *ended, double wait)
@@ -82,9 +88,7 @@ static slurm_verdict_t after_io(const slurm_ended_t *ended)
     }
     if (ended->io_requeued)
         return end_with(ended->status, "the job was already requeued for it");
-    return (slurm_verdict_t){.action = SLURM_REQUEUE,
-                             .status = ended->status,
-                             .why = "restarts in place did not help"};
+    return requeue_for(ended, "restarts in place did not help");
 }
 
 /* srun has created no step. It gives up at once even if the reason will pass:
@@ -95,9 +99,12 @@ static slurm_verdict_t after_nothing(const slurm_ended_t *ended)
     const int count = ended->unlaunched;
     slurm_verdict_t verdict;
 
-    if (count >
-        (ended->launched ? SLURM_UNLAUNCHED_MOST : SLURM_UNLAUNCHED_FIRST))
+    if (!ended->launched && count > SLURM_UNLAUNCHED_FIRST)
         return end_with(ERR_UNAVAILABLE, "srun cannot create a step");
+    if (count > SLURM_UNLAUNCHED_MOST)
+        return requeue_for(ended, "srun cannot create a step any more");
+    if (ended->launched && ended->busy > SLURM_UNLAUNCHED_BUSY)
+        return requeue_for(ended, "the nodes stay busy, though no step runs");
     verdict = again(ended, count < LAUNCH_WAIT ? count : LAUNCH_WAIT);
     if (verdict.action == SLURM_RESTART)
         verdict.why = "srun created no step, which is tried again";
@@ -122,6 +129,5 @@ slurm_verdict_t slurm_decide(const slurm_ended_t *ended)
         return after_io(ended);
     if (status == ERR_PEER)
         return again(ended, 0.0);
-    return (slurm_verdict_t){
-        .action = SLURM_REQUEUE, .status = status, .why = "asked for it"};
+    return requeue_for(ended, "asked for it");
 }

@@ -18,9 +18,12 @@
  * no step of this life of the job has run; the request is then probably wrong.
  * MOST: after a step has run; the controller is then probably away, or was just
  * restarted. With the waits of slurm_decide, FIRST is reached after a minute
- * and MOST after 23 minutes. */
+ * and MOST after 23 minutes. BUSY: how many of them may fail, after a step has
+ * run, because the nodes are busy; Slurm then probably believes that a step
+ * still runs that has ended, and only a requeue frees the nodes. */
 #define SLURM_UNLAUNCHED_FIRST 10
 #define SLURM_UNLAUNCHED_MOST 60
+#define SLURM_UNLAUNCHED_BUSY 10
 
 /*
  * The status of a step. srun returns the highest status of its tasks, so the
@@ -43,6 +46,7 @@ typedef struct slurm_ended {
      * step. 0: this start has run. Otherwise the members below are as they were
      * before this start. */
     int unlaunched;
+    int busy;         /* those of them for which the nodes were busy */
     bool launched;    /* a step of this life of the job has run */
     bool io_final;    /* slurm_io_is_final */
     int io_failures;  /* steps in a row that ended with 74, with this one */
