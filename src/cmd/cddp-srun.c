@@ -43,6 +43,7 @@ typedef struct supervisor {
     double end;      /* clock instant at which the job ends; INFINITY: never */
     int io_failures; /* steps in a row that ended with 74 */
     int unlaunched;  /* starts in a row for which srun created no step */
+    int busy;        /* those of them for which the nodes were busy */
     bool launched;   /* a step of this life of the job has run */
     srun_signals_t signals;
 } supervisor_t;
@@ -337,12 +338,14 @@ static slurm_verdict_t step_judge(supervisor_t *run,
 
     run->io_failures = status == ERR_IO ? run->io_failures + 1 : 0;
     run->unlaunched = result->unlaunched ? run->unlaunched + 1 : 0;
+    run->busy = result->unlaunched ? run->busy + result->busy : 0;
     run->launched |= !result->unlaunched;
     cause_merge(run, result);
     history_complete(run, result, status, history);
     ended.io_final = result->recorded && slurm_io_is_final(result->record.text);
     ended.io_failures = run->io_failures;
     ended.unlaunched = run->unlaunched;
+    ended.busy = run->busy;
     ended.launched = run->launched;
     ended.io_requeued = history->io_requeued;
     ended.fruitless = history->fruitless;

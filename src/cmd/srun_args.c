@@ -171,10 +171,15 @@ srun_line_t srun_line_step(const srun_args_t *args, const srun_size_t *size)
      * variable for other programs. An option of the user comes later on the
      * line and wins. */
     line_add(&line, "--wait=120");
-    /* If the slurmstepd of the last step was killed, Slurm believes for ever
-     * that the step still runs and keeps its CPUs busy. */
-    if (size->again)
+    if (size->again) {
+        /* If the slurmstepd of the last step was killed, Slurm believes for
+         * ever that the step still runs and keeps its CPUs busy. */
         line_add(&line, "--overlap");
+        /* If the controller was away when the last step ended, Slurm may take
+         * the nodes for busy, and srun would wait for them until the job ends.
+         * With this option it gives up after so many seconds. */
+        line_add(&line, "--immediate=" SRUN_BUSY_PATIENCE);
+    }
     for (int i = 0; i < args->option_count; i++)
         line_add(&line, args->options[i]);
     nodes_add(&line, size);

@@ -11,6 +11,10 @@
 
 #define SRUN_OPTIONS_MOST 64
 
+/* Seconds for which srun may wait for busy nodes when a step is started
+ * again. */
+#define SRUN_BUSY_PATIENCE "10"
+
 typedef struct srun_args {
     bool help, version;
     const char *program;                    /* "cddp-train", or --program */

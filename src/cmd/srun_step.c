@@ -282,5 +282,6 @@ err_code_t srun_step_run(const srun_step_t *step, srun_result_t *out,
         run.words.unlaunched && out->status != 0 && !out->recorded;
     snprintf(out->unlaunched_host, sizeof out->unlaunched_host, "%s",
              out->unlaunched ? run.words.host : "");
+    out->busy = out->unlaunched && run.words.busy;
     return ERR_OK;
 }

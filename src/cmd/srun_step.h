@@ -47,6 +47,7 @@ typedef struct srun_result {
      * was the reason, "" if srun named none. */
     bool unlaunched;
     char unlaunched_host[64];
+    bool busy; /* unlaunched, because Slurm took the nodes for busy */
 } srun_result_t;
 
 /*

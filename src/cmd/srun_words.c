@@ -44,6 +44,7 @@ static void launch_look(srun_words_t *words, const char *text)
         if (strncmp(text, unlaunched[i], strlen(unlaunched[i])) != 0)
             continue;
         words->unlaunched = true;
+        words->busy |= strstr(text, "Requested nodes are busy") != NULL;
         if (host != NULL && words->host[0] == '\0')
             snprintf(words->host, sizeof words->host, "%.*s",
                      (int)strcspn(host + strlen(on), ":"), host + strlen(on));

@@ -15,6 +15,7 @@ typedef struct srun_words {
     char task[256];  /* "task 2 on n1: Killed" */
     char error[256]; /* the first error line of srun, without "srun: error: " */
     bool unlaunched; /* srun could not start the tasks */
+    bool busy;       /* because the nodes were busy */
     char host[64];   /* the node that would not start its tasks; "": none */
 } srun_words_t;
 

@@ -80,6 +80,20 @@ Test(srun, a_step_that_was_never_created)
     launch_is("train: Unable to create step for job 1: x\n", false, "");
 }
 
+Test(srun, busy_nodes_are_told_from_other_reasons)
+{
+    static const char busy[] = "srun: error: Unable to create step for job 1: "
+                               "Requested nodes are busy\n";
+    static const char other[] = "srun: error: Unable to create step for job 1: "
+                                "Memory required by task is not available\n";
+    srun_words_t words = {0};
+
+    srun_words_take(&words, other, strlen(other));
+    cr_expect(words.unlaunched && !words.busy);
+    srun_words_take(&words, busy, strlen(busy));
+    cr_expect(words.unlaunched && words.busy);
+}
+
 /* [memory]: the words say that the task was killed for lack of memory. */
 static void cause_is(const char *words, const char *expected, bool memory)
 {
@@ -142,16 +156,18 @@ Test(srun, its_own_options_come_first)
             "run.dir=r");
     list[1].down = true;
     size.again = true;
-    line_is(srun_line_step(&args, &size),
-            "srun --mpi=pmix --wait=120 --overlap -l --exclude=n2 --nodes=2 "
-            "--ntasks=4 "
-            "--ntasks-per-node=2 ./p --fresh --srun=not-mine run.yaml --set "
-            "run.dir=r");
+    line_is(
+        srun_line_step(&args, &size),
+        "srun --mpi=pmix --wait=120 --overlap --immediate=10 -l --exclude=n2 "
+        "--nodes=2 --ntasks=4 --ntasks-per-node=2 ./p --fresh --srun=not-mine "
+        "run.yaml --set "
+        "run.dir=r");
     size.tasks_per_node = 0;
-    line_is(srun_line_step(&args, &size),
-            "srun --mpi=pmix --wait=120 --overlap -l ./p --fresh "
-            "--srun=not-mine run.yaml --set "
-            "run.dir=r");
+    line_is(
+        srun_line_step(&args, &size),
+        "srun --mpi=pmix --wait=120 --overlap --immediate=10 -l ./p --fresh "
+        "--srun=not-mine run.yaml --set "
+        "run.dir=r");
 }
 
 Test(srun, an_option_without_its_value_is_refused)

@@ -226,6 +226,28 @@ controller_away()
     same_bits
 }
 
+# Slurm 22.05 may take the nodes for busy after that, and an srun without
+# --immediate would then wait for minutes or for ever.
+rank_dies_without_controller()
+{
+    local rank
+
+    life_file
+    supervise
+    wait_until 60 happened first_step
+    trap cluster_mend EXIT
+    job_find
+    rank=$(rank_pid 2)
+    daemon kill slurmctld
+    kill -KILL "$rank"
+    wait_text 60 bg.err 'srun ended with'
+    daemon start slurmctld
+    finish 0
+    expect_equal attempts "$(attempts)" 2
+    expect_text run/lives.jsonl '"event":"begin".*"restart":0,"attempt":2'
+    same_bits
+}
+
 controller_away_in_requeue()
 {
     life_file
@@ -270,5 +292,7 @@ test_case "slurmd is killed" slurmd_killed
 test_case "slurmstepd is killed" slurmstepd_killed
 test_case "the controller is away in a step" controller_away ucp_tag_send_nbx
 test_case "the controller is away in a save" controller_away fsync
+test_case "a rank dies while the controller is away" \
+    rank_dies_without_controller
 test_case "the controller is away in a requeue" controller_away_in_requeue
 test_done
