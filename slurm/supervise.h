@@ -20,7 +20,8 @@
  * restarted. With the waits of slurm_decide, FIRST is reached after a minute
  * and MOST after 23 minutes. BUSY: how many of them may fail, after a step has
  * run, because the nodes are busy; Slurm then probably believes that a step
- * still runs that has ended, and only a requeue frees the nodes. */
+ * still runs that has ended, and only a requeue frees the nodes. After FIRST
+ * the job ends; after MOST and BUSY it is requeued. */
 #define SLURM_UNLAUNCHED_FIRST 10
 #define SLURM_UNLAUNCHED_MOST 60
 #define SLURM_UNLAUNCHED_BUSY 10

@@ -176,8 +176,9 @@ srun_line_t srun_line_step(const srun_args_t *args, const srun_size_t *size)
          * ever that the step still runs and keeps its CPUs busy. */
         line_add(&line, "--overlap");
         /* If the controller was away when the last step ended, Slurm may take
-         * the nodes for busy, and srun would wait for them until the job ends.
-         * With this option it gives up after so many seconds. */
+         * the nodes for busy, and srun would wait for minutes, as it is not
+         * told when they are free. With this option it gives up after so many
+         * seconds. */
         line_add(&line, "--immediate=" SRUN_BUSY_PATIENCE);
     }
     for (int i = 0; i < args->option_count; i++)

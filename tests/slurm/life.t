@@ -227,7 +227,7 @@ controller_away()
 }
 
 # Slurm 22.05 may take the nodes for busy after that, and an srun without
-# --immediate would then wait for minutes or for ever.
+# --immediate would then wait for minutes.
 rank_dies_without_controller()
 {
     local rank
