@@ -23,6 +23,16 @@ static int task_keep(srun_words_t *words, const char *text)
     return 1;
 }
 
+/* Is this "task 2 launch failed: Unspecified error"? Then slurmstepd could not
+ * prepare the step on a node. srun has ended the tasks of the other nodes. */
+static bool task_unlaunched(const char *text)
+{
+    int task, end = 0;
+
+    return sscanf(text, "task %d launch failed:%n", &task, &end) == 1 &&
+           end > 0;
+}
+
 /* How srun begins to say that it cannot start a step. The first two are about
  * the controller; then nothing has run. With the third, a node did not start
  * its tasks, and srun has ended those of the other nodes, which waited for
@@ -40,6 +50,7 @@ static void launch_look(srun_words_t *words, const char *text)
 
     if (strstr(text, "Invalid job id") != NULL)
         return; /* the controller knows no such job, and never will */
+    words->unlaunched |= task_unlaunched(text);
     for (size_t i = 0; i < sizeof unlaunched / sizeof unlaunched[0]; i++) {
         if (strncmp(text, unlaunched[i], strlen(unlaunched[i])) != 0)
             continue;

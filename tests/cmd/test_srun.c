@@ -73,6 +73,11 @@ Test(srun, a_step_that_was_never_created)
               "Communication connection failure\n"
               "srun: error: Application launch failed: x\n",
               true, "n2");
+    launch_is("srun: launch/slurm: launch_p_step_launch: StepId=1.0 aborted "
+              "before step completely launched.\n"
+              "srun: error: task 2 launch failed: Unspecified error\n"
+              "srun: error: n1: tasks 0-1: Killed\n",
+              true, "");
     launch_is("srun: error: n2: task 3: Killed\n", false, "");
     launch_is("srun: error: Unable to confirm allocation for job 10: Invalid "
               "job id specified\n",
