@@ -55,9 +55,11 @@ info() {
     CUDA_VISIBLE_DEVICES='' "$scratch/$1/root/bin/cddp-info" | grep '^gpus '
 }
 
+# The sources without the folder of this build.
+build=$(realpath --relative-to="$source" .)
 for name in one two without; do
     mkdir -p "$scratch/$name/source"
-    tar -C "$source" --exclude=./build* --exclude=./.git -cf - . |
+    tar -C "$source" --exclude="./${build%%/*}" --exclude=./.git -cf - . |
         tar -C "$scratch/$name/source" -xf - || exit 1
 done
 echo "/* another version */" >>"$scratch/two/source/src/base/clock.c"
