@@ -29,6 +29,7 @@ libfixtures_la_SOURCES = \
 	tests/cuda/emu.c tests/cuda/emu.h tests/cuda/fake_cuda.h \
 	tests/op/op_cases.c tests/op/op_cases.h \
 	tests/op/op_compare.c tests/op/op_compare.h \
+	tests/op/op_differences.c tests/op/op_differences.h \
 	tests/op/op_rig.c tests/op/op_rig.h \
 	tests/op/op_rig_dev.c tests/op/op_rig_dev.h \
 	tests/op/rows_activation.inc \

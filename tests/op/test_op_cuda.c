@@ -3,9 +3,10 @@
 /*
  * Every case of the table on the emulated device "cuda" compared with ref:
  * float32, tf32, bfloat16, tensors stored as bfloat16. All outputs are filled
- * with NaN before each call. The bits are the same in every call, under all
- * schedules of threads and both orders of streams. A call allocates nothing,
- * and each call of a library may fail.
+ * with NaN before each call. Gradients are also compared with differences of
+ * values. The bits are the same in every call, under all schedules of threads
+ * and both orders of streams. A call allocates nothing, and each call of a
+ * library may fail.
  */
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
@@ -21,6 +22,7 @@
 #include "op/op_desc.h"
 #include "op/op_ops.h"
 #include "op_compare.h"
+#include "op_differences.h"
 
 static const op_backend_ops_t *backend(void)
 {
@@ -160,6 +162,16 @@ Test(op_cuda, nan_passes, .timeout = 600)
     for (int i = 0; i < op_case_count; i++)
         if (is_run(&op_cases[i]))
             op_compare_nan(&op_cases[i], "cuda");
+}
+
+Test(op_cuda, gradients_are_differences, .timeout = 600)
+{
+    const op_rig_on_t on = {"cuda", 0, OP_FLOAT32, 1};
+
+    emu_or_gpu();
+    for (int i = 0; i < op_case_count; i++)
+        if (!op_cases[i].large)
+            op_differences_check(&op_cases[i], &on, &op_differences_float32);
 }
 
 /* ---- bits ---------------------------------------------------------------- */

@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * Every case of the table on the test device, in both of its orders: the bits
- * are those of cpu, in float32 and with tensors stored as bfloat16. The host
- * accesses no memory of the device.
+ * are those of cpu, in float32 and with tensors stored as bfloat16, and the
+ * gradients are differences of its values. The host accesses no memory of the
+ * device.
  */
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
@@ -11,7 +12,7 @@
 
 #include "dev/dev_far.h"
 #include "op/op_desc.h"
-#include "op_rig.h"
+#include "op_differences.h"
 
 /* Compare the bits of a block. NULL: the op has no such block. */
 static void check_bits(const op_rig_t *rig, const char *what, const void *got,
@@ -105,6 +106,16 @@ Test(op_far, bits_of_bf16, .timeout = 300)
         if (op_rig_rounds(test.config.kind))
             test.config.compute_type = OP_BFLOAT16;
         check_case(&test, DEV_FAR_LAST_FIRST);
+    }
+}
+
+Test(op_far, gradients_are_differences, .timeout = 300)
+{
+    for (int i = 0; i < op_case_count; i++) {
+        const op_rig_on_t on = {"far", i % DEV_FAR_ORDERS, OP_FLOAT32, 1};
+
+        if (!op_cases[i].large)
+            op_differences_check(&op_cases[i], &on, &op_differences_float32);
     }
 }
 
