@@ -158,9 +158,10 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
     return fake_end(error);
 }
 
-/* Execute operations for a query, up to the end of [line] or to [mark]: who asks
- * again and again sees them end. A query must not block, and collectives wait
- * for other ranks: if there may be some, the device's thread executes them. */
+/* Execute operations for a query, up to the end of [line] or to [mark]: who
+ * asks again and again sees them end. A query must not block, and collectives
+ * wait for other ranks: if there may be some, the device's thread executes
+ * them. */
 static cudaError_t query_run(fake_device_t *dev, far_line_t *line,
                              const far_mark_t *mark)
 {
