@@ -204,6 +204,14 @@ static const opt_row_t fault_options[] = {
                    "io_timeout"),
     {.name = NULL}};
 
+static const opt_row_t obs_options[] = {
+    CONFIG(obs.every, "every", OPT_SECONDS, "60 s", .min = 1, .max = 86400,
+           .unit = "s", .free = true,
+           .help = "how often a run whose output is no terminal prints a line "
+                   "of progress; the first one comes 10 s after the first "
+                   "step"),
+    {.name = NULL}};
+
 const opt_row_t train_options[] = {
     {.name = "run",
      .type = OPT_SECTION,
@@ -252,6 +260,11 @@ const opt_row_t train_options[] = {
      .fallback = "",
      .rows = fault_options,
      .help = "when a rank counts as failed, and what follows divergence"},
+    {.name = "obs",
+     .type = OPT_SECTION,
+     .fallback = "",
+     .rows = obs_options,
+     .help = "what a run tells about itself"},
     {.name = NULL}};
 
 /* Refuse [section].[key] with what is wrong about it. */

@@ -86,6 +86,9 @@ typedef struct train_config {
         int64_t rollbacks;   /* at most HDF5IO_SKIPS_MAX */
         int64_t io_retries;  /* at most RETRY_TRIES_MOST */
     } fault;
+    struct {
+        double every; /* seconds between lines of progress */
+    } obs;
 } train_config_t;
 
 extern const opt_row_t train_options[];

@@ -71,6 +71,7 @@ Test(config, defaults_are_those_of_the_table)
     cr_assert_str_eq(config.run.dir, "runs/run");
     cr_assert_eq(config.train.batch, 256);
     cr_assert_eq(config.fault.timeout, 60.0);
+    cr_assert_eq(config.obs.every, 60.0);
     cr_assert_eq(config.checkpoint.every.unit, OPT_TIME);
     cr_assert_eq(config.checkpoint.every.value, 600.0);
     cr_assert_eq(config.data.valid.count, 0);
