@@ -32,6 +32,7 @@ static const char *const log_names[] = {"error", "warn", "info", "debug",
  * may log */
 static atomic_int log_level = LOG_UNSET;
 static _Thread_local int log_rank = -1;
+static atomic_bool log_redraw; /* for the same reason */
 
 /* global: for the same reason; under its lock */
 static struct log_target {
@@ -111,6 +112,11 @@ void log_sink_set(log_sink_t sink, void *context)
     pthread_mutex_unlock(&log_target.lock);
 }
 
+void log_redraw_set(bool redraw)
+{
+    atomic_store(&log_redraw, redraw);
+}
+
 /* Pass the line to the sink; false: there is none. */
 static bool log_sunk(log_level_t level, const char *module, const char *text)
 {
@@ -140,7 +146,8 @@ void log_print(log_level_t level, const char *module, const char *format, ...)
     if (log_sunk(level, module, text))
         return;
     clock_format(clock_wall(), when, sizeof when);
-    used = log_append(line, 0, "%s ", when);
+    used = log_append(line, 0, "%s%s ",
+                      atomic_load(&log_redraw) ? "\r\033[K" : "", when);
     if (log_rank >= 0)
         used = log_append(line, used, "rank %d ", log_rank);
     used = log_append(line, used, "%s: ", module);

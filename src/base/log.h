@@ -12,6 +12,8 @@
 #ifndef CDDP_BASE_LOG_H
 #define CDDP_BASE_LOG_H
 
+#include <stdbool.h>
+
 typedef enum log_level {
     LOG_ERROR,
     LOG_WARN,
@@ -40,6 +42,10 @@ typedef void (*log_sink_t)(void *context, log_level_t level, int rank,
 /* Send lines to [sink]; NULL: to standard error, as initially. After the return
  * the former sink is not called any more. */
 void log_sink_set(log_sink_t sink, void *context);
+
+/* Is the last line of the terminal drawn again and again? Then it is erased
+ * before a line is printed there. Initially: no. */
+void log_redraw_set(bool redraw);
 
 /* Print one line if [level] is enabled. [module] is a folder name ("comm"). */
 void log_print(log_level_t level, const char *module, const char *format, ...)

@@ -45,6 +45,24 @@ static json_t *text_json(const char *text)
     return value != NULL ? value : json_null();
 }
 
+/* Make the JSON object "spent"; NULL: out of memory. The wall-clock time is in
+ * whole milliseconds, since real numbers are written with six digits. */
+static json_t *spent_json(const obs_spent_t *spent)
+{
+    json_t *object = json_object();
+    int bad = json_object_set_new(
+        object, "until_ms", json_integer((json_int_t)(1e3 * spent->wall)));
+
+    for (int kind = 0; kind < OBS_SPENT_KINDS; kind++)
+        bad |=
+            json_object_set_new(object, obs_spent_key((obs_spent_kind_t)kind),
+                                json_real(spent->seconds[kind]));
+    if (bad == 0)
+        return object;
+    json_decref(object);
+    return NULL;
+}
+
 /* Make the JSON object of a line: keys without a value are left out. NULL: out
  * of memory. */
 static json_t *line_json(const obs_lives_start_t *start,
@@ -77,6 +95,8 @@ static json_t *line_json(const obs_lives_start_t *start,
         SET("host", text_json(line->host));
     if (line->detail != NULL && line->detail[0] != '\0')
         SET("detail", text_json(line->detail));
+    if (line->spent != NULL)
+        SET("spent", spent_json(line->spent));
 #undef SET
     if (!bad)
         return object;
@@ -177,10 +197,28 @@ static obs_lives_event_t event_at(const json_t *object)
     return event;
 }
 
+/* Read the object "spent" to [out]; false: there is none, or one of its numbers
+ * is missing. */
+static bool spent_at(const json_t *line, obs_spent_t *out)
+{
+    const json_t *object = json_object_get(line, "spent");
+    double sum;
+
+    *out = (obs_spent_t){.wall = 1e-3 * number_at(object, "until_ms")};
+    sum = out->wall;
+    for (int kind = 0; kind < OBS_SPENT_KINDS; kind++) {
+        out->seconds[kind] =
+            number_at(object, obs_spent_key((obs_spent_kind_t)kind));
+        sum += out->seconds[kind];
+    }
+    return isfinite(sum);
+}
+
 static void line_visit(const json_t *object, obs_lives_visit_fn *visit,
                        void *context)
 {
     const json_t *step = json_object_get(object, "step");
+    obs_spent_t spent;
     const obs_lives_read_t read = {
         .start = {.job = text_at(object, "job"),
                   .step_id = text_at(object, "step_id"),
@@ -194,7 +232,8 @@ static void line_visit(const json_t *object, obs_lives_visit_fn *visit,
                  .status = int_at(object, "status", -1),
                  .culprit = int_at(object, "culprit", -1),
                  .host = text_at(object, "host"),
-                 .detail = text_at(object, "detail")},
+                 .detail = text_at(object, "detail"),
+                 .spent = spent_at(object, &spent) ? &spent : NULL},
         .time = text_at(object, "time")};
 
     visit(context, &read);

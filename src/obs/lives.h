@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "obs/spent.h"
 
 /* event, its name in the file */
 #define OBS_LIVES_MAP(X)        \
@@ -55,6 +56,8 @@ typedef struct obs_lives_line {
     const char *host;   /* FAULT: host of the culprit; NULL: unknown */
     const char *detail; /* a sentence, a path, the name of a signal; NULL: none
                          */
+    const obs_spent_t *spent; /* BEGIN, CHECKPOINT, END: what the time of the
+                                 run was spent on so far; NULL: not known */
 } obs_lives_line_t;
 
 /* A line with no values besides these two. */

@@ -31,6 +31,23 @@ static json_t *summary_values(const obs_summary_t *summary)
     return object;
 }
 
+/* Make the JSON object "spent"; NULL: out of memory. */
+static json_t *summary_spent(const obs_spent_t *spent)
+{
+    json_t *object = json_object();
+    int bad = json_object_set_new(object, "wall",
+                                  summary_real(obs_spent_total(spent)));
+
+    for (int kind = 0; kind < OBS_SPENT_KINDS; kind++)
+        bad |=
+            json_object_set_new(object, obs_spent_key((obs_spent_kind_t)kind),
+                                summary_real(spent->seconds[kind]));
+    if (bad == 0)
+        return object;
+    json_decref(object);
+    return NULL;
+}
+
 /* Make a JSON object of all fields of [summary]; NULL: out of memory. */
 static json_t *summary_build(const obs_summary_t *summary)
 {
@@ -54,6 +71,9 @@ static json_t *summary_build(const obs_summary_t *summary)
     SUMMARY_SET("data_share", summary_real(summary->data_share));
     SUMMARY_SET("peak_rss_mb", summary_real(summary->peak_rss_mb));
     SUMMARY_SET("world_size", json_integer(summary->world_size));
+    SUMMARY_SET("spent", summary_spent(summary->spent));
+    SUMMARY_SET("cpu_efficiency", summary_real(summary->cpu_efficiency));
+    SUMMARY_SET("memory_limit_mb", summary_real(summary->memory_limit_mb));
 #undef SUMMARY_SET
     if (bad == 0)
         return object;

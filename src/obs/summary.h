@@ -8,6 +8,7 @@
 
 #include "base/err.h"
 #include "obs/metrics.h"
+#include "obs/spent.h"
 
 /* Contents of the file: the keys are the names of the fields. NaN becomes null.
  * status is written as a number, and its text under the key "status_text". */
@@ -31,6 +32,14 @@ typedef struct obs_summary {
     /* peak resident memory of the process with the most, in 10^6 bytes */
     double peak_rss_mb;
     int world_size;
+    /* an object "spent" with a number of seconds for each kind, summed over all
+     * starts of the run, and their sum under the key "wall" */
+    const obs_spent_t *spent;
+    /* CPU time of all ranks in this start, divided by the time of their cores;
+     * of a run that is not complete, of the rank that writes */
+    double cpu_efficiency;
+    /* memory that the ranks of a node may use together, in 10^6 bytes */
+    double memory_limit_mb;
 } obs_summary_t;
 
 /* Write [directory]/summary.json. ERR_IO. */

@@ -17,6 +17,7 @@
 #include "train/inputs.h"
 #include "train/leave.h"
 #include "train/lives.h"
+#include "train/seen.h"
 
 static err_code_t state_exchange(void *context, const void *mine, size_t bytes,
                                  void *all, err_t *err)
@@ -132,12 +133,13 @@ static err_code_t keep_check(train_state_t *run, err_t *err)
 }
 
 /* Add the checkpoint that was just written to the history. */
-static void save_note(const train_state_t *run, double seconds)
+static void save_note(train_state_t *run, double seconds)
 {
     obs_lives_line_t line =
         obs_lives_line(OBS_LIVES_CHECKPOINT, run->progress.step);
 
     line.seconds = seconds;
+    line.spent = &run->seen.spent;
     line.bytes = 0;
     for (int i = 0; i < run->replica.kept.count; i++) {
         const hdf5io_tensor_t *tensor = &run->replica.kept.tensors[i];
@@ -147,6 +149,8 @@ static void save_note(const train_state_t *run, double seconds)
             elems *= (double)tensor->dims[d];
         line.bytes += elems * sizeof(float);
     }
+    train_seen_mark(run, OBS_SPENT_SAVE);
+    train_seen_saved(run, seconds, line.bytes);
     train_lives_add(run, &line);
 }
 
@@ -187,11 +191,13 @@ err_code_t train_checkpoint(train_state_t *run, err_t *err)
     const double begin = clock_now();
     err_code_t rc;
 
+    train_seen_mark(run, OBS_SPENT_OTHER);
     train_storage_begin(&run->world, "checkpoint");
     rc = keep_check(run, err);
     if (rc == ERR_OK)
         rc = state_write(run, err);
     train_storage_end(&run->world);
+    train_seen_mark(run, OBS_SPENT_SAVE);
     if (rc == ERR_OK)
         train_leave_saved(run, clock_now() - begin);
     return rc;

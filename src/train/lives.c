@@ -29,6 +29,7 @@ void train_lives_begin(const train_state_t *run)
     if (run->dir.first &&
         (how == TRAIN_RESUME_FRESH || how == TRAIN_RESUME_NEVER))
         line.detail = "fresh";
+    line.spent = &run->seen.spent;
     train_lives_add(run, &line);
     if (run->dir.resumed == NULL)
         return;
@@ -79,5 +80,7 @@ void train_lives_end(const train_state_t *run, err_code_t rc, const err_t *err)
     line = obs_lives_line(OBS_LIVES_END, run->progress.step);
     line.status = (int)rc;
     line.detail = rc == ERR_OK ? NULL : err->text;
+    if (run->world.rank == 0) /* other ranks know only this start's */
+        line.spent = &run->seen.spent;
     train_lives_add(run, &line);
 }

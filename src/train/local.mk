@@ -53,6 +53,7 @@ libtrain_la_SOURCES = \
 	src/train/score.c src/train/score.h \
 	src/train/score_priv.h \
 	src/train/score_sums.c \
+	src/train/seen.c src/train/seen.h \
 	src/train/settings.c src/train/settings.h \
 	src/train/shard.c src/train/shard.h \
 	src/train/spike.c src/train/spike.h \

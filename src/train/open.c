@@ -21,6 +21,7 @@
 #include "train/marks.h"
 #include "train/owner.h"
 #include "train/run_priv.h"
+#include "train/seen.h"
 
 static train_split_t split_of(const train_state_t *run, bool valid)
 {
@@ -323,6 +324,7 @@ static err_code_t position_read(train_state_t *run, err_t *err)
     train_storage_end(&run->world);
     run->dir.accepted = rc == ERR_OK;
     if (rc == ERR_OK && run->world.rank == 0) {
+        train_seen_past(run);
         train_lives_begin(run);
         train_leave_past(run);
     }
@@ -354,6 +356,8 @@ err_code_t train_open(train_state_t *run, err_t *err)
     run->world.working = rc == ERR_OK && !dev_host_visible(run->compute.dev);
     run->life.first_step = run->progress.step;
     run->dir.saved_at = clock_now();
+    if (rc == ERR_OK)
+        train_seen_open(run);
     return rc;
 }
 

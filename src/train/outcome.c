@@ -10,7 +10,9 @@
 #include "base/mem.h"
 #include "obs/summary.h"
 #include "slurm/job.h"
+#include "train/limits.h"
 #include "train/lives.h"
+#include "train/seen.h"
 
 void train_outcome_fill(const train_state_t *run, train_outcome_t *out)
 {
@@ -106,10 +108,14 @@ err_code_t train_outcome_summary(const train_state_t *run, err_code_t rc,
             run->life.step_s > 0.0 ? run->life.data_s / run->life.step_s : 0.0,
         .peak_rss_mb =
             1e-6 * (run->life.peak_rss > 0.0 ? run->life.peak_rss : mem_peak()),
-        .world_size = run->world.size};
+        .world_size = run->world.size,
+        .spent = &run->seen.spent,
+        .cpu_efficiency = NAN,
+        .memory_limit_mb = 1e-6 * (double)train_limits_node("").bytes};
 
     if (!run->life.opened || !run->dir.owned ||
         !train_outcome_survivor(&run->world, rc, why))
         return ERR_OK;
+    summary.cpu_efficiency = train_seen_cpu(run);
     return obs_summary_write(run->config->run.dir, &summary, err);
 }

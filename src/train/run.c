@@ -15,12 +15,12 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "obs/progress.h"
 #include "train/last_words.h"
 #include "train/leave.h"
 #include "train/lives.h"
 #include "train/outcome.h"
 #include "train/rollback.h"
+#include "train/seen.h"
 #include "train/step.h"
 
 /* ---- evaluation --------------------------------------------------------- */
@@ -39,7 +39,9 @@ static err_code_t evaluate(train_state_t *run, err_t *err)
 
     if (run->data.valid.dataset == NULL)
         return ERR_OK;
+    train_seen_mark(run, OBS_SPENT_OTHER);
     rc = train_evaluate(run, &eval, err);
+    train_seen_mark(run, OBS_SPENT_EVAL);
     if (rc != ERR_OK)
         return rc;
     if (eval.stopped) {
@@ -59,6 +61,7 @@ static err_code_t evaluate(train_state_t *run, err_t *err)
                                        .accuracy = eval.accuracy,
                                        .values = eval.values,
                                        .value_count = eval.value_count});
+    train_seen_eval(run, &eval);
     return ERR_OK;
 }
 
@@ -67,11 +70,9 @@ static err_code_t evaluate(train_state_t *run, err_t *err)
 static void epoch_print(const train_state_t *run)
 {
     const hdf5io_progress_t *progress = &run->progress;
-    bool fresh = run->last_eval.step == progress->step;
-
-    if (run->world.rank != 0)
-        return;
-    obs_progress_epoch(&(obs_epoch_t){
+    const bool fresh = run->last_eval.step == progress->step;
+    const double now = clock_now();
+    const obs_epoch_t epoch = {
         .epoch = progress->epoch + 1,
         .epochs = run->config->train.epochs,
         .step = progress->step,
@@ -80,7 +81,9 @@ static void epoch_print(const train_state_t *run)
         .accuracy = fresh ? run->last_eval.found.accuracy : NAN,
         .values = run->last_eval.found.values,
         .value_count = fresh ? run->last_eval.found.value_count : 0,
-        .seconds = clock_now() - run->env->started});
+        .seconds = now - run->env->started};
+
+    obs_progress_epoch(run->seen.progress, &epoch, now);
 }
 
 static void epoch_advance(hdf5io_progress_t *progress)
@@ -294,7 +297,7 @@ static err_code_t eval_catch_up(train_state_t *run, err_t *err)
 static err_code_t steps_make(train_state_t *run, err_t *err)
 {
     int64_t epochs = run->config->train.epochs;
-    double begin;
+    double begin, end;
     err_code_t rc = eval_catch_up(run, err);
 
     while (rc == ERR_OK && !run->agreed.stop) {
@@ -305,10 +308,14 @@ static err_code_t steps_make(train_state_t *run, err_t *err)
         if (run->progress.epoch >= epochs)
             break;
         begin = clock_now();
+        obs_spent_mark(&run->seen.spent, OBS_SPENT_OTHER, begin);
         rc = train_rollback_step(run, err);
-        train_deadline_step(&run->leave.deadline, clock_now() - begin);
-        if (rc == ERR_OK)
-            rc = step_boundary(run, err);
+        end = clock_now();
+        train_deadline_step(&run->leave.deadline, end - begin);
+        if (rc != ERR_OK)
+            break;
+        train_seen_step(run, end);
+        rc = step_boundary(run, err);
     }
     if (rc == ERR_OK && run->agreed.stop)
         rc = leave(run, err);
@@ -321,6 +328,7 @@ static err_code_t loop(train_state_t *run, err_t *err)
 
     while (rc == ERR_DIVERGED) {
         rc = train_rollback(run, err);
+        train_seen_mark(run, OBS_SPENT_LOST);
         if (rc != ERR_OK)
             break;
         rc = steps_make(run, err);
@@ -350,8 +358,11 @@ static err_code_t complete(train_state_t *run, err_t *err)
     run->life.peak_rss = mem_peak();
     rc = comm_allreduce(run->world.group, &run->life.peak_rss, 1, COMM_FLOAT64,
                         COMM_MAX, err);
+    if (rc == ERR_OK)
+        rc = train_seen_sum(run, err);
     if (rc != ERR_OK)
         return rc;
+    train_seen_mark(run, OBS_SPENT_OTHER);
     train_storage_begin(&run->world, "shutdown");
     rc = train_outcome_summary(run, ERR_OK, NULL, err);
     train_storage_end(&run->world);
@@ -404,10 +415,12 @@ err_code_t train_run(const train_config_t *config, const train_env_t *env,
     err_code_t rc;
 
     train_state_init(&run, config, env, boot);
+    train_seen_begin(&run);
     train_leave_open(&run);
     run.life.oom = train_oom_begin(config->run.dir, env->job, "");
     rc = train_open(&run, err);
     run.life.opened = rc == ERR_OK;
+    train_seen_mark(&run, OBS_SPENT_START);
     slurm_signal_started();
     if (rc == ERR_OK)
         abort_handler_install(&run.world, &run.dir);
@@ -417,6 +430,7 @@ err_code_t train_run(const train_config_t *config, const train_env_t *env,
         rc = finish(&run, err);
     if (rc == ERR_OK)
         rc = complete(&run, err);
+    train_seen_end(&run, rc);
     if (rc == ERR_PEER && culprit_is_here(&run.world, err))
         rc = train_oom_look(&run.life.oom, err);
     if (rc == ERR_PEER || (rc == ERR_MEMORY && err->culprit >= 0))
@@ -436,6 +450,7 @@ err_code_t train_run(const train_config_t *config, const train_env_t *env,
         run.world.size > 1)
         dev_abandon(run.compute.dev);
     train_outcome_fill(&run, out);
+    train_seen_close(&run);
     train_leave_close(&run);
     train_close(&run);
     return rc;

@@ -8,6 +8,8 @@
 #define CDDP_TRAIN_RUN_PRIV_H
 
 #include "hdf5io/loader.h"
+#include "obs/progress.h"
+#include "obs/spent.h"
 #include "slurm/watch.h"
 #include "train/begin.h"
 #include "train/data.h"
@@ -104,6 +106,17 @@ typedef struct train_life {
     train_oom_t oom;
 } train_life_t;
 
+/* What the run shows; see seen.h. */
+typedef struct train_seen {
+    obs_progress_t *progress; /* open on rank 0, else NULL */
+    obs_spent_t spent;
+    obs_spent_step_t parts; /* of the newest step, until it is counted */
+    double loss;            /* of the newest step */
+    double samples;         /* of all steps of this life */
+    /* CPU time, and cores, of all ranks; 0: not summed yet */
+    double cpu_s, cores;
+} train_seen_t;
+
 typedef struct train_state {
     const train_config_t *config;
     const train_env_t *env;
@@ -129,6 +142,7 @@ typedef struct train_state {
     train_evaluator_t evaluator;
     train_last_eval_t last_eval;
     train_life_t life;
+    train_seen_t seen;
 } train_state_t;
 
 /* open.c: initialize [run] before train_open. [run] must not move after this

@@ -208,6 +208,10 @@ static void step_log(train_state_t *run, const hdf5io_batch_t *batch,
     run->life.step_s += took;
     run->life.data_s += times->data;
     run->life.exposed_s += row.comm_exposed_s;
+    run->seen.loss = result->loss;
+    run->seen.samples += (double)batch->global;
+    run->seen.parts = (obs_spent_step_t){times->data, times->forward,
+                                         times->backward, row.comm_exposed_s};
     if (run->dir.metrics != NULL &&
         run->progress.step % run->config->train.log_every == 0)
         obs_metrics_step(run->dir.metrics, &row);

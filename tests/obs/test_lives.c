@@ -152,3 +152,38 @@ Test(lives, what_cannot_be_written_or_read_is_an_error)
     cr_assert_eq(obs_lives_append("/dev/null/no", &start, &line, &err), ERR_IO);
     free(path);
 }
+
+/* ---- what the time was spent on ------------------------------------------ */
+
+static void spent_see(void *context, const obs_lives_read_t *read)
+{
+    obs_spent_t *seen = context;
+
+    if (read->line.spent != NULL)
+        *seen = *read->line.spent;
+    else
+        seen->mark += 1;
+}
+
+Test(lives, spent_time_is_read_as_it_was_written)
+{
+    const obs_spent_t spent = {
+        .seconds = {[OBS_SPENT_START] = 1.5, [OBS_SPENT_OTHER] = 604800.5},
+        .wall = 1795838400.125};
+    obs_lives_line_t line = obs_lives_line(OBS_LIVES_CHECKPOINT, 7);
+    obs_spent_t seen = {0};
+    err_t err = ERR_INIT;
+
+    line.spent = &spent;
+    append(line);
+    cr_assert_eq(obs_lives_read(dir, spent_see, &seen, NULL, &err), ERR_OK);
+    cr_expect_eq(seen.wall, 1795838400.125);
+    cr_expect_eq(seen.seconds[OBS_SPENT_START], 1.5);
+    cr_expect_float_eq(seen.seconds[OBS_SPENT_OTHER], 604800.5, 1);
+    seen.mark = 0;
+    append(obs_lives_line(OBS_LIVES_CHECKPOINT, 8));
+    raw_append("{\"event\": \"checkpoint\", \"spent\": {\"until_ms\": 1}}\n");
+    raw_append("{\"event\": \"checkpoint\", \"spent\": 3}\n");
+    cr_assert_eq(obs_lives_read(dir, spent_see, &seen, NULL, &err), ERR_OK);
+    cr_expect_eq(seen.mark, 3, "lines without these numbers");
+}

@@ -13,6 +13,9 @@
 
 static const obs_value_t value = {"top5", 0.75};
 
+static const obs_spent_t spent = {
+    .seconds = {[OBS_SPENT_START] = 2, [OBS_SPENT_LOST] = 0.5}};
+
 static const obs_summary_t some = {.status = ERR_REQUEUE,
                                    .step = 100,
                                    .epoch = 5,
@@ -27,7 +30,10 @@ static const obs_summary_t some = {.status = ERR_REQUEUE,
                                    .first_step_at = 1.5e9,
                                    .data_share = INFINITY,
                                    .peak_rss_mb = 33.5,
-                                   .world_size = 4};
+                                   .world_size = 4,
+                                   .spent = &spent,
+                                   .cpu_efficiency = 0.75,
+                                   .memory_limit_mb = 4096.5};
 
 Test(summary, holds_every_number_and_null_for_none)
 {
@@ -46,7 +52,7 @@ Test(summary, holds_every_number_and_null_for_none)
     cr_assert_not_null(object);
 #define INTEGER(key) json_integer_value(json_object_get(object, key))
 #define REAL(key) json_real_value(json_object_get(object, key))
-    cr_assert_eq(json_object_size(object), 15);
+    cr_assert_eq(json_object_size(object), 18);
     cr_assert_eq(json_object_size(json_object_get(object, "metrics")), 1);
     cr_assert_eq(json_real_value(json_object_get(
                      json_object_get(object, "metrics"), "top5")),
@@ -64,8 +70,18 @@ Test(summary, holds_every_number_and_null_for_none)
     cr_assert_eq(REAL("main_to_step_s"), 0.125);
     cr_assert_eq(REAL("first_step_at"), 1.5e9);
     cr_assert_eq(REAL("peak_rss_mb"), 33.5);
+    cr_assert_eq(REAL("cpu_efficiency"), 0.75);
+    cr_assert_eq(REAL("memory_limit_mb"), 4096.5);
     cr_assert(json_is_null(json_object_get(object, "bound")));
     cr_assert(json_is_null(json_object_get(object, "data_share")));
+    {
+        const json_t *kinds = json_object_get(object, "spent");
+
+        cr_assert_eq(json_object_size(kinds), OBS_SPENT_KINDS + 1);
+        cr_assert_eq(json_real_value(json_object_get(kinds, "wall")), 2.5);
+        cr_assert_eq(json_real_value(json_object_get(kinds, "start_up")), 2);
+        cr_assert_eq(json_real_value(json_object_get(kinds, "lost")), 0.5);
+    }
     json_decref(object);
 }
 
