@@ -211,8 +211,8 @@ static double rest(const obs_progress_t *progress, const obs_place_t *place,
     return done > 0 ? steps * (now - progress->first_at) / done : NAN;
 }
 
-/* Format the line: "step 1200  epoch 2/80, 50 %  loss 0.123  5120 samples/s
- * comm 3 %  ETA 62 min  45 min left  saved 3 min ago". */
+/* Format the line: "step 1200 of 48000  epoch 2/80, 50 %  loss 0.123  ETA 62
+ * min 5120 samples/s  comm 3 %  45 min left  saved 3 min ago". */
 static void place_format(const obs_progress_t *progress,
                          const obs_place_t *place, double now, char *out,
                          size_t room)
@@ -230,14 +230,15 @@ static void place_format(const obs_progress_t *progress,
     numeric_print(
         out, room,
         "step %" PRId64 " of %" PRId64 "  epoch %" PRId64 "/%" PRId64
-        ", %.0f %%  loss %.4g  %.4g samples/s  comm %.0f %%  ETA %s%s%s",
+        ", %.0f %%  loss %.4g  ETA %s  %.4g samples/s  comm %.0f %%%s%s",
         place->step, place->epochs * place->epoch_steps, place->epoch,
         place->epochs,
         floor(100.0 * (double)place->epoch_step / (double)place->epoch_steps),
-        place->loss, took > 0 ? (place->samples - progress->samples) / took : 0,
+        place->loss,
+        obs_duration_format(rest(progress, place, now), eta, sizeof eta),
+        took > 0 ? (place->samples - progress->samples) / took : 0,
         took > 0 ? 100 * (place->exposed_s - progress->exposed_s) / took : 0,
-        obs_duration_format(rest(progress, place, now), eta, sizeof eta), left,
-        saved);
+        left, saved);
 }
 
 /* Draw [line], cut to the width of the terminal. */

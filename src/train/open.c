@@ -15,6 +15,7 @@
 #include "hdf5io/checkpoint_data.h"
 #include "train/begin.h"
 #include "train/device.h"
+#include "train/intro.h"
 #include "train/leave.h"
 #include "train/lives.h"
 #include "train/lone.h"
@@ -358,6 +359,8 @@ err_code_t train_open(train_state_t *run, err_t *err)
     run->dir.saved_at = clock_now();
     if (rc == ERR_OK)
         train_seen_open(run);
+    if (rc == ERR_OK)
+        train_intro_print(run);
     return rc;
 }
 

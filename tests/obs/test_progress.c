@@ -162,10 +162,10 @@ Test(progress, a_run_prints_after_10_s_and_then_every_minute,
     steps_make(progress, &at, &now, 179, 1);
     obs_progress_close(progress);
     cr_assert_stdout_eq_str(
-        "step 11 of 2000  epoch 1/2, 1 %  loss 0.25  8 samples/s  comm 25 %  "
-        "ETA 33 min  60 min left  saved 70 s ago\n"
-        "step 71 of 2000  epoch 1/2, 7 %  loss 0.25  8 samples/s  comm 25 %  "
-        "ETA 32 min  60 min left  saved 2 min ago\n");
+        "step 11 of 2000  epoch 1/2, 1 %  loss 0.25  ETA 33 min  8 samples/s  "
+        "comm 25 %  60 min left  saved 70 s ago\n"
+        "step 71 of 2000  epoch 1/2, 7 %  loss 0.25  ETA 32 min  8 samples/s  "
+        "comm 25 %  60 min left  saved 2 min ago\n");
 }
 
 Test(progress, an_event_is_a_line, .init = cr_redirect_stdout)

@@ -37,6 +37,7 @@ SLURM_TESTS = \
 	train.t \
 	signal.t \
 	kill.t \
+	seen.t \
 	strangers.t \
 	bad_input.t \
 	reproducible.t \

@@ -8,6 +8,7 @@ TRAIN_TESTS = \
 	tests/train/test_finite \
 	tests/train/test_hook \
 	tests/train/test_inputs \
+	tests/train/test_intro \
 	tests/train/test_keep \
 	tests/train/test_last_words \
 	tests/train/test_leave \

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+#include "train/intro.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "obs/spent.h"
+
+#define HOSTS_NAMED 4
+
+bool train_intro_idle(const char *per_node, int ranks, int cores, char *out,
+                      size_t room)
+{
+    const long all = per_node == NULL ? 0 : strtol(per_node, NULL, 10);
+    const long used = (long)ranks * cores;
+
+    if (2 * used >= all)
+        return false;
+    snprintf(out, room,
+             "%ld of the %ld cores that the job has on this node are used (%d "
+             "rank%s of %d core%s): start more ranks, or give each of them "
+             "more cores by --cpus-per-task of sbatch and of srun",
+             used, all, ranks, ranks == 1 ? "" : "s", cores,
+             cores == 1 ? "" : "s");
+    return true;
+}
+
+/* "new", or from what the run resumes. */
+static void run_add(const train_state_t *run, str_buf_t *text)
+{
+    char when[32] = "";
+    struct stat status;
+
+    str_buf_add(text, "run: %s in %s, ", run->config->run.name, run->dir.path);
+    if (run->dir.resumed == NULL) {
+        str_buf_add(text, "new\n");
+        return;
+    }
+    if (stat(run->dir.resumed, &status) == 0)
+        clock_format((double)status.st_mtime, when, sizeof when);
+    str_buf_add(text, "resumed from step %lld of %s\n",
+                (long long)run->progress.step, when);
+}
+
+static bool host_is_new(const comm_group_t *group, int rank)
+{
+    for (int r = 0; r < rank; r++)
+        if (strcmp(comm_group_host(group, r), comm_group_host(group, rank)) ==
+            0)
+            return false;
+    return true;
+}
+
+static int hosts_count(const comm_group_t *group)
+{
+    int count = 0;
+
+    for (int r = 0; r < comm_group_size(group); r++)
+        count += host_is_new(group, r);
+    return count;
+}
+
+/* How ranks reach each other, in words. */
+static const char *transports(const train_world_t *world, int hosts)
+{
+    const char *backend = comm_group_backend(world->group);
+
+    if (world->size == 1)
+        return "none needed";
+    if (world->data != NULL && world->data != world->group &&
+        strcmp(comm_group_backend(world->data), "nccl") == 0)
+        return "NCCL, and UCX for the host";
+    if (strcmp(backend, "ucx") != 0)
+        return backend;
+    if (hosts == world->size)
+        return "UCX between hosts";
+    return hosts == 1 ? "shared memory"
+                      : "shared memory, and UCX between hosts";
+}
+
+static void ranks_add(const train_state_t *run, str_buf_t *text)
+{
+    const comm_group_t *group = run->world.group;
+    const int hosts = hosts_count(group);
+    int named = 0;
+
+    str_buf_add(text, "ranks: %d x %d thread%s on %d host%s (", run->world.size,
+                run->compute.threads, run->compute.threads == 1 ? "" : "s",
+                hosts, hosts == 1 ? "" : "s");
+    for (int r = 0; r < run->world.size && named < HOSTS_NAMED; r++)
+        if (host_is_new(group, r))
+            str_buf_add(text, "%s%s", named++ == 0 ? "" : ", ",
+                        comm_group_host(group, r));
+    str_buf_add(text, "%s), transports: %s\n", hosts > named ? ", ..." : "",
+                transports(&run->world, hosts));
+}
+
+static void model_add(const train_state_t *run, str_buf_t *text)
+{
+    char count[32];
+
+    str_buf_add(
+        text, "model: %s parameters, %s on %s\n",
+        str_count(nn_graph_param_elems(run->graph), count, sizeof count),
+        train_precision_name(run->compute.type), run->compute.device.name);
+}
+
+static void data_add(const train_state_t *run, str_buf_t *text)
+{
+    const train_data_t *train = &run->data.train, *valid = &run->data.valid;
+    char count[32];
+    int shards = hdf5io_dataset_shards(train->dataset);
+
+    str_buf_add(text, "data: %s samples in %d file%s",
+                str_count((uint64_t)hdf5io_dataset_samples(train->dataset),
+                          count, sizeof count),
+                shards, shards == 1 ? "" : "s");
+    if (valid->dataset != NULL)
+        str_buf_add(text, ", %s to evaluate",
+                    str_count((uint64_t)hdf5io_dataset_samples(valid->dataset),
+                              count, sizeof count));
+    str_buf_add(text, "; %lld steps an epoch, %lld epoch%s\n",
+                (long long)train->steps, (long long)run->config->train.epochs,
+                run->config->train.epochs == 1 ? "" : "s");
+}
+
+static void time_add(train_state_t *run, str_buf_t *text)
+{
+    const train_deadline_t *deadline = &run->leave.deadline;
+    const double end = deadline->limits.end;
+    char left[32], before[32];
+
+    if (isfinite(end))
+        str_buf_add(
+            text,
+            "time: %s left; the run leaves about %s before the end, with "
+            "a checkpoint\n",
+            obs_duration_format(end - clock_now(), left, sizeof left),
+            obs_duration_format(end - train_deadline_instant(deadline, true),
+                                before, sizeof before));
+    else if (run->leave.watch == NULL)
+        str_buf_add(text, "time: no limit, as there is no Slurm job\n");
+    else
+        str_buf_add(text, run->leave.known
+                              ? "time: the job has no limit\n"
+                              : "time: Slurm has not told yet when the job "
+                                "ends\n");
+}
+
+/* Warn if most of the job's cores are idle. */
+static void cores_check(const train_state_t *run)
+{
+    const comm_group_t *group = run->world.group;
+    char why[256];
+    int ranks = 0;
+
+    for (int r = 0; r < run->world.size; r++)
+        ranks +=
+            strcmp(comm_group_host(group, r), comm_group_host(group, 0)) == 0;
+    if (dev_host_visible(run->compute.dev) &&
+        train_intro_idle(getenv("SLURM_JOB_CPUS_PER_NODE"), ranks,
+                         run->compute.cores, why, sizeof why))
+        log_warn("train", "%s", why);
+}
+
+void train_intro_print(train_state_t *run)
+{
+    str_buf_t text = {0};
+
+    if (run->seen.progress == NULL)
+        return;
+    run_add(run, &text);
+    ranks_add(run, &text);
+    model_add(run, &text);
+    data_add(run, &text);
+    time_add(run, &text);
+    obs_progress_text(run->seen.progress, text.text);
+    str_buf_free(&text);
+    cores_check(run);
+}
