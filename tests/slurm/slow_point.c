@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * A preloaded library that makes parts of a training slow, for time.t and seen.t. Each
- * variable is a number of seconds; if it is not set, that part is not slow.
+ * A preloaded library that makes parts of a training slow, for time.t and
+ * seen.t. Each variable is a number of seconds; if it is not set, that part is
+ * not slow.
  * - SLOW_STEP: sleep in each step, when rank 0 writes the step's row to
  *   metrics.jsonl; so train.log_every must be 1.
  * - SLOW_SAVE: sleep in each checkpoint, before its first file is made durable,
