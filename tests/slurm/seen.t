@@ -23,8 +23,9 @@ launch()
     start srun -N2 -n2 --mpi=pmix --time=10 -K0 bash -c \
         'echo $$ >pid.$SLURM_PROCID.tmp; mv pid.$SLURM_PROCID.tmp \
          pid.$SLURM_PROCID; exec env LD_PRELOAD="$0" "$@"' \
-        "$slow" SLOW_STEP="$pace" "$train" --set train.epochs=4 --set train.batch=100 \
-        --set "obs.every=1 s" --set "checkpoint.every=10 steps" \
+        "$slow" SLOW_STEP="$pace" "$train" --set train.epochs=4 \
+        --set train.batch=100 --set "obs.every=1 s" \
+        --set "checkpoint.every=10 steps" \
         --set "train.eval_every=15 steps" "$@" full.yaml
 }
 
