@@ -68,7 +68,18 @@ static err_code_t node_open(nn_exec_t *exec, int i, err_t *err)
     config.compute_type = exec->config.compute_type;
     config.need_dx = runs_back(exec, node->from[0]);
     config.threads = exec->config.threads;
-    rc = op_open(exec->backend, exec->config.dev, &config, &node->op, err);
+    rc = op_begin(exec->backend, exec->config.dev, &config, &node->op, err);
+    if (rc != ERR_OK)
+        err_prefix(err, "%s: layer %s", layer->place, layer->name);
+    return rc;
+}
+
+static err_code_t node_settle(const nn_exec_t *exec, int i, err_t *err)
+{
+    const nn_node_t *node = &exec->nodes[i];
+    const nn_layer_t *layer = &exec->graph->layers[node->own];
+    err_code_t rc = node->op != NULL ? op_settle(node->op, err) : ERR_OK;
+
     if (rc != ERR_OK)
         err_prefix(err, "%s: layer %s", layer->place, layer->name);
     return rc;
@@ -100,8 +111,9 @@ static err_code_t plain_open(nn_exec_t *exec, int loss, err_t *err)
     return ERR_OK;
 }
 
-err_code_t nn_exec_open(const nn_graph_t *graph, const nn_exec_config_t *config,
-                        nn_exec_t **out, err_t *err)
+err_code_t nn_exec_begin(const nn_graph_t *graph,
+                         const nn_exec_config_t *config, nn_exec_t **out,
+                         err_t *err)
 {
     nn_exec_t *exec = NULL;
     err_code_t rc;
@@ -134,14 +146,36 @@ err_code_t nn_exec_open(const nn_graph_t *graph, const nn_exec_config_t *config,
         rc = node_open(exec, i, err);
     for (int k = 0; k < graph->loss_count && rc == ERR_OK; k++)
         rc = plain_open(exec, k, err);
-    if (rc == ERR_OK)
-        rc = nn_exec_plan(exec, err);
     if (rc != ERR_OK)
         goto fail;
     *out = exec;
     return ERR_OK;
 fail:
     nn_exec_close(exec);
+    return rc;
+}
+
+err_code_t nn_exec_settle(nn_exec_t *exec, err_t *err)
+{
+    err_code_t rc = ERR_OK;
+
+    for (int i = 0; i < exec->count && rc == ERR_OK; i++)
+        rc = node_settle(exec, i, err);
+    return rc == ERR_OK ? nn_exec_plan(exec, err) : rc;
+}
+
+err_code_t nn_exec_open(const nn_graph_t *graph, const nn_exec_config_t *config,
+                        nn_exec_t **out, err_t *err)
+{
+    nn_exec_t *exec = NULL;
+    err_code_t rc = nn_exec_begin(graph, config, &exec, err);
+
+    if (rc == ERR_OK)
+        rc = nn_exec_settle(exec, err);
+    if (rc == ERR_OK)
+        *out = exec;
+    else
+        nn_exec_close(exec);
     return rc;
 }
 

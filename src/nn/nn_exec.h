@@ -90,6 +90,15 @@ err_code_t nn_exec_open(const nn_graph_t *graph, const nn_exec_config_t *config,
                         nn_exec_t **out, err_t *err);
 void nn_exec_close(nn_exec_t *exec); /* NULL allowed */
 
+/* nn_exec_open in two parts: nn_exec_begin opens the ops, which a thread may
+ * still prepare when it returns (op_begin); nn_exec_settle waits for that, and
+ * plans the memory. In between only nn_exec_close may be called, and no exec of
+ * config->dev may run. */
+err_code_t nn_exec_begin(const nn_graph_t *graph,
+                         const nn_exec_config_t *config, nn_exec_t **out,
+                         err_t *err);
+err_code_t nn_exec_settle(nn_exec_t *exec, err_t *err);
+
 /* Bytes of the arena nn_bind_t.activations that this exec needs. */
 size_t nn_exec_activation_bytes(const nn_exec_t *exec);
 

@@ -245,8 +245,8 @@ static op_desc_t op_gradient_of(const op_desc_t *desc)
     return gradient;
 }
 
-err_code_t op_open(const op_backend_ops_t *backend, dev_device_t *dev,
-                   const op_config_t *config, op_t **out, err_t *err)
+err_code_t op_begin(const op_backend_ops_t *backend, dev_device_t *dev,
+                    const op_config_t *config, op_t **out, err_t *err)
 {
     op_desc_t shape;
     op_t *op;
@@ -295,6 +295,29 @@ err_code_t op_open(const op_backend_ops_t *backend, dev_device_t *dev,
     return ERR_OK;
 }
 
+err_code_t op_settle(op_t *op, err_t *err)
+{
+    err_code_t (*settle)(op_t *, err_t *) = op->settle;
+
+    op->settle = NULL;
+    return settle != NULL ? settle(op, err) : ERR_OK;
+}
+
+err_code_t op_open(const op_backend_ops_t *backend, dev_device_t *dev,
+                   const op_config_t *config, op_t **out, err_t *err)
+{
+    op_t *op = NULL;
+    err_code_t rc = op_begin(backend, dev, config, &op, err);
+
+    if (rc == ERR_OK)
+        rc = op_settle(op, err);
+    if (rc == ERR_OK)
+        *out = op;
+    else
+        op_close(op);
+    return rc;
+}
+
 void op_close(op_t *op)
 {
     if (op == NULL)
@@ -321,11 +344,15 @@ const op_desc_t *op_grad_out(const op_t *op)
 
 size_t op_workspace_bytes(const op_t *op)
 {
+    check(op->settle == NULL, "%s is not settled",
+          op_kind_name(op->config.kind));
     return op->workspace_bytes;
 }
 
 size_t op_scratch_bytes(const op_t *op)
 {
+    check(op->settle == NULL, "%s is not settled",
+          op_kind_name(op->config.kind));
     return op->scratch_bytes;
 }
 

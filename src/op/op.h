@@ -49,18 +49,16 @@ typedef struct op_args {
     double *moments; /* batch norm, forward in training: writes [2C], the sums
                         over N and space of x, then those of x*x */
     /* syncbatchnorm, training: replace [count] numbers by their sums over the
-     * ranks that take part. All ranks make these calls in one order. Blocks.
-     * NULL: one rank. */
+     * ranks that take part, in one order on all ranks. Blocks. NULL: one rank.
+     */
     err_code_t (*reduce_small)(void *context, double *sums, size_t count,
                                err_t *err);
     void *reduce_context;
-    void *
-        workspace; /* op_workspace_bytes bytes, kept from forward to backward */
-    void *scratch; /* op_scratch_bytes bytes, unused after the call */
+    void *workspace; /* op_workspace_bytes, kept from forward to backward */
+    void *scratch;   /* op_scratch_bytes, unused after the call */
     const op_step_t *step;      /* dropout and losses */
     const uint64_t *sample_ids; /* dropout: [N] global sample numbers */
-    uint64_t layer; /* dropout: with seed and epoch of the step, the rest of the
-                       key of the random numbers */
+    uint64_t layer; /* dropout: the rest of the key of the random numbers */
     const float *sample_weights; /* losses: [N], factor of each sample's loss;
                                     NULL: all 1 */
     double *loss_sum; /* losses: forward writes the sum over samples */
@@ -69,8 +67,7 @@ typedef struct op_args {
     int loss;         /* losses: the index in step->scales */
 } op_args_t;
 
-/* Find the backend [name], "ref" or "cpu". ERR_UNAVAILABLE if it was not built
- * in. */
+/* Find the backend [name]. ERR_UNAVAILABLE if it was not built in. */
 err_code_t op_backend_get(const char *name, const op_backend_ops_t **out,
                           err_t *err);
 
@@ -131,6 +128,13 @@ op_classes_t op_classes_of(const op_config_t *config);
 err_code_t op_open(const op_backend_ops_t *backend, dev_device_t *dev,
                    const op_config_t *config, op_t **out, err_t *err);
 void op_close(op_t *op);
+
+/* op_open in two parts: op_begin lets a thread do what takes seconds, op_settle
+ * waits for it and returns its errors. In between only op_out, op_grad_*,
+ * op_flops and op_close may be called, and no op of [dev] may run. */
+err_code_t op_begin(const op_backend_ops_t *backend, dev_device_t *dev,
+                    const op_config_t *config, op_t **out, err_t *err);
+err_code_t op_settle(op_t *op, err_t *err);
 
 const op_desc_t *op_out(const op_t *op); /* of y, as this op writes it */
 /* op_grad_in: of dx as this op writes it, in the shape and layout of config.in.

@@ -59,7 +59,10 @@ struct op {
     bool reads_x,     /* true unless open clears it */
         reads_y;      /* false unless open sets it */
     const char *note; /* see op_note; NULL unless open sets it */
-    void *state;      /* owned by the kernel */
+    /* The end of opening, see op_settle; NULL unless open sets it. May change
+     * what open may change, but for the tensors, and the kernel. */
+    err_code_t (*settle)(op_t *op, err_t *err);
+    void *state; /* owned by the kernel */
 };
 
 /* Backends, one folder each; registry.c lists those that were built in. */

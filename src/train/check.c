@@ -95,7 +95,9 @@ static err_code_t replica_open(check_t *check, err_t *err)
                 ? train_partials(&check->train, config->train.microbatch,
                                  config->train.batch, check->teams)
                 : 0};
-    rc = train_replica_open(&check->plan, &check->replica, err);
+    rc = train_replica_begin(&check->plan, &check->replica, err);
+    if (rc == ERR_OK)
+        rc = train_replica_open(&check->plan, &check->replica, err);
     if (rc == ERR_OK)
         check->memory = train_memory_of(&check->plan, &check->replica);
     return rc;
@@ -262,7 +264,7 @@ static void memory_line(const char *what, uint64_t bytes)
 }
 
 /* Print what the host's memory holds besides, if the rank computes on another
- * device. */
+ * device. A run of several ranks that starts with --check uses ucx. */
 static void host_print(const check_t *check)
 {
     const uint64_t *bytes = check->memory.bytes;
@@ -276,7 +278,8 @@ static void host_print(const check_t *check)
     memory_line(
         "batches, pinned",
         train_memory_batches(&check->plan, check->config->data.prefetch + 2));
-    if (check->ranks > 1)
+    if (check->ranks > 1 &&
+        !train_device_nccl(check->config, check->device.dev, "ucx"))
         memory_line("staged sums, pinned", comm_staged_bytes(check->ranks));
 }
 

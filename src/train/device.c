@@ -262,3 +262,13 @@ err_code_t train_precision_choose(const train_config_t *config,
         *out = type;
     return rc;
 }
+
+bool train_device_nccl(const train_config_t *config, const dev_device_t *dev,
+                       const char *others)
+{
+    const char *asked = ddp_backend_name(&config->ddp);
+
+    return strcmp(asked, "nccl") == 0 ||
+           (strcmp(asked, "auto") == 0 && strcmp(others, "ucx") == 0 &&
+            strcmp(dev_name(dev), "cuda") == 0 && !config->train.reproducible);
+}

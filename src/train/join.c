@@ -205,28 +205,24 @@ static err_code_t device_note(train_state_t *run, err_t *err)
 }
 
 /* Set config->backend to the backend whose collectives work on the memory of
- * the devices. NCCL cannot sum along a tree. */
+ * the devices. */
 static err_code_t data_backend_choose(const train_state_t *run,
                                       comm_config_t *config, err_t *err)
 {
-    const char *asked = ddp_backend_name(&run->config->ddp);
-    const bool named = strcmp(asked, NCCL) == 0;
-    const bool gpu = strcmp(dev_name(run->compute.dev), "cuda") == 0;
-    const bool tree = run->config->train.reproducible;
+    const bool named = strcmp(ddp_backend_name(&run->config->ddp), NCCL) == 0;
 
-    if (named && !gpu)
+    if (named && strcmp(dev_name(run->compute.dev), "cuda") != 0)
         return err_set(err, ERR_CONFIG,
                        "ddp.backend is nccl, which works on GPUs, and this run "
                        "computes on %s: set ddp.backend to auto, or "
                        "train.device to cuda",
                        run->compute.device.name);
-    if (named && tree)
+    if (named && run->config->train.reproducible)
         return err_set(err, ERR_CONFIG,
                        "ddp.backend is nccl, which has no sums in a fixed "
                        "order, and train.reproducible is true: set ddp.backend "
                        "to auto");
-    if (named || (strcmp(asked, "auto") == 0 && gpu && !tree &&
-                  strcmp(config->backend, "ucx") == 0))
+    if (train_device_nccl(run->config, run->compute.dev, config->backend))
         config->backend = NCCL;
     return ERR_OK;
 }

@@ -172,7 +172,9 @@ static err_code_t voted(train_state_t *run,
     return train_world_vote(&run->world, rc, err);
 }
 
-static err_code_t replica_make(train_state_t *run, err_t *err)
+/* Begin to open the model's execs. What takes long, a thread does while other
+ * data is opened. */
+static err_code_t replica_begin(train_state_t *run, err_t *err)
 {
     train_replica_plan_t plan;
     err_code_t rc;
@@ -183,6 +185,15 @@ static err_code_t replica_make(train_state_t *run, err_t *err)
     if (rc != ERR_OK)
         return rc;
     plan = plan_of(run);
+    return train_replica_begin(&plan, &run->replica, err);
+}
+
+static err_code_t replica_open(train_state_t *run, err_t *err)
+{
+    train_replica_plan_t plan = plan_of(run);
+    err_code_t rc;
+
+    train_phase_set(&run->world, "planning");
     rc = train_replica_open(&plan, &run->replica, err);
     run->plateau = (train_plateau_t){.schedule = run->replica.schedule,
                                      .optim = run->replica.optim,
@@ -282,13 +293,16 @@ void train_state_init(train_state_t *run, const train_config_t *config,
     log_rank_set(run->world.rank);
 }
 
-/* Open the data and the run directory. Collective. */
+/* Open the data and the run directory, and begin the replica as soon as the
+ * sizes of its batches are known. Collective. */
 static err_code_t storage_open(train_state_t *run, err_t *err)
 {
     err_code_t rc;
 
     train_storage_begin(&run->world, "opening data");
     rc = voted(run, data_open, err);
+    if (rc == ERR_OK)
+        rc = voted(run, replica_begin, err);
     if (rc == ERR_OK)
         rc = data_compare(run, err);
     if (rc == ERR_OK) {
@@ -300,10 +314,10 @@ static err_code_t storage_open(train_state_t *run, err_t *err)
     return rc;
 }
 
-/* Make the replica. Collective. */
-static err_code_t replica_begin(train_state_t *run, err_t *err)
+/* Finish the replica. Collective. */
+static err_code_t replica_make(train_state_t *run, err_t *err)
 {
-    err_code_t rc = voted(run, replica_make, err);
+    err_code_t rc = voted(run, replica_open, err);
 
     return rc == ERR_OK ? voted(run, replica_join, err) : rc;
 }
@@ -341,7 +355,7 @@ err_code_t train_open(train_state_t *run, err_t *err)
     if (rc == ERR_OK)
         rc = storage_open(run, err);
     if (rc == ERR_OK)
-        rc = replica_begin(run, err);
+        rc = replica_make(run, err);
     if (rc != ERR_OK)
         return rc;
     train_patience_also(run->world.patience, run->world.sync);
@@ -396,7 +410,9 @@ err_code_t train_open_bench(train_state_t *run, int64_t steps, err_t *err)
     rc = bench_data_plan(run, steps, err);
     rc = train_world_vote(&run->world, rc, err);
     if (rc == ERR_OK)
-        rc = replica_begin(run, err);
+        rc = voted(run, replica_begin, err);
+    if (rc == ERR_OK)
+        rc = replica_make(run, err);
     if (rc != ERR_OK)
         return rc;
     plan = plan_of(run);

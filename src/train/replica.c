@@ -22,8 +22,8 @@ dev_stream_t *train_replica_stream(const train_replica_t *replica)
     return replica->teams[0].stream;
 }
 
-static err_code_t teams_open(train_replica_t *replica,
-                             const train_replica_plan_t *plan, err_t *err)
+static err_code_t teams_begin(train_replica_t *replica,
+                              const train_replica_plan_t *plan, err_t *err)
 {
     const nn_exec_config_t like = {
         .dev = replica->dev,
@@ -38,8 +38,18 @@ static err_code_t teams_open(train_replica_t *replica,
     rc = mem_new(train_team_t, (size_t)plan->teams, "teams", &replica->teams,
                  err);
     while (rc == ERR_OK && replica->team_count < plan->teams)
-        rc = train_team_open(replica->graph, &like, &plan->sizes,
-                             &replica->teams[replica->team_count++], err);
+        rc = train_team_begin(replica->graph, &like, &plan->sizes,
+                              &replica->teams[replica->team_count++], err);
+    return rc;
+}
+
+static err_code_t teams_open(train_replica_t *replica,
+                             const train_replica_plan_t *plan, err_t *err)
+{
+    err_code_t rc = ERR_OK;
+
+    for (int t = 0; rc == ERR_OK && t < replica->team_count; t++)
+        rc = train_team_settle(&replica->teams[t], err);
     if (rc == ERR_OK)
         rc = crew_open(plan->teams, "leaves", &replica->crew, err);
     if (rc == ERR_OK && plan->teams > 1)
@@ -244,10 +254,9 @@ static err_code_t room_check(train_replica_t *replica,
     return optimizer_open(replica, plan, replica->dev, err);
 }
 
-err_code_t train_replica_open(const train_replica_plan_t *plan,
-                              train_replica_t *replica, err_t *err)
+err_code_t train_replica_begin(const train_replica_plan_t *plan,
+                               train_replica_t *replica, err_t *err)
 {
-    const bool host = dev_host_visible(plan->dev);
     err_code_t rc;
 
     replica->graph = plan->graph;
@@ -255,10 +264,19 @@ err_code_t train_replica_open(const train_replica_plan_t *plan,
     rc = ddp_hook_check(&plan->config->ddp, err);
     if (rc == ERR_OK)
         rc = op_backend_get(dev_name(replica->dev), &replica->backend, err);
-    if (rc == ERR_OK && host)
+    if (rc == ERR_OK && dev_host_visible(plan->dev))
         rc = train_memory_check(plan, replica, err);
     if (rc == ERR_OK)
-        rc = views_list(replica, err);
+        rc = teams_begin(replica, plan, err);
+    return rc;
+}
+
+err_code_t train_replica_open(const train_replica_plan_t *plan,
+                              train_replica_t *replica, err_t *err)
+{
+    const bool host = dev_host_visible(plan->dev);
+    err_code_t rc = views_list(replica, err);
+
     if (rc == ERR_OK)
         rc = shard_open(replica, plan, err);
     if (rc == ERR_OK)

@@ -71,9 +71,15 @@ typedef struct train_replica_plan {
     int partials; /* partial arenas of the reproducible mode; 0: default mode */
 } train_replica_plan_t;
 
-/* Make the parts that need no other rank: arenas, optimizer, execs. Local, so
- * ranks can vote on its errors before one of them waits for the others.
- * [replica] is zeroed before; on failure, too, train_replica_close frees it. */
+/* Begin to make the parts that need no other rank: the execs, whose ops a
+ * thread may still prepare when this returns (op_begin). [replica] is zeroed
+ * before; on failure, too, train_replica_close frees it. */
+err_code_t train_replica_begin(const train_replica_plan_t *plan,
+                               train_replica_t *replica, err_t *err);
+
+/* Finish these parts: wait for the thread, and make arenas and optimizer.
+ * Local, so ranks can vote on its errors before one of them waits for the
+ * others. */
 err_code_t train_replica_open(const train_replica_plan_t *plan,
                               train_replica_t *replica, err_t *err);
 

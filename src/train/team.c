@@ -14,33 +14,29 @@ nn_exec_t *train_team_exec(const train_team_t *team, int64_t batch,
     return NULL;
 }
 
-/* Open an exec, unless its batch size is 0 or the team has it already. */
+/* Begin an exec, unless its batch size is 0 or the team has it already. */
 static err_code_t exec_add(train_team_t *team, const nn_graph_t *graph,
                            const nn_exec_config_t *config, err_t *err)
 {
     train_team_exec_t *slot = &team->execs[team->exec_count];
-    size_t bytes;
     err_code_t rc;
 
     if (config->batch == 0 ||
         train_team_exec(team, config->batch, config->training) != NULL)
         return ERR_OK;
-    rc = nn_exec_open(graph, config, &slot->exec, err);
+    rc = nn_exec_begin(graph, config, &slot->exec, err);
     if (rc != ERR_OK)
         return rc;
     slot->batch = config->batch;
     slot->training = config->training;
     team->exec_count++;
-    bytes = nn_exec_activation_bytes(slot->exec);
-    if (bytes > team->activation_bytes)
-        team->activation_bytes = bytes;
     return ERR_OK;
 }
 
-err_code_t train_team_open(const nn_graph_t *graph,
-                           const nn_exec_config_t *like,
-                           const train_team_sizes_t *sizes, train_team_t *team,
-                           err_t *err)
+err_code_t train_team_begin(const nn_graph_t *graph,
+                            const nn_exec_config_t *like,
+                            const train_team_sizes_t *sizes, train_team_t *team,
+                            err_t *err)
 {
     nn_exec_config_t config = *like;
     err_code_t rc;
@@ -56,6 +52,21 @@ err_code_t train_team_open(const nn_graph_t *graph,
     for (int i = 0; rc == ERR_OK && i < sizes->eval_count; i++) {
         config.batch = sizes->eval[i];
         rc = exec_add(team, graph, &config, err);
+    }
+    return rc;
+}
+
+err_code_t train_team_settle(train_team_t *team, err_t *err)
+{
+    err_code_t rc = ERR_OK;
+
+    for (int i = 0; rc == ERR_OK && i < team->exec_count; i++) {
+        nn_exec_t *exec = team->execs[i].exec;
+
+        rc = nn_exec_settle(exec, err);
+        if (rc == ERR_OK &&
+            nn_exec_activation_bytes(exec) > team->activation_bytes)
+            team->activation_bytes = nn_exec_activation_bytes(exec);
     }
     return rc;
 }

@@ -38,12 +38,15 @@ typedef struct train_team_sizes {
     int train_count, eval_count;
 } train_team_sizes_t;
 
-/* Plan execs of [graph] for all [sizes]; [like] gives all other settings.
+/* Begin execs of [graph] for all [sizes]; [like] gives all other settings.
  * [team] is zeroed before; on failure, too, train_team_close frees it. */
-err_code_t train_team_open(const nn_graph_t *graph,
-                           const nn_exec_config_t *like,
-                           const train_team_sizes_t *sizes, train_team_t *team,
-                           err_t *err);
+err_code_t train_team_begin(const nn_graph_t *graph,
+                            const nn_exec_config_t *like,
+                            const train_team_sizes_t *sizes, train_team_t *team,
+                            err_t *err);
+/* Wait until their ops are prepared, and plan their memory (nn_exec_settle). No
+ * exec of the device runs before. */
+err_code_t train_team_settle(train_team_t *team, err_t *err);
 /* Allocate the activations. */
 err_code_t train_team_alloc(train_team_t *team, err_t *err);
 void train_team_close(train_team_t *team);

@@ -78,6 +78,20 @@ for model in ising gpt-bytes preset-lstm preset-unet2d; do
     near cpu-$model cuda-$model 1e-5
 done
 
+# ---- memory of two ranks ---------------------------------------------------
+# Sums go through the host's memory only if NCCL does not make them.
+checks() {
+    "$build/cddp-train" --check --local 2 --set train.device=cuda \
+        --set run.dir=two --set train.batch=8 "$@" \
+        "$source/examples/ising.yaml" 2>&1
+}
+checks >check.log || fail "--check: $(cat check.log)"
+grep -q 'batches, pinned' check.log || fail "--check: $(cat check.log)"
+! grep -q 'staged sums' check.log || fail "NCCL: $(cat check.log)"
+for setting in ddp.backend=ucx train.reproducible=true; do
+    checks --set $setting | grep -q 'staged sums, pinned' || fail "$setting"
+done
+
 # ---- killed and resumed ----------------------------------------------------
 # 80 steps, before differences of rounding grow (they double every few steps
 # later), of a model with running statistics, dropout and a moving average.

@@ -8,6 +8,7 @@
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cuda/emu.h"
 #include "fixture_dev.h"
@@ -159,4 +160,92 @@ Test(exec_cuda, gradients_of_losses_lie_over_their_inputs, .timeout = 300)
     bytes[1] = check_model(wide, config, OP_FLOAT32, 2e-5);
     cr_expect_lt(bytes[1], bytes[0] - sizeof(float) * BATCH * 1900,
                  "%zu bytes, and %zu if backward may not", bytes[1], bytes[0]);
+}
+
+/* ---- attention ----------------------------------------------------------- */
+
+/* Calls that opening an exec of [text] makes. */
+static int64_t calls_of(const char *text, nn_exec_config_t config)
+{
+    const fake_cuda_t *fake = emu_open();
+    nn_graph_t *graph = fixture_graph(text);
+    const int64_t before = fake->counts().calls;
+    nn_exec_t *exec;
+    err_t err = ERR_INIT;
+    int64_t calls;
+
+    cr_assert_eq(nn_exec_open(graph, &config, &exec, &err), ERR_OK, "%s",
+                 err.text);
+    calls = fake->counts().calls - before;
+    cr_assert_str_eq(nn_exec_layer_plan(exec, 1).note, "by cuDNN");
+    nn_exec_close(exec);
+    nn_graph_close(graph);
+    return calls;
+}
+
+static nn_exec_config_t rounded_on(dev_device_t **dev)
+{
+    nn_exec_config_t config = training;
+    err_t err = ERR_INIT;
+
+    cr_assert_eq(dev_open("cuda", 0, dev, &err), ERR_OK, "%s", err.text);
+    config.op_backend = "cuda";
+    config.compute_type = OP_BFLOAT16;
+    config.dev = *dev;
+    return config;
+}
+
+Test(exec_cuda, attentions_of_one_shape_are_planned_once, .timeout = 300)
+{
+    static const char same[] = "model: {input: [8, 48], layers: [\n"
+                               "  {linear: {out: 48}},\n"
+                               "  {attention: {heads: 2}},\n"
+                               "  {linear: {out: 48}},\n"
+                               "  {attention: {heads: 2}}]}\n"
+                               "loss: mse\n";
+    static const char other[] = "model: {input: [8, 48], layers: [\n"
+                                "  {linear: {out: 48}},\n"
+                                "  {attention: {heads: 2}},\n"
+                                "  {linear: {out: 48}},\n"
+                                "  {attention: {heads: 2, causal: true}}]}\n"
+                                "loss: mse\n";
+    nn_exec_config_t config;
+    dev_device_t *dev;
+    int64_t once;
+
+    emu_open();
+    config = rounded_on(&dev);
+    once = calls_of(same, config);
+    cr_assert_gt(calls_of(other, config), once + 100);
+    dev_close(dev);
+}
+
+/* The thread's error names the layer, and an exec may be closed before it is
+ * settled. */
+Test(exec_cuda, errors_of_plans_come_before_the_first_pass, .timeout = 300)
+{
+    static const char text[] = "model: {input: [8, 48], layers: [\n"
+                               "  {name: look, attention: {heads: 2}}]}\n"
+                               "loss: mse\n";
+    const fake_cuda_t *fake = emu_open();
+    nn_graph_t *graph = fixture_graph(text);
+    nn_exec_config_t config;
+    dev_device_t *dev;
+    nn_exec_t *exec;
+    err_t err = ERR_INIT;
+
+    config = rounded_on(&dev);
+    cr_assert_eq(nn_exec_begin(graph, &config, &exec, &err), ERR_OK, "%s",
+                 err.text);
+    nn_exec_close(exec);
+    emu_set(fake, fail, 60); /* of a few hundred; the first are not plans' */
+    cr_assert_eq(nn_exec_begin(graph, &config, &exec, &err), ERR_OK, "%s",
+                 err.text);
+    cr_assert_neq(nn_exec_settle(exec, &err), ERR_OK);
+    cr_assert_eq(fake->get().fail, 0);
+    cr_assert_not_null(strstr(err.text, "layer look"), "%s", err.text);
+    nn_exec_close(exec);
+    nn_graph_close(graph);
+    dev_close(dev);
+    cr_assert_eq(fake->counts().objects, 0);
 }

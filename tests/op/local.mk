@@ -26,7 +26,7 @@ $(OP_FAR_TESTS): AM_LDFLAGS += $(FAR_FLAGS)
 
 # The real cuDNN, without a GPU and without the driver's library.
 EXTRA_DIST += tests/op/libcuda_standin.c tests/op/test_cudnn_plans.c \
-	tests/data/h200.json
+	tests/data/a100.json tests/data/h200.json
 if CUDA_HEADERS
 check_PROGRAMS += tests/op/test_cudnn_plans
 tests_op_test_cudnn_plans_SOURCES = tests/op/test_cudnn_plans.c \
@@ -44,6 +44,16 @@ $(CUDNN_STANDINS): tests/op/libcuda_standin.c
 	  $(CC) $(STANDIN_FLAGS) -shared -fPIC -Wl,-soname,libcuda.so.1 -o $@ \
 	    $(srcdir)/tests/op/libcuda_standin.c
 CLEANFILES += $(CUDNN_STANDINS)
+endif
+# The thread that makes plans, with stand-ins for the functions that it calls.
+EXTRA_DIST += tests/op/test_attention_share.c
+if CUDA_HEADERS
+check_PROGRAMS += tests/op/test_attention_share
+tests_op_test_attention_share_SOURCES = tests/op/test_attention_share.c \
+	src/op/cuda/attention_share.c
+tests_op_test_attention_share_CFLAGS = $(AM_CFLAGS) $(TEST_CFLAGS) $(CUDA_CFLAGS)
+tests_op_test_attention_share_LDADD = libbase.la $(TEST_LIBS)
+tests_op_test_attention_share_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=thread_start
 endif
 # Ops on the emulated device "cuda" (tests/cuda).
 OP_CUDA_TESTS = tests/op/test_op_cuda tests/op/test_op_step_cuda

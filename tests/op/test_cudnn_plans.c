@@ -33,13 +33,14 @@
 
 static cuda_planner_t planner;
 
-/* [driver]: a library that replaces that of the driver. */
-static void open_planner_with(const char *driver)
+/* For the GPU that tests/data/[gpu] describes. [driver]: a library that
+ * replaces that of the driver. */
+static void open_planner_with(const char *gpu, const char *driver)
 {
     static char json[1 << 14];
     const char *source = getenv("srcdir");
     char *path =
-        str_printf("%s/tests/data/h200.json", source != NULL ? source : ".");
+        str_printf("%s/tests/data/%s", source != NULL ? source : ".", gpu);
     err_t err = ERR_INIT;
     FILE *file = fopen(path, "r");
 
@@ -54,13 +55,18 @@ static void open_planner_with(const char *driver)
 
 static void open_planner(void)
 {
-    open_planner_with("tests/op/libcuda_standin.so");
+    open_planner_with("h200.json", "tests/op/libcuda_standin.so");
 }
 
 /* For attention, cuDNN has only engines that it compiles at run time. */
 static void open_planner_that_loads(void)
 {
-    open_planner_with("tests/op/libcuda_loads.so");
+    open_planner_with("h200.json", "tests/op/libcuda_loads.so");
+}
+
+static void open_planner_of_a100(void)
+{
+    open_planner_with("a100.json", "tests/op/libcuda_loads.so");
 }
 
 static void close_planner(void)
@@ -296,14 +302,13 @@ ParameterizedTestParameters(cudnn_attention, plans)
                                    : sizeof attentions / sizeof *attentions);
 }
 
-/* cuDNN's deterministic gradients on Hopper keep a bfloat16 for each score. The
- * size of the workspace shows whether the plan is one of these, and not one
- * that adds in any order. */
-ParameterizedTest(const attention_t *a, cudnn_attention, plans)
+/* Plan [a], print the plans and check their notes. cuDNN's deterministic
+ * gradients keep a bfloat16 for each score. The size of the workspace shows
+ * whether the plan is one of these, and not one that adds in any order. */
+static void plan_attention(const attention_t *a, cuda_attention_plans_t *plans)
 {
     const cuda_attention_shape_t shape = shape_of(a);
     const double began = clock_now();
-    cuda_attention_plans_t plans = {0};
     bool unsupported = false;
     err_t err = ERR_INIT;
     char name[128];
@@ -312,16 +317,45 @@ ParameterizedTest(const attention_t *a, cudnn_attention, plans)
              (long long)a->N, (long long)a->H, (long long)a->T, (long long)a->S,
              (long long)a->D, a->causal ? ", causal" : "");
     cr_assert_eq(
-        cuda_attention_plans_open(&shape, &planner, &plans, &unsupported, &err),
+        cuda_attention_plans_open(&shape, &planner, plans, &unsupported, &err),
         ERR_OK, "%s: %s", name, err.text);
     cr_assert(!unsupported, "%s: %s", name, err.text);
     printf("%s, planned in %.2f s\n", name, clock_now() - began);
-    print_plan(plans.forward, "y");
-    print_plan(plans.backward, "gradients");
-    check_notes(plans.forward, OP_BFLOAT16, name);
-    check_notes(plans.backward, OP_BFLOAT16, name);
+    print_plan(plans->forward, "y");
+    print_plan(plans->backward, "gradients");
+    check_notes(plans->forward, OP_BFLOAT16, name);
+    check_notes(plans->backward, OP_BFLOAT16, name);
     if (cudnnGetVersion() < 92500)
-        cr_assert_geq((int64_t)cuda_plan_workspace(plans.backward),
+        cr_assert_geq((int64_t)cuda_plan_workspace(plans->backward),
                       2 * a->N * a->H * a->T * a->S, "%s", name);
+}
+
+ParameterizedTest(const attention_t *a, cudnn_attention, plans)
+{
+    cuda_attention_plans_t plans = {0};
+
+    plan_attention(a, &plans);
+    cuda_attention_plans_close(&plans);
+}
+
+/* In training, heads of more than 128 features are refused before sm_90. */
+TestSuite(cudnn_ampere, .init = open_planner_of_a100, .fini = close_planner,
+          .timeout = 600);
+
+ParameterizedTestParameters(cudnn_ampere, plans)
+{
+    return cr_make_param_array(attention_t, attentions,
+                               getenv("CDDP_LONG") == NULL
+                                   ? 1
+                                   : sizeof attentions / sizeof *attentions);
+}
+
+ParameterizedTest(const attention_t *a, cudnn_ampere, plans)
+{
+    cuda_attention_plans_t plans = {0};
+
+    if (a->D > 128)
+        cr_skip_test("%lld features", (long long)a->D);
+    plan_attention(a, &plans);
     cuda_attention_plans_close(&plans);
 }

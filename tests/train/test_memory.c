@@ -72,6 +72,14 @@ static void rig_close(rig_t *rig)
     harness_close(&rig->harness);
 }
 
+static err_code_t replica_open(rig_t *rig, err_t *err)
+{
+    err_code_t rc = train_replica_begin(&rig->plan, &rig->replica, err);
+
+    return rc == ERR_OK ? train_replica_open(&rig->plan, &rig->replica, err)
+                        : rc;
+}
+
 /* Bytes that the run needs of its device. */
 static uint64_t plan_bytes(const char *device, const char *setting,
                            train_memory_t *memory)
@@ -81,8 +89,7 @@ static uint64_t plan_bytes(const char *device, const char *setting,
 
     rig_open(&rig, device, setting);
     rig.plan.dry = true;
-    cr_assert_eq(train_replica_open(&rig.plan, &rig.replica, &err), ERR_OK,
-                 "%s", err.text);
+    cr_assert_eq(replica_open(&rig, &err), ERR_OK, "%s", err.text);
     *memory = train_memory_of(&rig.plan, &rig.replica);
     if (strcmp(device, "far") == 0)
         cr_expect_eq(dev_far_counts(rig.plan.dev).allocs, 0,
@@ -142,7 +149,7 @@ Test(memory, a_device_that_is_too_small_is_refused_with_the_numbers)
 
     rig_open(&rig, "far", NULL);
     dev_far_room(rig.plan.dev, need - 1);
-    cr_expect_eq(train_replica_open(&rig.plan, &rig.replica, &err), ERR_MEMORY);
+    cr_expect_eq(replica_open(&rig, &err), ERR_MEMORY);
     FACTS(err.text, "parameters", "optimizer state", "activations", "far",
           "train.recompute: blocks");
     cr_expect_eq(dev_far_counts(rig.plan.dev).allocs, 0,
@@ -151,8 +158,7 @@ Test(memory, a_device_that_is_too_small_is_refused_with_the_numbers)
 
     rig_open(&rig, "far", NULL);
     dev_far_room(rig.plan.dev, need);
-    cr_expect_eq(train_replica_open(&rig.plan, &rig.replica, &err), ERR_OK,
-                 "%s", err.text);
+    cr_expect_eq(replica_open(&rig, &err), ERR_OK, "%s", err.text);
     cr_expect_gt(dev_far_counts(rig.plan.dev).allocs, 0);
     rig_close(&rig);
 }
@@ -170,15 +176,15 @@ Test(memory, shards_count_their_norm_and_allocate_it_after_the_check)
 
     rig_open(&rig, "far", "ddp={zero: 1}");
     dev_far_room(rig.plan.dev, train_memory_total(&memory) - 1);
-    cr_expect_eq(train_replica_open(&rig.plan, &rig.replica, &err), ERR_MEMORY);
+    cr_expect_eq(replica_open(&rig, &err), ERR_MEMORY);
     FACTS(err.text, "gradient norm");
     cr_expect_eq(dev_far_counts(rig.plan.dev).allocs, 0,
                  "allocated before it was refused");
     rig_close(&rig);
 }
 
-/* What --check prints; free() it. */
-static char *check_print(const char *device)
+/* What --check prints for [ranks] ranks; free() it. */
+static char *check_print(const char *device, int ranks)
 {
     char path[] = "/tmp/cddp-check-XXXXXX";
     const int old = dup(STDOUT_FILENO), catcher = mkstemp(path);
@@ -195,7 +201,7 @@ static char *check_print(const char *device)
                  err.text);
     fflush(stdout);
     dup2(catcher, STDOUT_FILENO);
-    rc = train_check(&config, 1, &err);
+    rc = train_check(&config, ranks, &err);
     fflush(stdout);
     dup2(old, STDOUT_FILENO);
     close(old);
@@ -211,17 +217,20 @@ static char *check_print(const char *device)
 
 Test(memory, check_prints_that_of_the_device_and_of_the_host)
 {
-    char *far = check_print("train.device=far");
-    char *cpu = check_print("train.device=cpu");
+    char *far = check_print("train.device=far", 1);
+    char *two = check_print("train.device=far", 2);
+    char *cpu = check_print("train.device=cpu", 1);
 
     FACTS(far, "on far", "activations, scratch", "free there", "1.0 TiB");
     FACTS(far, "workspace of an op");
     FACTS(far, "memory of the host", "copy for checkpoints", "batches, pinned");
     /* One rank alone has no sums to stage. */
     cr_expect_null(strstr(far, "staged sums"));
+    FACTS(two, "staged sums, pinned");
     FACTS(cpu, "parameters", "batches read ahead", "total");
     cr_expect_null(strstr(cpu, "memory of the host"));
     cr_expect_null(strstr(cpu, "gradient norm"));
     free(cpu);
+    free(two);
     free(far);
 }

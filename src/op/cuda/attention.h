@@ -13,10 +13,12 @@ extern "C" {
 
 #include "op/op_ops.h"
 
-/* If [op] computes in bfloat16 and cuDNN has plans for it, set *taken: cuDNN
- * computes this op. If it computes in bfloat16, set op->note. */
+/* If [op] computes in bfloat16, let a thread ask cuDNN for plans. */
+err_code_t cuda_attention_bf16_begin(op_t *op, err_t *err);
+/* Wait for these plans. If there are any, set *taken: cuDNN computes this op.
+ * If it computes in bfloat16, set op->note. */
 err_code_t cuda_attention_bf16_take(op_t *op, bool *taken, err_t *err);
-/* Close an op after cuda_attention_bf16_take, whatever that returned. */
+/* Close an op after cuda_attention_bf16_begin, whatever that returned. */
 void cuda_attention_bf16_close(op_t *op);
 
 #ifdef __cplusplus

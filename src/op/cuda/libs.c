@@ -9,7 +9,7 @@
 typedef struct libs {
     cublasLtHandle_t blas; /* NULL: not made yet */
     cudnnHandle_t dnn;
-    struct cuda_attention_shared *attention;
+    cuda_attention_planning_t *attention;
 } libs_t;
 
 err_code_t cuda_blas_check(cublasStatus_t status, const char *call,
@@ -77,7 +77,7 @@ err_code_t cuda_libs_dnn(dev_device_t *dev, cudnnHandle_t *out, err_t *err)
 }
 
 err_code_t cuda_libs_attention(dev_device_t *dev,
-                               struct cuda_attention_shared ***out, err_t *err)
+                               cuda_attention_planning_t ***out, err_t *err)
 {
     libs_t *libs;
     err_code_t rc = libs_of(dev, &libs, err);

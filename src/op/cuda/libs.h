@@ -18,11 +18,12 @@
 err_code_t cuda_libs_blas(dev_device_t *dev, cublasLtHandle_t *out, err_t *err);
 err_code_t cuda_libs_dnn(dev_device_t *dev, cudnnHandle_t *out, err_t *err);
 
-/* Get the device's list of plans of attention (attention_share.c). All ops are
- * closed before the device, so the list is empty when the device is closed. */
-struct cuda_attention_shared;
+/* Get the place of the device's plans of attention (attention_share.c), which
+ * holds NULL at first. All ops are closed before the device, so it is NULL
+ * again when the device is closed. */
+typedef struct cuda_attention_planning cuda_attention_planning_t;
 err_code_t cuda_libs_attention(dev_device_t *dev,
-                               struct cuda_attention_shared ***out, err_t *err);
+                               cuda_attention_planning_t ***out, err_t *err);
 
 /* The error of [call] of cublasLt on [what]; ERR_OK if [status] is success. */
 err_code_t cuda_blas_check(cublasStatus_t status, const char *call,

@@ -457,7 +457,7 @@ static int64_t queries_of(const op_t *op)
     return a.N * a.H * a.T;
 }
 
-static err_code_t attention_open(op_t *op, err_t *err)
+static err_code_t attention_settle(op_t *op, err_t *err)
 {
     bool taken = false;
     const err_code_t rc = cuda_attention_bf16_take(op, &taken, err);
@@ -468,6 +468,12 @@ static err_code_t attention_open(op_t *op, err_t *err)
     op->scratch_bytes = op->workspace_bytes;
     op->reads_y = true;
     return ERR_OK;
+}
+
+static err_code_t attention_open(op_t *op, err_t *err)
+{
+    op->settle = attention_settle;
+    return cuda_attention_bf16_begin(op, err);
 }
 
 static heads heads_of(const op_t *op, const op_args_t *args)

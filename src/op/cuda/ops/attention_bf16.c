@@ -13,13 +13,13 @@
 #include "op/cuda/attention_share.h"
 #include "op/cuda/columns.h"
 #include "op/cuda/cuda.h"
-#include "op/cuda/libs.h"
 #include "op/cuda/room.h"
 
 #define INPUTS 3 /* maximum: q, k and v in a tensor each */
 
 typedef struct attention {
     dev_device_t *dev;
+    const char *why; /* cuDNN does not compute it; NULL: it does */
     cuda_attention_shared_t *shared; /* NULL: cuDNN was not asked */
     const cuda_attention_plans_t *plans;
     cudnnHandle_t dnn;
@@ -76,34 +76,12 @@ static void place(op_t *op)
 
 static const op_kernel_t attention_bf16_kernel;
 
-/* Ask whether cuDNN computes [op]. *why: why it does not; NULL: it does. */
-static err_code_t ask(op_t *op, const char **why, err_t *err)
+err_code_t cuda_attention_bf16_begin(op_t *op, err_t *err)
 {
-    attention_t *s = op->state;
-    const cuda_attention_shape_t shape = cuda_attention_shape_of(&op->config);
-    err_code_t rc;
-
-    *why = cuda_attention_lacks(&op->config, dev_cuda_arch(op->dev));
-    if (*why != NULL)
-        return ERR_OK;
-    rc = cuda_libs_dnn(op->dev, &s->dnn, err);
-    if (rc == ERR_OK)
-        rc = cuda_attention_share(op->dev, &shape, &s->shared, err);
-    if (rc != ERR_OK)
-        return rc;
-    s->plans = cuda_attention_plans(s->shared);
-    if (s->plans == NULL)
-        *why = "cuDNN has no deterministic engine for this shape";
-    return ERR_OK;
-}
-
-err_code_t cuda_attention_bf16_take(op_t *op, bool *taken, err_t *err)
-{
-    const char *why;
+    cuda_attention_shape_t shape;
     attention_t *s;
     err_code_t rc;
 
-    *taken = false;
     if (!op_computes_bf16(&op->config))
         return ERR_OK;
     rc = mem_new(attention_t, 1, "an attention", &s, err);
@@ -112,12 +90,30 @@ err_code_t cuda_attention_bf16_take(op_t *op, bool *taken, err_t *err)
     op->state = s;
     s->dev = op->dev;
     s->a = op_attention_of(&op->config);
-    rc = ask(op, &why, err);
+    s->why = cuda_attention_lacks(&op->config, dev_cuda_arch(op->dev));
+    if (s->why != NULL)
+        return ERR_OK;
+    shape = cuda_attention_shape_of(&op->config);
+    return cuda_attention_share(op->dev, &shape, &s->shared, err);
+}
+
+err_code_t cuda_attention_bf16_take(op_t *op, bool *taken, err_t *err)
+{
+    attention_t *s = op->state;
+    err_code_t rc = ERR_OK;
+
+    *taken = false;
+    if (s == NULL)
+        return ERR_OK;
+    if (s->why == NULL)
+        rc = cuda_attention_await(s->shared, &s->plans, &s->dnn, err);
     if (rc != ERR_OK)
         return rc;
+    if (s->why == NULL && s->plans == NULL)
+        s->why = "cuDNN has no deterministic engine for this shape";
     op->note = s->note;
-    if (why != NULL) {
-        snprintf(s->note, sizeof s->note, "without cuDNN: %s", why);
+    if (s->why != NULL) {
+        snprintf(s->note, sizeof s->note, "without cuDNN: %s", s->why);
         return ERR_OK;
     }
     snprintf(s->note, sizeof s->note, "by cuDNN");
