@@ -163,8 +163,7 @@ bool op_adds_dx(const op_t *op);
  * dy, and backward copies nothing to such pointers. */
 bool op_passes_dy(const op_t *op);
 
-/* Return how the backend computes this op, such as "by cuDNN". NULL: the
- * backend has only one way. Valid until op_close. */
+/* How the backend computes this op, such as "by cuDNN"; NULL: its only way. */
 const char *op_note(const op_t *op);
 
 /* Losses: may backward write dx over x? */
