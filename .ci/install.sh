@@ -12,8 +12,10 @@ test_packages="libcriterion-dev ccache clang clang-format clang-tidy cppcheck
     shellcheck universal-ctags slurm-wlm slurm-client munge iproute2 util-linux procps
     openmpi-bin ucx-utils libhdf5-dev hdf5-tools python3 python3-h5py python3-yaml man-db
     strace git libfaketime"
-# Where Slurm's PMIx plugin and clang's libFuzzer have packages of their own.
-optional_packages="slurm-wlm-mpi-plugins libclang-rt-dev"
+# Where Slurm's PMIx plugin and clang's libFuzzer have packages of their own; what
+# TensorBoard's files need.
+optional_packages="slurm-wlm-mpi-plugins libclang-rt-dev libprotobuf-c-dev
+    protobuf-c-compiler libisal-dev"
 
 me=${0##*/}
 

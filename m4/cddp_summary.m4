@@ -14,6 +14,9 @@ cddp $PACKAGE_VERSION
   jansson              $summary_jansson
   xxHash               $summary_xxhash
   hwloc                $summary_hwloc
+  libprotobuf-c        $summary_protobufc
+  ISA-L                $summary_isal
+  TensorBoard files    $summary_tensorboard
   Criterion (tests)    $summary_criterion
   CUDA                 $summary_cuda
   Slurm headers        $summary_slurm

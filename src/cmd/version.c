@@ -21,6 +21,7 @@
 #include "dev/dev.h"
 #include "dev/dev_plugin.h"
 #include "hdf5io/h5mpi.h"
+#include "obs/tb_event.h"
 #include "simd/isa.h"
 
 #define GPUS_MAX 32 /* that are listed */
@@ -73,8 +74,8 @@ void cmd_version_print(const char *command)
     printf("%s %s (build %s)\n", command, PACKAGE_VERSION, BUILD_ID);
     printf(
         "features: launchers pmix, threads, spawn, solo; groups ucx, threads, "
-        "self; ops cpu, ref; parallel HDF5 %s\n",
-        h5mpi_built() ? "yes" : "no");
+        "self; ops cpu, ref; parallel HDF5 %s; TensorBoard files %s\n",
+        h5mpi_built() ? "yes" : "no", obs_tb_built() ? "yes" : "no");
     H5get_libversion(&major, &minor, &release);
     printf("hdf5    %u.%u.%u\n", major, minor, release);
     ucp_get_version(&major, &minor, &release);

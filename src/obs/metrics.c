@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -86,6 +87,26 @@ static void metrics_add_real(metrics_line_t *line, const char *key,
             break;
     }
     metrics_add(line, ", \"%s\": %s", key, text);
+}
+
+/* The wall-clock time, with milliseconds: a step may be shorter than a second.
+ */
+static void metrics_add_time(metrics_line_t *line)
+{
+    const double now = clock_wall();
+    char text[32];
+
+    clock_format(now, text, sizeof text);
+    text[strcspn(text, "Z")] = '\0';
+    metrics_add(line, ", \"time\": \"%s.%03dZ\"", text,
+                (int)(1000 * (now - floor(now))));
+}
+
+static void metrics_add_values(metrics_line_t *line, const obs_value_t *values,
+                               int count)
+{
+    for (int i = 0; i < count; i++)
+        metrics_add_real(line, values[i].name, values[i].value, 0);
 }
 
 /* Log the first failure to write; later ones are not logged. */
@@ -168,31 +189,47 @@ void obs_metrics_step(obs_metrics_t *metrics, const obs_step_t *row)
                 "{\"step\": %" PRId64 ", \"epoch\": %" PRId64
                 ", \"samples\": %" PRId64,
                 row->step, row->epoch, row->samples);
+    metrics_add_time(&line);
 #define METRICS_ADD(key, digits) \
     metrics_add_real(&line, #key, row->key, digits);
     METRICS_STEP_MAP(METRICS_ADD)
 #undef METRICS_ADD
-    for (int i = 0; i < row->value_count; i++)
-        metrics_add_real(&line, row->values[i].name, row->values[i].value, 0);
+    metrics_add_values(&line, row->values, row->value_count);
     metrics_write(metrics, &line);
 }
 
-void obs_metrics_eval(obs_metrics_t *metrics, const obs_eval_t *row)
+/* Begin the row of an event. */
+static void metrics_add_event(metrics_line_t *line, const char *name,
+                              int64_t step, int64_t epoch)
+{
+    metrics_add(
+        line, "{\"event\": \"%s\", \"step\": %" PRId64 ", \"epoch\": %" PRId64,
+        name, step, epoch);
+    metrics_add_time(line);
+}
+
+bool obs_metrics_eval(obs_metrics_t *metrics, const obs_eval_t *row)
 {
     metrics_line_t line = {.length = 0};
 
     if (row->step <= metrics->last_eval)
-        return;
-    metrics_add(&line,
-                "{\"event\": \"eval\", \"step\": %" PRId64
-                ", \"epoch\": %" PRId64,
-                row->step, row->epoch);
+        return false;
+    metrics_add_event(&line, "eval", row->step, row->epoch);
     metrics_add_real(&line, "loss", row->loss, 0);
     metrics_add_real(&line, "accuracy", row->accuracy, 0);
-    for (int i = 0; i < row->value_count; i++)
-        metrics_add_real(&line, row->values[i].name, row->values[i].value, 0);
+    metrics_add_values(&line, row->values, row->value_count);
     metrics_write(metrics, &line);
     metrics->last_eval = row->step;
+    return true;
+}
+
+void obs_metrics_event(obs_metrics_t *metrics, const obs_event_t *row)
+{
+    metrics_line_t line = {.length = 0};
+
+    metrics_add_event(&line, row->name, row->step, row->epoch);
+    metrics_add_values(&line, row->values, row->value_count);
+    metrics_write(metrics, &line);
 }
 
 /* The step of a row, or -1 if it is not a whole row. */

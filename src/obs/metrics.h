@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * metrics: RUNDIR/metrics.jsonl. Each logged step and each evaluation is a row:
- * one line with a JSON object. A crash loses at most the last row. A resumed
- * run removes the rows after the step at which it resumes, so each step has one
- * row. Thread rule: one thread.
+ * metrics: RUNDIR/metrics.jsonl. Each logged step, each evaluation, checkpoint
+ * and resume is a row: one line with a JSON object (docs/FORMATS.md). A crash
+ * loses at most the last row. A resumed run removes the rows after the step at
+ * which it resumes, so each step has one row. Thread rule: one thread.
  */
 #ifndef CDDP_OBS_METRICS_H
 #define CDDP_OBS_METRICS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"
 
 typedef struct obs_metrics obs_metrics_t;
 
-/* One training step; the keys of its row are the names of the fields. */
+/* One training step; the keys of its row are the names of the fields, and
+ * "time". */
 typedef struct obs_step {
     int64_t step;    /* number of updates done, from 1 */
     int64_t epoch;   /* number of the epoch in progress, from 0 */
@@ -44,17 +46,28 @@ typedef struct obs_eval {
     int value_count; /* at most OBS_VALUES_MAX */
 } obs_eval_t;
 
+/* Another event at the boundary after [step]: a row with "event": [name], which
+ * has no quotes or backslashes, and with [values]. */
+typedef struct obs_event {
+    const char *name;
+    int64_t step, epoch;
+    const obs_value_t *values;
+    int value_count; /* at most OBS_VALUES_MAX */
+} obs_event_t;
+
 /* Open [path] to append rows. Existing rows with a step > [step] are removed
  * first (the file is replaced atomically). ERR_IO. */
 err_code_t obs_metrics_open(const char *path, int64_t step, obs_metrics_t **out,
                             err_t *err);
 
-/* Append a row. Allocates nothing. If a row cannot be written (disk full, file
+/* Append a row, with the wall-clock time of the call. Allocates nothing. If a
+ * row cannot be written (disk full, file
  * removed), a warning is logged once and the run continues. Numbers that are
  * not finite become null. An evaluation of a step that is already in the file
- * is not written again. */
+ * is not written again: false. */
 void obs_metrics_step(obs_metrics_t *metrics, const obs_step_t *row);
-void obs_metrics_eval(obs_metrics_t *metrics, const obs_eval_t *row);
+bool obs_metrics_eval(obs_metrics_t *metrics, const obs_eval_t *row);
+void obs_metrics_event(obs_metrics_t *metrics, const obs_event_t *row);
 
 void obs_metrics_close(obs_metrics_t *metrics); /* NULL allowed */
 

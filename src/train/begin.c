@@ -59,6 +59,8 @@ static err_code_t begin_fresh(const char *dir, err_t *err)
     if (rc == ERR_OK)
         rc = entry_rename(dir, "metrics.jsonl", err);
     if (rc == ERR_OK)
+        rc = entry_rename(dir, "tb", err);
+    if (rc == ERR_OK)
         rc = file_make_dirs(checkpoints, err);
     free(checkpoints);
     return rc;
@@ -173,6 +175,8 @@ static err_code_t begin_from(const train_dir_t *dir, int64_t step, err_t *err)
                                      &elsewhere, err);
     if (rc == ERR_OK && elsewhere)
         rc = entry_rename(dir->path, "metrics.jsonl", err);
+    if (rc == ERR_OK && elsewhere)
+        rc = entry_rename(dir->path, "tb", err);
     free(checkpoints);
     return rc;
 }

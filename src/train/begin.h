@@ -11,6 +11,8 @@
 #define CDDP_TRAIN_BEGIN_H
 
 #include "obs/metrics.h"
+#include "obs/prom.h"
+#include "obs/tb.h"
 #include "train/run.h"
 #include "train/rundir.h"
 #include "train/world.h"
@@ -21,6 +23,8 @@ typedef struct train_dir {
     const train_env_t *env;
     train_rundir_t *lock;   /* held by rank 0, else NULL */
     obs_metrics_t *metrics; /* open on rank 0, else NULL */
+    obs_tb_t *tb;           /* NULL: other rank, not wanted, or not possible */
+    obs_prom_t *prom;       /* of every rank; NULL: not wanted, not possible */
     bool owned;             /* this run holds the lock (known on all ranks) */
     bool accepted; /* the start is accepted: the directory may change */
     bool first;    /* this life has to do what --fresh or --resume asks */
@@ -41,10 +45,11 @@ typedef struct train_dir {
 err_code_t train_begin(train_dir_t *dir, train_world_t *world, err_t *err);
 
 /*
- * To be called once the start is accepted. --fresh renames the checkpoints and
- * metrics of other runs. --resume PATH renames checkpoints later than [step],
- * the step from which the run resumes, and metrics of another run. Nothing is
- * deleted. Rank 0 only; local.
+ * To be called once the start is accepted. --fresh renames the checkpoints,
+ * metrics and TensorBoard files of other runs. --resume PATH renames
+ * checkpoints later than [step], the step from which the run resumes, and
+ * metrics and TensorBoard files of another run. Nothing is deleted. Rank 0
+ * only; local.
  */
 err_code_t train_begin_done(const train_dir_t *dir, int64_t step, err_t *err);
 

@@ -17,6 +17,7 @@
 #include "train/inputs.h"
 #include "train/leave.h"
 #include "train/lives.h"
+#include "train/record.h"
 #include "train/seen.h"
 
 static err_code_t state_exchange(void *context, const void *mine, size_t bytes,
@@ -132,7 +133,7 @@ static err_code_t keep_check(train_state_t *run, err_t *err)
     return rc == ERR_OK ? state_check(run, err) : rc;
 }
 
-/* Add the checkpoint that was just written to the history. */
+/* Add the checkpoint that was just written to the history and the metrics. */
 static void save_note(train_state_t *run, double seconds)
 {
     obs_lives_line_t line =
@@ -150,8 +151,11 @@ static void save_note(train_state_t *run, double seconds)
         line.bytes += elems * sizeof(float);
     }
     train_seen_mark(run, OBS_SPENT_SAVE);
-    train_seen_saved(run, seconds, line.bytes);
-    train_lives_add(run, &line);
+    if (run->world.rank == 0) {
+        train_seen_saved(run, seconds, line.bytes);
+        train_lives_add(run, &line);
+    }
+    train_record_saved(run, seconds, line.bytes);
 }
 
 static err_code_t state_write(train_state_t *run, err_t *err)
@@ -162,6 +166,7 @@ static err_code_t state_write(train_state_t *run, err_t *err)
     char size[32];
     err_code_t rc;
 
+    train_record_saving(run);
     train_checkpoint_config_fill(run, &config);
     run->progress.data_samples =
         hdf5io_dataset_samples(run->data.train.dataset);
@@ -177,8 +182,7 @@ static err_code_t state_write(train_state_t *run, err_t *err)
           (long long)run->progress.step, (long long)run->dir.saved_step);
     run->dir.saved_at = clock_now();
     run->dir.saved_step = run->progress.step;
-    if (run->world.rank == 0)
-        save_note(run, clock_now() - begin);
+    save_note(run, clock_now() - begin);
     if (run->world.rank == 0)
         log_debug("train", "checkpoint %s in %.2f s (%s by this rank)",
                   info.path, clock_now() - begin,

@@ -9,6 +9,7 @@
 #include "base/retry.h"
 #include "dev/dev.h"
 #include "hdf5io/sampler.h"
+#include "obs/tb_event.h"
 #include "train/dir_name.h"
 
 #define ROW(struct_, field, key, kind, value, ...)                         \
@@ -28,6 +29,7 @@ static const char *const precisions[] = {"fp32", "bf16", "auto", "tf32", NULL};
 static const char *const recomputes[] = {"none", "blocks", NULL};
 static const char *const diverges[] = {"stop", "rollback", NULL};
 static const char *const scales[] = {"none", "linear", "sqrt", NULL};
+static const char *const tensorboards[] = {"auto", "true", "false", NULL};
 
 static const opt_row_t run_options[] = {
     CONFIG(run.name, "name", OPT_TEXT, "run", .free = true,
@@ -208,8 +210,17 @@ static const opt_row_t obs_options[] = {
     CONFIG(obs.every, "every", OPT_SECONDS, "60 s", .min = 1, .max = 86400,
            .unit = "s", .free = true,
            .help = "how often a run whose output is no terminal prints a line "
-                   "of progress; the first one comes 10 s after the first "
-                   "step"),
+                   "of progress (the first one comes 10 s after the first "
+                   "step), and how often the files for TensorBoard and "
+                   "Prometheus are written"),
+    CONFIG(obs.tensorboard, "tensorboard", OPT_CHOICE, "auto",
+           .choices = tensorboards, .free = true,
+           .help = "write files for TensorBoard to the directory tb in the run "
+                   "directory. auto: if this build can (cddp-info tells)"),
+    CONFIG(obs.prometheus, "prometheus", OPT_TEXT, "", .free = true,
+           .help = "directory of the textfile collector of Prometheus's "
+                   "node_exporter, on a local disk of each host: it gets a "
+                   "file for each rank while the run lasts. Empty: none"),
     {.name = NULL}};
 
 const opt_row_t train_options[] = {
@@ -335,6 +346,12 @@ static err_code_t config_check(const tree_t *tree, const train_config_t *config,
             "and train.reproducible are both set; what a hook sends "
             "depends on the number of ranks, so choose one of the two",
             err);
+    if (config->obs.tensorboard == TRAIN_TB_TRUE && !obs_tb_built())
+        return refuse(tree, "obs", "tensorboard",
+                      "is true, but this build was configured without "
+                      "libprotobuf-c, protoc-c or ISA-L, which write these "
+                      "files; leave it out, or install these and build again",
+                      err);
     return local_check(tree, config, err);
 }
 

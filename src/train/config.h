@@ -38,6 +38,12 @@ typedef enum train_recompute {
     TRAIN_RECOMPUTE_BLOCKS
 } train_recompute_t;
 
+typedef enum train_tb {
+    TRAIN_TB_AUTO,
+    TRAIN_TB_TRUE,
+    TRAIN_TB_FALSE
+} train_tb_t;
+
 typedef struct train_config {
     struct {
         char *name;
@@ -87,7 +93,9 @@ typedef struct train_config {
         int64_t io_retries;  /* at most RETRY_TRIES_MOST */
     } fault;
     struct {
-        double every; /* seconds between lines of progress */
+        double every;     /* seconds */
+        int tensorboard;  /* train_tb_t */
+        char *prometheus; /* a directory; "": none */
     } obs;
 } train_config_t;
 

@@ -42,6 +42,7 @@ libtrain_la_SOURCES = \
 	src/train/owner.c src/train/owner.h \
 	src/train/patience.c src/train/patience.h \
 	src/train/plateau.c src/train/plateau.h \
+	src/train/record.c src/train/record.h \
 	src/train/replay.c src/train/replay.h \
 	src/train/replica.c src/train/replica.h \
 	src/train/resume.c \

@@ -21,6 +21,7 @@
 #include "train/lone.h"
 #include "train/marks.h"
 #include "train/owner.h"
+#include "train/record.h"
 #include "train/run_priv.h"
 #include "train/seen.h"
 
@@ -258,21 +259,15 @@ static err_code_t loaders_start(train_state_t *run, err_t *err)
  * may change. */
 static err_code_t directory_accept(train_state_t *run, err_t *err)
 {
-    char *path = NULL;
     err_code_t rc;
 
     if (run->world.rank != 0)
-        return ERR_OK;
+        return train_record_open(run, err);
     rc = train_begin_done(&run->dir, run->progress.step, err);
     if (rc == ERR_OK)
         rc = train_rundir_accept(run->dir.lock, run->config, run->progress.step,
                                  err);
-    if (rc != ERR_OK)
-        return rc;
-    path = str_printf("%s/metrics.jsonl", run->config->run.dir);
-    rc = obs_metrics_open(path, run->progress.step, &run->dir.metrics, err);
-    free(path);
-    return rc;
+    return rc == ERR_OK ? train_record_open(run, err) : rc;
 }
 
 void train_state_init(train_state_t *run, const train_config_t *config,
@@ -424,7 +419,7 @@ void train_close(train_state_t *run)
 {
     train_replica_idle(&run->replica);
     train_replay_close(&run->replay);
-    obs_metrics_close(run->dir.metrics);
+    train_record_close(run);
     train_eval_close(&run->evaluator);
     hdf5io_marks_free(run->data.marks, run->data.mark_count);
     train_data_close(&run->data.valid);

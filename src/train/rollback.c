@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "train/lives.h"
+#include "train/record.h"
 
 /* ---- leaving out a step -------------------------------------------------- */
 
@@ -125,22 +126,6 @@ static void rollback_note(const train_state_t *run, const err_t *err)
     free(text);
 }
 
-/* Rank 0 removes the rows of the steps that will be made again. */
-static err_code_t rows_remove(train_state_t *run, err_t *err)
-{
-    char *path;
-    err_code_t rc;
-
-    if (run->dir.metrics == NULL)
-        return ERR_OK;
-    path = str_printf("%s/metrics.jsonl", run->dir.path);
-    obs_metrics_close(run->dir.metrics);
-    run->dir.metrics = NULL;
-    rc = obs_metrics_open(path, run->progress.step, &run->dir.metrics, err);
-    free(path);
-    return rc;
-}
-
 /* What each rank does alone once the checkpoint is read. Graphs are dropped,
  * since they contain the addresses of the old feed. */
 static err_code_t begin_again(train_state_t *run, err_t *err)
@@ -152,7 +137,7 @@ static err_code_t begin_again(train_state_t *run, err_t *err)
     run->replay.off = off;
     if (rc == ERR_OK)
         rc = train_loader_restart(run, err);
-    return rc == ERR_OK ? rows_remove(run, err) : rc;
+    return rc == ERR_OK ? train_record_back(run, err) : rc;
 }
 
 static err_code_t go_back(train_state_t *run, err_t *err)

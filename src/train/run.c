@@ -19,6 +19,7 @@
 #include "train/leave.h"
 #include "train/lives.h"
 #include "train/outcome.h"
+#include "train/record.h"
 #include "train/rollback.h"
 #include "train/seen.h"
 #include "train/step.h"
@@ -53,14 +54,7 @@ static err_code_t evaluate(train_state_t *run, err_t *err)
     train_plateau_eval(&run->plateau, &eval);
     if (eval.accuracy > run->progress.best)
         run->progress.best = eval.accuracy;
-    if (run->dir.metrics != NULL)
-        obs_metrics_eval(run->dir.metrics,
-                         &(obs_eval_t){.step = progress->step,
-                                       .epoch = progress->epoch,
-                                       .loss = eval.loss,
-                                       .accuracy = eval.accuracy,
-                                       .values = eval.values,
-                                       .value_count = eval.value_count});
+    train_record_eval(run, &eval);
     train_seen_eval(run, &eval);
     return ERR_OK;
 }

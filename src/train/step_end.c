@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "train/inputs.h"
+#include "train/record.h"
 #include "train/step.h"
 #include "train/trouble.h"
 
@@ -212,9 +213,7 @@ static void step_log(train_state_t *run, const hdf5io_batch_t *batch,
     run->seen.samples += (double)batch->global;
     run->seen.parts = (obs_spent_step_t){times->data, times->forward,
                                          times->backward, row.comm_exposed_s};
-    if (run->dir.metrics != NULL &&
-        run->progress.step % run->config->train.log_every == 0)
-        obs_metrics_step(run->dir.metrics, &row);
+    train_record_step(run, &row);
 }
 
 /* The error of a step in which some rank has failed. */

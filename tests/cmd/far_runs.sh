@@ -28,8 +28,8 @@ train() {
 
 # numbers DIRECTORY: what a run has computed, by its metrics.
 numbers() {
-    grep -oE '"(step|epoch|[a-z_0-9]*loss|accuracy|grad_norm|[a-z]+_mae|top5|miou)": [^,}]*' \
-        "$1/metrics.jsonl"
+    grep -vE '"event": "(checkpoint|resume)"' "$1/metrics.jsonl" |
+        grep -oE '"(step|epoch|[a-z_0-9]*loss|accuracy|grad_norm|[a-z]+_mae|top5|miou)": [^,}]*'
 }
 
 # same A B: two runs have ended with the same bits.

@@ -3,8 +3,10 @@ OBS_TESTS = \
 	tests/obs/test_lives \
 	tests/obs/test_metrics \
 	tests/obs/test_progress \
+	tests/obs/test_prom \
 	tests/obs/test_spent \
 	tests/obs/test_summary \
+	tests/obs/test_tb \
 	tests/obs/test_terminal
 check_PROGRAMS += $(OBS_TESTS)
 OBS_TEST_LIBS = libobs.la libbase.la

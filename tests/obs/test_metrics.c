@@ -13,8 +13,10 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/str.h"
 #include "lib/facts.h"
@@ -70,6 +72,25 @@ static void append_raw(const char *text)
     close(fd);
 }
 
+/* Remove "time" from the row [text], which must have it, in UTC with
+ * milliseconds, and compare it with the clock. */
+static void time_cut(char *text)
+{
+    static const char key[] = "\"time\": \"";
+    char *at = strstr(text, key), *end;
+    struct tm parts = {0};
+    double seconds;
+
+    cr_assert_not_null(at, "%s", text);
+    end = strptime(at + sizeof key - 1, "%Y-%m-%dT%H:%M:", &parts);
+    cr_assert_not_null(end, "%s", text);
+    seconds = (double)timegm(&parts) + strtod(end, &end);
+    cr_assert_eq(strncmp(end, "Z\", ", 4), 0, "%s", text);
+    cr_assert_eq(end[-4], '.', "%s", text);
+    cr_assert_leq(fabs(seconds - clock_wall()), 600, "%s", text);
+    memmove(at, end + 4, strlen(end + 4) + 1);
+}
+
 /* Compare the steps of the file's rows with [expected], such as "1 2 e2 3",
  * where e marks an evaluation. */
 static void expect_steps(const char *expected)
@@ -118,6 +139,7 @@ Test(metrics, a_step_row_has_the_documented_keys_in_order)
     obs_metrics_step(metrics, &row);
     obs_metrics_close(metrics);
     cr_assert_eq(file_read(path, &text, NULL, &err), ERR_OK);
+    time_cut(text);
     cr_assert_str_eq(text,
                      "{\"step\": 7, \"epoch\": 2, \"samples\": 1792, "
                      "\"loss\": 0.1, \"lr\": 0.001, \"step_s\": 0.333333, "
@@ -173,9 +195,42 @@ Test(metrics, an_eval_row_has_the_documented_keys)
     obs_metrics_eval(metrics, &row);
     obs_metrics_close(metrics);
     cr_assert_eq(file_read(path, &text, NULL, &err), ERR_OK);
+    time_cut(text);
     cr_assert_str_eq(text, "{\"event\": \"eval\", \"step\": 30, \"epoch\": 3, "
                            "\"loss\": 0.5, \"accuracy\": null, \"top5\": 0.75, "
                            "\"r2\": null}\n");
+    free(text);
+}
+
+Test(metrics, other_events_are_rows_that_a_resume_trims_by_their_step)
+{
+    static const obs_value_t values[] = {{"seconds", 0.5}, {"bytes", 4096}};
+    const obs_event_t saved = {.name = "checkpoint",
+                               .step = 2,
+                               .epoch = 1,
+                               .values = values,
+                               .value_count = 2};
+    obs_metrics_t *metrics = open_after(0);
+    err_t err = ERR_INIT;
+    char *text;
+
+    obs_metrics_event(metrics, &saved);
+    put_eval(metrics, 2, 0.5);
+    put_step(metrics, 3, 1);
+    obs_metrics_close(metrics);
+    expect_steps("e2 e2 3");
+    obs_metrics_close(open_after(2));
+    expect_steps("e2 e2");
+    obs_metrics_close(open_after(1));
+    expect_steps("");
+    metrics = open_after(0);
+    obs_metrics_event(metrics, &saved);
+    obs_metrics_close(metrics);
+    cr_assert_eq(file_read(path, &text, NULL, &err), ERR_OK);
+    time_cut(text);
+    cr_assert_str_eq(text, "{\"event\": \"checkpoint\", \"step\": 2, "
+                           "\"epoch\": 1, \"seconds\": 0.5, "
+                           "\"bytes\": 4096}\n");
     free(text);
 }
 
@@ -219,7 +274,7 @@ Test(metrics, every_row_fits_its_line)
     cr_assert_eq(file_read(path, &text, NULL, &err), ERR_OK);
     object = json_loads(text, 0, NULL);
     cr_assert_not_null(object);
-    cr_assert_eq(json_object_size(object), 14);
+    cr_assert_eq(json_object_size(object), 15);
     json_decref(object);
     free(text);
 }

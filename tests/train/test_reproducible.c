@@ -135,7 +135,8 @@ static void state_read(const harness_t *harness, state_t *out)
         free((char *)tensors[i].name);
 }
 
-/* Step and loss of every row of metrics.jsonl, as text; to be freed. */
+/* Step and loss of every row of metrics.jsonl that has a loss, as text; to be
+ * freed. */
 static char *losses_read(const harness_t *harness)
 {
     char path[300];
@@ -149,7 +150,8 @@ static char *losses_read(const harness_t *harness)
         const char *step = strstr(line, "\"step\":");
         const char *loss = strstr(line, "\"loss\":");
 
-        str_buf_add(&losses, "%.12s %.30s\n", step, loss);
+        if (loss != NULL)
+            str_buf_add(&losses, "%.12s %.30s\n", step, loss);
     }
     free(text);
     return losses.text;

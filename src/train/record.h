@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * record: where the numbers of a run go: metrics.jsonl and TensorBoard's files
+ * (rank 0), and the file for Prometheus (every rank). What cannot be written is
+ * a warning: it does not end the run. Local.
+ */
+#ifndef CDDP_TRAIN_RECORD_H
+#define CDDP_TRAIN_RECORD_H
+
+#include "train/run_priv.h"
+
+/* The start is accepted. ERR_IO or ERR_DATA: metrics.jsonl cannot be opened;
+ * for the others that is a warning, too. No rank makes a step before all ranks
+ * were here. */
+err_code_t train_record_open(train_state_t *run, err_t *err);
+
+/* A step is done; it is recorded on every [train.log_every]-th step. An
+ * evaluation is done. */
+void train_record_step(train_state_t *run, const obs_step_t *row);
+void train_record_eval(train_state_t *run, const train_eval_t *eval);
+
+/* A checkpoint is about to be written; it was published, which took [seconds]
+ * for [bytes]. */
+void train_record_saving(train_state_t *run);
+void train_record_saved(train_state_t *run, double seconds, double bytes);
+
+/* The run has gone back to run->progress.step: rows of later steps are
+ * removed. */
+err_code_t train_record_back(train_state_t *run, err_t *err);
+
+void train_record_close(train_state_t *run);
+
+#endif
