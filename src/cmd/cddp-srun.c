@@ -342,7 +342,9 @@ static slurm_verdict_t step_judge(supervisor_t *run,
     run->launched |= !result->unlaunched;
     cause_merge(run, result);
     history_complete(run, result, status, history);
-    ended.io_final = result->recorded && slurm_io_is_final(result->record.text);
+    /* On a full disk there may be no room for the record. */
+    ended.io_final = slurm_io_is_final(result->recorded ? result->record.text
+                                                        : result->said);
     ended.io_failures = run->io_failures;
     ended.unlaunched = run->unlaunched;
     ended.busy = run->busy;

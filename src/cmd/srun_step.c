@@ -278,6 +278,7 @@ err_code_t srun_step_run(const srun_step_t *step, srun_result_t *out,
     if (run.out >= 0)
         close(run.out);
     srun_words_end(&run.words, out->words, sizeof out->words);
+    memcpy(out->said, run.words.said, sizeof out->said);
     out->unlaunched =
         run.words.unlaunched && out->status != 0 && !out->recorded;
     snprintf(out->unlaunched_host, sizeof out->unlaunched_host, "%s",

@@ -43,6 +43,7 @@ typedef struct srun_result {
     /* What srun said of the task that ended first, "task 2 on n1: Killed", or
      * else its first error; "": nothing. */
     char words[256];
+    char said[1024]; /* the first sentence of cddp-train; "": none */
     /* No rank has run, because srun could not start the step; and the node that
      * was the reason, "" if srun named none. */
     bool unlaunched;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #define PREFIX "srun: error: "
+#define PROGRAM "cddp-train: "
 
 /* Keep "HOST: task 2: Killed" as "task 2 on HOST: Killed". srun lists several
  * tasks as "tasks 2-3". Returns whether the line is of this form. */
@@ -68,6 +69,10 @@ static void line_end(srun_words_t *words)
 
     words->line[words->length] = '\0';
     words->length = 0;
+    if (strncmp(words->line, PROGRAM, strlen(PROGRAM)) == 0 &&
+        words->said[0] == '\0')
+        snprintf(words->said, sizeof words->said, "%s",
+                 words->line + strlen(PROGRAM));
     if (strncmp(words->line, PREFIX, strlen(PREFIX)) != 0)
         return;
     launch_look(words, text);

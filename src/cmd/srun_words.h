@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Finds in the output of srun what it says of the task that ended first, and
- * whether it could start the tasks at all. */
+/* Finds in the output of srun what it says of the task that ended first,
+ * whether it could start the tasks at all, and the sentence with which
+ * cddp-train ended. */
 #ifndef CDDP_CMD_SRUN_WORDS_H
 #define CDDP_CMD_SRUN_WORDS_H
 
@@ -10,10 +11,11 @@
 
 /* All bytes 0: nothing was read. */
 typedef struct srun_words {
-    char line[512]; /* the line that is being read, cut if longer */
+    char line[1024]; /* the line that is being read, cut if longer */
     size_t length;
     char task[256];  /* "task 2 on n1: Killed" */
     char error[256]; /* the first error line of srun, without "srun: error: " */
+    char said[1024]; /* the first line of cddp-train, without "cddp-train: " */
     bool unlaunched; /* srun could not start the tasks */
     bool busy;       /* because the nodes were busy */
     char host[64];   /* the node that would not start its tasks; "": none */

@@ -12,6 +12,7 @@
 #include "cmd/srun_history.h"
 #include "cmd/srun_requeue.h"
 #include "cmd/srun_words.h"
+#include "slurm/supervise.h"
 
 /* ---- words --------------------------------------------------------------- */
 
@@ -46,6 +47,21 @@ Test(srun, the_first_task_that_srun_names)
               "Node failure on n2");
     words_are("all is well\n", "");
     words_are("", "");
+}
+
+Test(srun, the_sentence_of_the_program)
+{
+    static const char output[] =
+        "2026-11-28T04:42:53Z rank 0 train: warn: cannot write run/exit.json\n"
+        "cddp-train: rank 0 on n1: cannot write x: No space left on device\n"
+        "cddp-train: another\nsrun: error: n1: task 0: Exited with exit code "
+        "74\n";
+    srun_words_t words = {0};
+
+    srun_words_take(&words, output, strlen(output));
+    cr_expect_str_eq(words.said,
+                     "rank 0 on n1: cannot write x: No space left on device");
+    cr_expect(slurm_io_is_final(words.said));
 }
 
 /* Check whether [output] is read as that of an srun that could not start the
