@@ -118,7 +118,7 @@ fi
 system='libc|libm|libgcc_s|libdl|libpthread|librt|ld-linux-.*|lib(a|ub|t)san|libz|libsz'
 hdf5='libhdf5(_[a-z]+)?|libmpi'
 all="$system|$hdf5|libhwloc|libyaml-0|libdnnl|lib[gi]?omp5?|libuc[ps]|libpmix"
-all="$all|libjansson|libxxhash"
+all="$all|libjansson|libxxhash|libisal|libprotobuf-c" # the last two if installed
 while read -r file may; do
     needed=$(readelf -d "$build/$file" |
         sed -n 's/.*(NEEDED).*\[\(.*\)\.so.*\]/\1/p')
