@@ -25,7 +25,9 @@ static int task_keep(srun_words_t *words, const char *text)
 }
 
 /* Is this "task 2 launch failed: Unspecified error"? Then slurmstepd could not
- * prepare the step on a node. srun has ended the tasks of the other nodes. */
+ * prepare the step on a node, and srun has ended the tasks of the other nodes.
+ * One reason is a socket of PMIx, left by a slurmstepd that was killed in an
+ * earlier life of the job, whose step had the same number. */
 static bool task_unlaunched(const char *text)
 {
     int task, end = 0;
