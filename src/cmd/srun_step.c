@@ -279,8 +279,10 @@ err_code_t srun_step_run(const srun_step_t *step, srun_result_t *out,
         close(run.out);
     srun_words_end(&run.words, out->words, sizeof out->words);
     memcpy(out->said, run.words.said, sizeof out->said);
-    out->unlaunched =
-        run.words.unlaunched && out->status != 0 && !out->recorded;
+    out->unlaunched = run.words.unlaunched && !out->recorded;
+    /* If no node launches its tasks, srun ends with 0. */
+    if (out->unlaunched && out->status == 0)
+        out->status = ERR_UNAVAILABLE;
     snprintf(out->unlaunched_host, sizeof out->unlaunched_host, "%s",
              out->unlaunched ? run.words.host : "");
     out->busy = out->unlaunched && run.words.busy;

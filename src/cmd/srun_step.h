@@ -37,7 +37,8 @@ typedef struct srun_step {
 } srun_step_t;
 
 typedef struct srun_result {
-    int status;    /* of srun; 128 + the signal that killed it */
+    int status;    /* of srun; 128 + the signal that killed it. ERR_UNAVAILABLE
+                    * instead of 0 if srun launched no task */
     bool recorded; /* RUNDIR/exit.json is of this step */
     slurm_exit_found_t record;
     /* What srun said of the task that ended first, "task 2 on n1: Killed", or

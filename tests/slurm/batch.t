@@ -122,6 +122,22 @@ final_errors()
     expect_text job.out 'srun ended with 137, which counts as 78'
 }
 
+# If no node launches its tasks, srun says so, and ends with 0.
+unlaunched()
+{
+    mkdir -p bin
+    cat >bin/srun <<END
+#!/bin/bash
+mkdir asked 2>/dev/null || exec "$(command -v srun)" "\$@"
+echo "srun: error: task 0 launch failed: Unspecified error" >&2
+END
+    chmod +x bin/srun
+    submit_plan 0
+    ended_with COMPLETED 0:0
+    expect_lines job.out '^start' 1
+    expect_lines job.out 'srun created no step, which is tried again' 1
+}
+
 # After 75 the job is requeued; after 76 the step is restarted in place.
 requeued()
 {
@@ -346,6 +362,7 @@ test_case "success" success
 test_case "the run directory of the environment" directory_given
 test_case "no run directory" no_directory
 test_case "errors that no restart mends are final" final_errors
+test_case "a step that no node launches is started again" unlaunched
 test_case "75 and 76 are requeued" requeued
 test_case "a record of this start beats srun's status" kills
 test_case "a record that was there before is not believed" record_of_old
