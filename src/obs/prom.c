@@ -153,7 +153,8 @@ static void text_make(obs_prom_t *prom, const obs_step_t *row)
 /* ---- the file ------------------------------------------------------------ */
 
 /* Write the text to the draft and rename it. A draft that is there already may
- * be anything: it is removed, not followed. */
+ * be anything: it is removed, not followed. file_publish does more: it
+ * allocates and waits for the disk, which a step must not do. */
 static bool text_publish(obs_prom_t *prom)
 {
     const char *at = prom->text;

@@ -23,6 +23,8 @@ dist_check_SCRIPTS += tests/cmd/cddp_bench.sh tests/cmd/cddp_bench_step.sh \
 	tests/cmd/local_gpus.sh tests/cmd/record.sh tests/cmd/rollback.sh tests/cmd/signals.sh \
 	tests/cmd/umask.sh
 
+EXTRA_DIST += tests/cmd/waitlib.sh
+
 # cddp-train with the test device.
 FAR_TRAIN = tests/cmd/cddp-train-far
 EXTRA_PROGRAMS += $(FAR_TRAIN)

@@ -8,27 +8,12 @@
 set -u
 build=$PWD
 source=$(cd "${srcdir:-.}" && pwd)
+# shellcheck source=SCRIPTDIR/waitlib.sh
+. "$source/tests/cmd/waitlib.sh"
 scratch=$(mktemp -d)
 pid=
 trap '[ -z "$pid" ] || kill -9 $pid 2>/dev/null; rm -rf "$scratch"' EXIT
 cd "$scratch" || exit 1
-
-fail() {
-    echo "FAIL: $*"
-    cat log
-    exit 1
-}
-
-# wait_for COMMAND...: wait until it succeeds. The limit is so long that this
-# fails only if the run hangs or has ended.
-wait_for() {
-    local end=$((SECONDS + 300))
-    until "$@"; do
-        [ $SECONDS -lt $end ] || fail "waited 300 s in vain for: $*"
-        kill -0 "$pid" 2>/dev/null || fail "the run has ended before: $*"
-        sleep 0.02
-    done
-}
 
 start() {
     "$build/cddp-train" --local 2 run.yaml >log 2>&1 &

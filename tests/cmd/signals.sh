@@ -5,28 +5,14 @@
 # it does not list, and the third Ctrl-C.
 set -u
 build=$PWD
+source=$(cd "${srcdir:-.}" && pwd)
+# shellcheck source=SCRIPTDIR/waitlib.sh
+. "$source/tests/cmd/waitlib.sh"
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 cd "$scratch" || exit 1
 # Without job control, bash lets background processes ignore INT.
 set -m
-
-fail() {
-    echo "FAIL: $*"
-    cat log
-    exit 1
-}
-
-# wait_for COMMAND...: wait until it succeeds. The limit is so long that this
-# fails only if the run hangs or has ended.
-wait_for() {
-    local end=$((SECONDS + 300))
-    until "$@"; do
-        [ $SECONDS -lt $end ] || fail "waited 300 s in vain for: $*"
-        kill -0 "$pid" 2>/dev/null || fail "the run has ended before: $*"
-        sleep 0.02
-    done
-}
 
 # Has [pid] taken all signals that were sent to it?
 taken() {
