@@ -7,8 +7,10 @@
 #include <hdf5.h>
 #include <hwloc.h>
 #include <jansson.h>
+#include <link.h>
 #include <oneapi/dnnl/dnnl.h>
 #include <pmix.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +27,49 @@
 #include "simd/isa.h"
 
 #define GPUS_MAX 32 /* that are listed */
+
+/* ---- libraries ----------------------------------------------------------- */
+
+typedef struct library {
+    const char *stem; /* "libhdf5": the name of the file begins with it */
+    char path[512];   /* where it was loaded from; "": not found */
+} library_t;
+
+static int library_is(struct dl_phdr_info *info, size_t bytes, void *context)
+{
+    library_t *library = context;
+    const char *slash = strrchr(info->dlpi_name, '/');
+    const char *name = slash == NULL ? info->dlpi_name : slash + 1;
+    const size_t length = strlen(library->stem);
+
+    (void)bytes;
+    if (strncmp(name, library->stem, length) != 0 ||
+        strchr(".-_", name[length]) == NULL || strstr(name, "_hl.") != NULL ||
+        strstr(name, "_hl-") != NULL)
+        return 0;
+    snprintf(library->path, sizeof library->path, "%s", info->dlpi_name);
+    return 1;
+}
+
+/* The version of a library, and the file that was loaded. */
+static void library_print(const char *name, const char *stem,
+                          const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void library_print(const char *name, const char *stem,
+                          const char *format, ...)
+{
+    library_t library = {.stem = stem};
+    char version[128];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(version, sizeof version, format, args);
+    va_end(args);
+    (void)dl_iterate_phdr(library_is, &library);
+    printf("%-7s %s%s%s\n", name, version, library.path[0] != '\0' ? "  " : "",
+           library.path);
+}
 
 /* The version of NCCL, or why there is none. */
 static void nccl_print(void)
@@ -66,6 +111,11 @@ static void gpus_print(void)
     nccl_print();
 }
 
+const char *cmd_version_build(void)
+{
+    return BUILD_ID;
+}
+
 void cmd_version_print(const char *command)
 {
     const dnnl_version_t *dnnl = dnnl_version();
@@ -77,16 +127,18 @@ void cmd_version_print(const char *command)
         "self; ops cpu, ref; parallel HDF5 %s; TensorBoard files %s\n",
         h5mpi_built() ? "yes" : "no", obs_tb_built() ? "yes" : "no");
     H5get_libversion(&major, &minor, &release);
-    printf("hdf5    %u.%u.%u\n", major, minor, release);
+    library_print("hdf5", "libhdf5", "%u.%u.%u", major, minor, release);
     ucp_get_version(&major, &minor, &release);
-    printf("ucx     %u.%u.%u\n", major, minor, release);
-    printf("onednn  %d.%d.%d\n", dnnl->major, dnnl->minor, dnnl->patch);
-    printf("pmix    %s\n", PMIx_Get_version());
-    printf("libyaml %s\n", yaml_get_version_string());
-    printf("jansson %s\n", jansson_version_str());
-    printf("xxhash  %u\n", XXH_versionNumber());
-    printf("hwloc   %u.%u (API)\n", hwloc_get_api_version() >> 16,
-           hwloc_get_api_version() >> 8 & 0xff);
+    library_print("ucx", "libucp", "%u.%u.%u", major, minor, release);
+    library_print("onednn", "libdnnl", "%d.%d.%d", dnnl->major, dnnl->minor,
+                  dnnl->patch);
+    library_print("pmix", "libpmix", "%s", PMIx_Get_version());
+    library_print("libyaml", "libyaml", "%s", yaml_get_version_string());
+    library_print("jansson", "libjansson", "%s", jansson_version_str());
+    library_print("xxhash", "libxxhash", "%u", XXH_versionNumber());
+    library_print("hwloc", "libhwloc", "%u.%u (API)",
+                  hwloc_get_api_version() >> 16,
+                  hwloc_get_api_version() >> 8 & 0xff);
     printf("cuda    %s\n", CUDA_SUMMARY);
     gpus_print();
 }

@@ -38,6 +38,7 @@ expect 64 'needs a value' cddp-train --set
 expect 64 'from 1 to 1024, found "x"' cddp-train --local x
 expect 64 'one run file is expected' cddp-train a.yaml b.yaml
 expect 64 'exclude each other' cddp-train --fresh --resume auto
+expect 0 '^ucx +[0-9.]+  /.*libucp' cddp-info
 expect 64 'unknown option' cddp-info --nothing
 expect 0 '^1 rank on 1 host' cddp-info --topology
 expect 0 '^  rank 0: [0-9]+ cpus? [0-9]+.*, numa ' cddp-info --topology
