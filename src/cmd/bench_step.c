@@ -312,7 +312,8 @@ err_code_t bench_step(const bench_step_args_t *args, boot_t *boot, err_t *err)
     const int ranks = boot_size(boot);
     tree_t *tree = NULL;
     err_code_t rc = run_file_read(
-        &(run_file_t){args->run_file, &args->sets, NULL}, &tree, &config, err);
+        &(run_file_t){.path = args->run_file, .sets = &args->sets}, &tree,
+        &config, err);
 
     if (rc != ERR_OK) {
         boot_close(boot);

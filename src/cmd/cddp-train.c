@@ -87,6 +87,7 @@ static void rank_run(rank_job_t *job)
     log_rank_set(votes.rank);
     job->rc = run_file_read(&(run_file_t){.path = job->args->run_file,
                                           .sets = &job->args->sets,
+                                          .pick = job->args->pick,
                                           .job = job->env.job},
                             &tree, &config, &job->err);
     loaded = job->rc == ERR_OK;
@@ -124,6 +125,7 @@ static err_code_t local_spawn(const rank_job_t *model, char *const *argv,
 
     if (run_file_read(&(run_file_t){.path = model->args->run_file,
                                     .sets = &model->args->sets,
+                                    .pick = model->args->pick,
                                     .job = model->env.job},
                       &tree, &config, NULL) != ERR_OK)
         return ERR_OK;
@@ -264,7 +266,8 @@ static err_code_t train_main(const train_args_t *args, char *const *argv,
  * check may be made before there is a Slurm job. */
 static err_code_t look_main(const train_args_t *args, err_t *err)
 {
-    run_file_t file = {.path = args->run_file, .sets = &args->sets};
+    run_file_t file = {
+        .path = args->run_file, .sets = &args->sets, .pick = args->pick};
     train_config_t config;
     slurm_job_t slurm;
     tree_t *tree = NULL;

@@ -32,6 +32,7 @@ libcmd_la_SOURCES += src/cmd/make_fields.c src/cmd/make_fields.h
 libcmd_la_SOURCES += src/cmd/make_ising.c src/cmd/make_ising.h
 libcmd_la_SOURCES += src/cmd/make_team.c src/cmd/make_team.h
 libcmd_la_SOURCES += src/cmd/output.c src/cmd/output.h
+libcmd_la_SOURCES += src/cmd/pick.c src/cmd/pick.h
 libcmd_la_SOURCES += src/cmd/run_file.c src/cmd/run_file.h
 libcmd_la_SOURCES += src/cmd/srun_args.c src/cmd/srun_args.h
 libcmd_la_SOURCES += src/cmd/srun_cause.c src/cmd/srun_cause.h

@@ -24,6 +24,9 @@ const char train_args_help[] =
     "                        directory and start from the beginning\n"
     "      --set KEY=VALUE   override a key of the run file, for example\n"
     "                        train.epochs=1; may be repeated\n"
+    "      --pick FILE       a sweep: take the words KEY=VALUE of one line of\n"
+    "                        FILE as --set; the line is the number of this\n"
+    "                        task of a job array (sbatch --array=1-N)\n"
     "      --print-rundir    print the run directory and exit\n"
     "  -h, --help            print this text\n"
     "      --version         print version, features and libraries\n"
@@ -40,6 +43,7 @@ enum {
     OPT_RESUME,
     OPT_FRESH,
     OPT_SET,
+    OPT_PICK,
     OPT_PRINT_RUNDIR,
     OPT_VERSION
 };
@@ -50,6 +54,7 @@ static const struct option long_options[] = {
     {"resume", required_argument, NULL, OPT_RESUME},
     {"fresh", no_argument, NULL, OPT_FRESH},
     {"set", required_argument, NULL, OPT_SET},
+    {"pick", required_argument, NULL, OPT_PICK},
     {"print-rundir", no_argument, NULL, OPT_PRINT_RUNDIR},
     {"help", no_argument, NULL, 'h'},
     {"version", no_argument, NULL, OPT_VERSION},
@@ -89,6 +94,9 @@ static err_code_t option_take(void *context, int option, err_t *err)
         return ERR_OK;
     case OPT_SET:
         return cmd_sets_take(&args->sets, optarg, err);
+    case OPT_PICK:
+        args->pick = optarg;
+        return ERR_OK;
     case OPT_PRINT_RUNDIR:
         args->print_rundir = true;
         return ERR_OK;

@@ -10,6 +10,7 @@ CMD_TESTS = \
 	tests/cmd/test_make_bytes \
 	tests/cmd/test_make_fields \
 	tests/cmd/test_make_ising \
+	tests/cmd/test_pick \
 	tests/cmd/test_srun
 check_PROGRAMS += $(CMD_TESTS)
 CMD_TEST_LIBS = libfixtures.la libcmd.la $(TRAIN_LIBS)

@@ -339,20 +339,24 @@ refused_start()
     expect_equal "run directory" "$(state run)" "$before"
 }
 
-# Each task of an array has its own directory, also after restarts.
+# Each task of an array has its own directory, also after restarts, and takes its
+# settings from its line of a file.
 array()
 {
     local task
 
+    seq -f 'run.seed=%g train.batch=500' 5 >sweep.txt
+
     run_file plain
     sed -i 's/dir: run, //' plain.yaml
-    trained --array=3,5 -o 'job-%a.out' "$template" plain.yaml \
-        --set train.batch=500
+    trained --array=3,5 -o 'job-%a.out' "$template" plain.yaml --pick sweep.txt
     for task in 3 5; do
         wait_job "${job}_$task" COMPLETED 60
         expect_text "runs/plain-$task/exit.json" "\"job\": \"${job}_$task\""
         expect_text "runs/plain-$task/exit.json" '"status": 0'
         expect_no_text "job-$task.out" 'in use by'
+        expect_text "runs/plain-$task/config.yaml" "^ *seed: $task\$"
+        expect_text "runs/plain-$task/config.yaml" '^ *batch: 500$'
     done
     expect_equal runs "$(echo runs/*)" 'runs/plain-3 runs/plain-5'
 }
@@ -378,5 +382,5 @@ test_case "scancel: no requeue" cancelled
 test_case "scontrol requeue: once" requeued_from_outside
 test_case "two experiments, two directories" experiments
 test_case "a start that is refused" refused_start
-test_case "a directory for each task of an array" array
+test_case "a directory and a line of settings for each task of an array" array
 test_done
