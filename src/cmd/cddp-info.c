@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /* cddp-info: prints what is built in, all options of the run file (this makes
- * docs/CONFIG.md), and the topology. */
+ * docs/CONFIG.md) and the topology, and checks the hosts of a step. */
 #include "config.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/err.h"
 #include "base/file.h"
 #include "base/str.h"
+#include "cmd/args.h"
+#include "cmd/info_check.h"
 #include "cmd/info_topology.h"
 #include "cmd/output.h"
 #include "cmd/version.h"
@@ -23,6 +23,7 @@
 static const char help_text[] =
     "usage: cddp-info [--config]\n"
     "       srun --mpi=pmix cddp-info --topology [TABLE]\n"
+    "       srun --mpi=pmix cddp-info --check [--dir DIR]\n"
     "\n"
     "Without options: print version, features and libraries, as --version\n"
     "of every command does.\n"
@@ -32,8 +33,16 @@ static const char help_text[] =
     "                   and the table of algorithms: the built-in one, or "
     "that\n"
     "                   in the file TABLE\n"
+    "      --check      look for what would disturb a run, on every host of\n"
+    "                   the step: builds, clocks, the shared directory, its\n"
+    "                   locks and fsync, /dev/shm, the network\n"
+    "      --dir DIR    the directory that --check tries [.]\n"
     "  -h, --help       print this text\n"
-    "      --version    print version, features and libraries\n";
+    "      --version    print version, features and libraries\n"
+    "\n"
+    "Exit status: 0 done, and --check found nothing; 64 wrong command line;\n"
+    "69 --check found something; 74 the output could not be written; 76 a\n"
+    "rank died or hung.\n";
 
 static const char config_text[] =
     "# The run file\n"
@@ -63,52 +72,113 @@ static void config_print(void)
     str_buf_free(&text);
 }
 
-static int finish(err_code_t rc, err_t *err)
+/* ---- the command line ---------------------------------------------------- */
+
+enum { OPT_VERSION = 256, OPT_CONFIG, OPT_TOPOLOGY, OPT_CHECK, OPT_DIR };
+
+static const struct option long_options[] = {
+    {"version", no_argument, NULL, OPT_VERSION},
+    {"config", no_argument, NULL, OPT_CONFIG},
+    {"topology", no_argument, NULL, OPT_TOPOLOGY},
+    {"check", no_argument, NULL, OPT_CHECK},
+    {"dir", required_argument, NULL, OPT_DIR},
+    {"help", no_argument, NULL, 'h'},
+    {NULL, 0, NULL, 0}};
+
+typedef struct args {
+    int what;          /* one of the options that say what to do; 0: none */
+    const char *dir;   /* NULL: not given */
+    const char *table; /* NULL: not given */
+} args_t;
+
+static err_code_t option_take(void *context, int option, err_t *err)
+{
+    args_t *args = context;
+
+    if (option == OPT_DIR)
+        args->dir = optarg;
+    else if (args->what != 0 && args->what != option)
+        return err_set(err, ERR_USAGE,
+                       "one of --version, --config, --topology, --check is "
+                       "expected, found two; try cddp-info --help");
+    else
+        args->what = option;
+    return ERR_OK;
+}
+
+static err_code_t args_parse(int argc, char **argv, args_t *out, err_t *err)
+{
+    static const cmd_options_t options = {"cddp-info", ":h", long_options,
+                                          option_take};
+    args_t args = {0};
+    err_code_t rc = cmd_options_take(&options, argc, argv, &args, err);
+    int words = argc - optind;
+
+    if (rc != ERR_OK)
+        return rc;
+    if (words > 0 && args.what == OPT_TOPOLOGY) {
+        args.table = argv[optind++];
+        words--;
+    }
+    if (words > 0)
+        return err_set(err, ERR_USAGE,
+                       "unknown word \"%s\"; try cddp-info --help",
+                       argv[optind]);
+    if (args.dir != NULL && args.what != OPT_CHECK)
+        return err_set(err, ERR_USAGE, "--dir belongs to --check");
+    *out = args;
+    return ERR_OK;
+}
+
+/* ---- what it does -------------------------------------------------------- */
+
+/* Print the topology, or with --check, check the hosts. */
+static err_code_t step_main(const args_t *args, bool *speaker, err_t *err)
+{
+    boot_config_t config = {.timeout = BOOT_TIMEOUT};
+    boot_t *boot = NULL;
+    err_code_t rc = boot_open(&config, &boot, err);
+
+    if (rc != ERR_OK)
+        return rc;
+    if (args->what == OPT_TOPOLOGY)
+        return info_topology(boot, args->table, err);
+    return info_check(boot, args->dir == NULL ? "." : args->dir, speaker, err);
+}
+
+static int finish(err_code_t rc, err_t *err, bool speaker)
 {
     rc = cmd_output_finish(rc, err);
-    if (rc != ERR_OK)
+    if (rc != ERR_OK && speaker)
         fprintf(stderr, "cddp-info: %s\n", err->text);
     return (int)rc;
 }
 
-static int topology_main(const char *table)
-{
-    boot_config_t config = {.timeout = BOOT_TIMEOUT};
-    boot_t *boot = NULL;
-    err_t err = ERR_INIT;
-    err_code_t rc = boot_open(&config, &boot, &err);
-
-    if (rc == ERR_OK)
-        rc = info_topology(boot, table, &err);
-    return finish(rc, &err);
-}
-
 int main(int argc, char **argv)
 {
-    const char *what = argc > 1 ? argv[1] : "--version";
+    bool speaker = true;
     err_t err = ERR_INIT;
+    args_t args = {0};
+    err_code_t rc;
 
     file_standard_open();
-    if (strcmp(what, "--topology") == 0 && argc <= 3)
-        return topology_main(argv[2]);
-    if (argc > 2) {
-        return finish(err_set(&err, ERR_USAGE,
-                              "one option is expected, found \"%s\" and "
-                              "\"%s\"; try cddp-info --help",
-                              argv[1], argv[2]),
-                      &err);
-    }
-    if (strcmp(what, "--help") == 0 || strcmp(what, "-h") == 0) {
+    rc = args_parse(argc, argv, &args, &err);
+    if (rc != ERR_OK)
+        return finish(rc, &err, speaker);
+    switch (args.what) {
+    case 'h':
         fputs(help_text, stdout);
-    } else if (strcmp(what, "--version") == 0) {
-        cmd_version_print("cddp-info");
-    } else if (strcmp(what, "--config") == 0) {
+        break;
+    case OPT_CONFIG:
         config_print();
-    } else {
-        return finish(err_set(&err, ERR_USAGE,
-                              "unknown option \"%s\"; try cddp-info --help",
-                              what),
-                      &err);
+        break;
+    case OPT_TOPOLOGY:
+    case OPT_CHECK:
+        rc = step_main(&args, &speaker, &err);
+        break;
+    default:
+        cmd_version_print("cddp-info");
+        break;
     }
-    return finish(ERR_OK, &err);
+    return finish(rc, &err, speaker);
 }

@@ -48,6 +48,7 @@ SLURM_TESTS = \
 	api.t \
 	fault.t \
 	checkpoint.t \
+	info.t \
 	scale.t
 # Long tests that are not in SLURM_TESTS.
 SLURM_LONG_TESTS = storm.t
@@ -58,7 +59,7 @@ EXTRA_DIST += $(SLURM_TESTS:%=tests/slurm/%) \
 	tests/slurm/mpiio_data.py tests/slurm/runs
 # Preloaded into one rank; a module is what libtool calls it.
 SLURM_MODULES = tests/slurm/fault_point.la tests/slurm/fault_errno.la \
-	tests/slurm/slow_point.la
+	tests/slurm/slow_point.la tests/slurm/clock_point.la
 EXTRA_LTLIBRARIES = $(SLURM_MODULES)
 CLEANFILES += $(SLURM_MODULES)
 SLURM_MODULE_LDFLAGS = -module -avoid-version -shared -rpath /nowhere
@@ -71,6 +72,8 @@ tests_slurm_fault_errno_la_LIBADD = -ldl
 tests_slurm_slow_point_la_SOURCES = tests/slurm/slow_point.c
 tests_slurm_slow_point_la_LDFLAGS = $(SLURM_MODULE_LDFLAGS)
 tests_slurm_slow_point_la_LIBADD = -ldl
+tests_slurm_clock_point_la_SOURCES = tests/slurm/clock_point.c
+tests_slurm_clock_point_la_LDFLAGS = $(SLURM_MODULE_LDFLAGS)
 check-slurm: all $(SLURM_PROBES) $(SLURM_MODULES)
 	SOURCE=$(abs_top_srcdir) BUILD=$(abs_top_builddir) \
 	    bash $(srcdir)/tests/slurm/run-slurm-tests $(SLURM_TESTS)

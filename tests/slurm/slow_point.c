@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * A preloaded library that makes parts of a training slow, for time.t and
- * seen.t. Each variable is a number of seconds; if it is not set, that part is
- * not slow.
+ * A preloaded library that makes parts of a program slow, for time.t, seen.t
+ * and info.t. Each variable is a number of seconds; if it is not set, that part
+ * is not slow.
  * - SLOW_STEP: sleep in each step, when rank 0 writes the step's row to
  *   metrics.jsonl; so train.log_every must be 1.
  * - SLOW_SAVE: sleep in each checkpoint, before its first file is made durable,
  *   so before there is a manifest. If SLOW_HIT is set, the file of that name is
  *   made before the sleep.
+ * - SLOW_FSYNC: sleep in each fsync.
  * - SLOW_START: sleep before each HDF5 file is opened. Training opens its data
  *   files in start-up.
  */
@@ -87,6 +88,7 @@ int fsync(int fd)
     const char *hit = getenv("SLOW_HIT");
     char name[512];
 
+    slow("SLOW_FSYNC");
     if (getenv("SLOW_SAVE") != NULL &&
         path_from(fd, "/.tmp-step-", name, sizeof name)) {
         name[1 + strcspn(name + 1, "/")] = '\0';
