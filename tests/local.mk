@@ -5,7 +5,7 @@
 # folder. What several tests share is in libfixtures; only what is used gets linked.
 TEST_LIBS = $(CRITERION_LIBS) -lm
 TEST_CFLAGS = $(CRITERION_CFLAGS) $(HDF5_CFLAGS) $(MPI_CFLAGS) $(UCX_CFLAGS) \
-	$(JANSSON_CFLAGS)
+	$(JANSSON_CFLAGS) $(HWLOC_CFLAGS)
 tests/%.o: AM_CFLAGS += $(TEST_CFLAGS)
 tests/%.o: AM_CPPFLAGS += -I$(srcdir)/tests
 tests/%.lo: AM_CFLAGS += $(TEST_CFLAGS)

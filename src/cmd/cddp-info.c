@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/str.h"
 #include "cmd/args.h"
+#include "cmd/info_build.h"
 #include "cmd/info_check.h"
 #include "cmd/info_topology.h"
 #include "cmd/output.h"
@@ -26,13 +27,13 @@ static const char help_text[] =
     "       srun --mpi=pmix cddp-info --check [--dir DIR]\n"
     "\n"
     "Without options: print version, features and libraries, as --version\n"
-    "of every command does.\n"
+    "of every command does; and how this build was configured, and which\n"
+    "plugins Slurm has for --mpi.\n"
     "\n"
     "      --config     print every option of the run file, as Markdown\n"
-    "      --topology   print hosts, their ranks, CPUs, NUMA nodes and GPUs,\n"
-    "                   and the table of algorithms: the built-in one, or "
-    "that\n"
-    "                   in the file TABLE\n"
+    "      --topology   print hosts, what they offer, their ranks, CPUs,\n"
+    "                   NUMA nodes and GPUs, and the table of algorithms:\n"
+    "                   the built-in one, or that in the file TABLE\n"
     "      --check      look for what would disturb a run, on every host of\n"
     "                   the step: builds, clocks, the shared directory, its\n"
     "                   locks and fsync, /dev/shm, the network\n"
@@ -178,6 +179,8 @@ int main(int argc, char **argv)
         break;
     default:
         cmd_version_print("cddp-info");
+        if (args.what == 0)
+            info_build_print();
         break;
     }
     return finish(rc, &err, speaker);

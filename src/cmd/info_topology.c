@@ -18,40 +18,55 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "cmd/info_gpus.h"
+#include "cmd/info_host.h"
 #include "comm/comm_table.h"
 
 #define LIST_MAX 256  /* bytes; longer lists are cut */
+#define HOST_MAX 1024 /* bytes of the lines on a host */
 #define GPUS_MAX 6000 /* bytes: 16 GPUs, each with a network card */
 
 typedef struct place {
     char host[ERR_HOST_MAX];
-    char cpus[LIST_MAX]; /* CPUs that this rank may use, such as "0-3,8" */
-    char numa[LIST_MAX]; /* NUMA nodes of these CPUs; empty if not known */
-    int32_t count;       /* number of CPUs */
-    char gpus[GPUS_MAX]; /* lines on its GPUs */
+    char cpus[LIST_MAX];   /* CPUs that this rank may use, such as "0-3,8" */
+    char numa[LIST_MAX];   /* NUMA nodes of these CPUs; empty if not known */
+    int32_t count;         /* number of CPUs */
+    char offers[HOST_MAX]; /* lines on its host */
+    char gpus[GPUS_MAX];   /* lines on its GPUs */
 } place_t;
 
 /* Fill in the CPUs and NUMA nodes of this process. After a failure they are
  * empty and are printed as unknown. */
-static void place_find(place_t *place)
+static void cpus_find(hwloc_topology_t topology, place_t *place)
 {
     hwloc_bitmap_t cpus = hwloc_bitmap_alloc(), nodes = hwloc_bitmap_alloc();
-    hwloc_topology_t topology;
 
-    if (cpus == NULL || nodes == NULL || hwloc_topology_init(&topology) != 0)
-        goto free_sets;
-    if (hwloc_topology_load(topology) != 0 ||
+    if (cpus == NULL || nodes == NULL ||
         hwloc_get_cpubind(topology, cpus, HWLOC_CPUBIND_THREAD) != 0)
-        goto destroy;
+        goto free_sets;
     place->count = hwloc_bitmap_weight(cpus);
     hwloc_bitmap_list_snprintf(place->cpus, sizeof place->cpus, cpus);
     if (hwloc_cpuset_to_nodeset(topology, cpus, nodes) == 0)
         hwloc_bitmap_list_snprintf(place->numa, sizeof place->numa, nodes);
-destroy:
-    hwloc_topology_destroy(topology);
 free_sets:
     hwloc_bitmap_free(nodes);
     hwloc_bitmap_free(cpus);
+}
+
+/* Fill in what hwloc knows of this process and its host. */
+static void place_find(place_t *place)
+{
+    hwloc_topology_t topology = NULL;
+
+    if (hwloc_topology_init(&topology) == 0 &&
+        hwloc_topology_load(topology) != 0) {
+        hwloc_topology_destroy(topology);
+        topology = NULL;
+    }
+    if (topology != NULL)
+        cpus_find(topology, place);
+    info_host(topology, place->offers, sizeof place->offers);
+    if (topology != NULL)
+        hwloc_topology_destroy(topology);
 }
 
 /* ---- printing ------------------------------------------------------------ */
@@ -70,8 +85,8 @@ static void host_print(const place_t *places, int size, int first)
 
     for (int i = first; i < size; i++)
         ranks += strcmp(places[i].host, places[first].host) == 0;
-    str_print("%s: %d rank%s\n", places[first].host, ranks,
-              ranks == 1 ? "" : "s");
+    str_print("%s: %d rank%s\n%s", places[first].host, ranks,
+              ranks == 1 ? "" : "s", places[first].offers);
     for (int i = first; i < size; i++) {
         const place_t *one = &places[i];
 

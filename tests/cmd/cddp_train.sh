@@ -38,6 +38,9 @@ expect 64 'needs a value' cddp-train --set
 expect 64 'from 1 to 1024, found "x"' cddp-train --local x
 expect 64 'one run file is expected' cddp-train a.yaml b.yaml
 expect 64 'exclude each other' cddp-train --fresh --resume auto
+expect 0 '^prefix  /' cddp-info
+expect 0 '^compiler .*[0-9]' cddp-info
+expect 0 '^slurm  ' cddp-info
 expect 0 '^ucx +[0-9.]+  /.*libucp' cddp-info
 expect 64 'unknown option' cddp-info --nothing
 expect 64 'belongs to --check' cddp-info --topology --dir x
@@ -46,6 +49,7 @@ expect 64 'unknown word "x"' cddp-info --check x
 expect 69 '^finding: .*cannot write in nowhere: No such file' \
     cddp-info --check --dir nowhere
 expect 0 '^1 rank on 1 host' cddp-info --topology
+expect 0 '^  .*memory [0-9.]+ ' cddp-info --topology
 expect 0 '^  rank 0: [0-9]+ cpus? [0-9]+.*, numa ' cddp-info --topology
 # On a simulated machine whose NUMA node k has only CPU k, both lists are equal.
 # On one with 512 CPUs in node 0, node 0 is the only node.

@@ -8,6 +8,7 @@ CMD_TESTS = \
 	tests/cmd/test_data_look \
 	tests/cmd/test_escapes \
 	tests/cmd/test_info_check \
+	tests/cmd/test_info_host \
 	tests/cmd/test_make_bytes \
 	tests/cmd/test_make_fields \
 	tests/cmd/test_make_ising \

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The cddp authors
 #
-# cddp-info --check on two hosts: it finds nothing where there is nothing, and
+# cddp-info on two hosts. --check finds nothing where there is nothing, and
 # names the host that is made odd: its clock, /dev/shm, file system, build, and a
 # rank that hangs.
 # shellcheck disable=SC2317 # cases are called by name
@@ -21,6 +21,33 @@ clean()
     expect_text out '^all-reduce of 1 MB by two hosts: .* ms .n[12]. to .* ms .n[12].$'
     expect_lines out '^no findings$' 1
     expect_equal "files left" "$(find . -name '.cddp-check-*')" ""
+}
+
+# Five hosts by name, so that there are three rounds of pairs. They share two cores,
+# so one may be slow; nothing else may be found there.
+five()
+{
+    need unshare --uts true -- "the right to make UTS namespaces"
+    # shellcheck disable=SC2016 # expanded by the task
+    printf '#!/bin/bash\nexec unshare --uts bash -c %s "$@"\n' \
+        "'hostname h\$SLURM_PROCID && exec \"\$0\" \"\$@\"'" >task
+    chmod 755 task
+    run any srun -N1 -n5 --mpi=pmix ./task "$info" --check
+    expect_text out '^5 ranks on 5 hosts, '
+    expect_text out '^all-reduce of 1 MB by two hosts: .* .h[0-4]. to .* .h[0-4].$'
+    note "$(grep '^finding: ' out)"
+    sed -i '/^finding: .* an all-reduce of 1 MB/d' out
+    expect_no_text out '^finding: '
+}
+
+# What cddp-info says of the nodes and of Slurm.
+told()
+{
+    run 0 "$info"
+    expect_text out '^slurm +srun --mpi: .*pmix'
+    run 0 "${pair[@]}" "$info" --topology
+    expect_lines out '^  .*memory [0-9.]+ ' 2
+    expect_lines out '^  ucx: on this host .*; to others .*tcp/' 2
 }
 
 # one_finding HOST WORDS: of both hosts only HOST has a finding.
@@ -112,6 +139,8 @@ hang()
 }
 
 test_case "two clean hosts" clean
+test_case "five hosts, in pairs" five
+test_case "what the nodes offer" told
 test_case "a clock that is one hour ahead" clock
 test_case "1 MiB of /dev/shm" shm
 test_case "another file system on one host" private
