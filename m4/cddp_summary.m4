@@ -20,6 +20,7 @@ cddp $PACKAGE_VERSION
   Criterion (tests)    $summary_criterion
   CUDA                 $summary_cuda
   Slurm headers        $summary_slurm
+  module loads         ${MODULE_REQUIRES:-nothing else}
 
 Next: make && make check && make install"])
 ])

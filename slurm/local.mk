@@ -15,21 +15,34 @@ libslurm_la_LIBADD = $(JANSSON_LIBS)
 
 dist_pkgdata_DATA = slurm/batch/train.sbatch
 
-# With MODULEPATH=$(datadir)/modulefiles, `module load cddp/VERSION` loads it.
-modulefiledir = $(datadir)/modulefiles/$(PACKAGE)
-nodist_modulefile_DATA = slurm/modulefile/$(PACKAGE_VERSION)
-CLEANFILES += slurm/modulefile/$(PACKAGE_VERSION)
-slurm/modulefile/$(PACKAGE_VERSION): slurm/modulefile/cddp.in Makefile
-	$(AM_V_GEN)$(MKDIR_P) slurm/modulefile && \
+# Environment modules, in Lua for Lmod and in Tcl for Environment Modules, from one
+# source. Both lie in one directory: Lmod prefers Lua, and Environment Modules passes
+# over a file that does not begin with #%Module.
+MODULE = slurm/modulefile/$(PACKAGE_VERSION)
+modulefiledir = $(MODULESDIR)/$(PACKAGE)
+nodist_modulefile_DATA = $(MODULE) $(MODULE).lua
+CLEANFILES += $(MODULE) $(MODULE).lua
+MODULE_WRITE = $(MKDIR_P) slurm/modulefile && \
 	sed -e 's|@version[@]|$(PACKAGE_VERSION)|g' \
+	    -e 's|@prefix[@]|$(prefix)|g' \
 	    -e 's|@bindir[@]|$(bindir)|g' \
 	    -e 's|@mandir[@]|$(mandir)|g' \
 	    -e 's|@libdir[@]|$(libdir)|g' \
 	    -e 's|@includedir[@]|$(includedir)|g' \
+	    -e 's|@docdir[@]|$(docdir)|g' \
 	    -e 's|@pkgdatadir[@]|$(pkgdatadir)|g' \
-	    $(srcdir)/slurm/modulefile/cddp.in >$@.tmp && mv $@.tmp $@
+	    -e 's|@requires[@]|$(MODULE_REQUIRES)|g' \
+	    $(MODULE_SOURCES) >$@.in && \
+	$(AWK) -v form=$$form -f $(srcdir)/slurm/modulefile/write.awk $@.in >$@.tmp && \
+	rm $@.in && mv $@.tmp $@
+MODULE_SOURCES = $(srcdir)/slurm/modulefile/cddp.in
+MODULE_NEEDS = $(MODULE_SOURCES) slurm/modulefile/write.awk Makefile
+$(MODULE): $(MODULE_NEEDS)
+	$(AM_V_GEN)form=tcl; $(MODULE_WRITE)
+$(MODULE).lua: $(MODULE_NEEDS)
+	$(AM_V_GEN)form=lua; $(MODULE_WRITE)
 
-EXTRA_DIST += slurm/modulefile/cddp.in \
+EXTRA_DIST += slurm/modulefile/cddp.in slurm/modulefile/write.awk \
 	slurm/devcluster slurm/devcluster.d/conf.sh \
 	slurm/devcluster.d/net.sh slurm/devcluster.d/daemons.sh
 # End of slurm

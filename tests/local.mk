@@ -80,4 +80,5 @@ include tests/cmd/local.mk
 include tests/hdf5io/local.mk
 include tests/fuzz/local.mk
 include tests/gpu/local.mk
+include tests/site/local.mk
 include tests/slurm/local.mk

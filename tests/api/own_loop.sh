@@ -63,7 +63,7 @@ $CC -std=c11 -O1 $SANITIZE "$source/examples/c/own-loop.c" \
     -o "$scratch/by-pc" || fail "own-loop.c does not compile by cddp.pc"
 out=$(env -u LD_LIBRARY_PATH "$scratch/by-pc" 1 2>&1)
 [[ ${out##*$'\n'} == "$expected" ]] || fail "started by cddp.pc: $out"
-module=$(find "$build/slurm/modulefile" -type f -name '[0-9]*' ! -name '*.tmp')
+module=$(find "$build/slurm/modulefile" -type f -name '[0-9]*' ! -name '*.*[a-z]')
 path=$(awk '$1 == "prepend-path" && $2 == "LD_LIBRARY_PATH" {print $3}' \
     "$module")
 # shellcheck disable=SC2046,SC2086
