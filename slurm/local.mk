@@ -32,11 +32,11 @@ MODULE_WRITE = $(MKDIR_P) slurm/modulefile && \
 	    -e 's|@docdir[@]|$(docdir)|g' \
 	    -e 's|@pkgdatadir[@]|$(pkgdatadir)|g' \
 	    -e 's|@requires[@]|$(MODULE_REQUIRES)|g' \
-	    $(MODULE_SOURCES) >$@.in && \
+	    $(MODULE_TEMPLATE) >$@.in && \
 	$(AWK) -v form=$$form -f $(srcdir)/slurm/modulefile/write.awk $@.in >$@.tmp && \
 	rm $@.in && mv $@.tmp $@
-MODULE_SOURCES = $(srcdir)/slurm/modulefile/cddp.in
-MODULE_NEEDS = $(MODULE_SOURCES) slurm/modulefile/write.awk Makefile
+MODULE_TEMPLATE = $(srcdir)/slurm/modulefile/cddp.in
+MODULE_NEEDS = $(MODULE_TEMPLATE) slurm/modulefile/write.awk Makefile
 $(MODULE): $(MODULE_NEEDS)
 	$(AM_V_GEN)form=tcl; $(MODULE_WRITE)
 $(MODULE).lua: $(MODULE_NEEDS)

@@ -96,4 +96,14 @@ docs: cddp-info
 	$(builddir)/cddp-info --config >$(srcdir)/docs/CONFIG.md
 .PHONY: docs
 EXTRA_DIST += docs/CONFIG.md
+
+# The completion of bash, from what the programs say of their options.
+completiondir = $(datadir)/bash-completion/completions
+COMPLETIONS = $(bin_PROGRAMS:%=completion/%)
+nodist_completion_DATA = $(COMPLETIONS)
+CLEANFILES += $(COMPLETIONS)
+$(COMPLETIONS): completion/%: % cddp-info cddp-train tools/completion
+	$(AM_V_GEN)$(MKDIR_P) completion && \
+	bash $(srcdir)/tools/completion . $* >$@.tmp && mv $@.tmp $@
+EXTRA_DIST += tools/completion
 # End of src/cmd
