@@ -51,7 +51,7 @@ install_versions()
     local file
 
     make_here DESTDIR="$scratch/root" install
-    installed=$(find "$scratch/root" -path '*/modulefiles/cddp/*' -name '*.lua')
+    installed=$(find "$scratch/root" -name '*.lua')
     version=${installed##*/}
     version=${version%.lua}
     prefix=$(sed -n 's/^setenv CDDP_ROOT //p' "${installed%.lua}")
