@@ -13,7 +13,7 @@ libslurm_la_SOURCES = \
 libslurm_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 libslurm_la_LIBADD = $(JANSSON_LIBS)
 
-dist_pkgdata_DATA = slurm/batch/train.sbatch
+dist_pkgdata_DATA = slurm/batch/train.sbatch slurm/slurm.conf.example
 
 # Environment modules, in Lua for Lmod and in Tcl for Environment Modules, from one
 # source. Both lie in one directory: Lmod prefers Lua, and Environment Modules passes
