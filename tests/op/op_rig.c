@@ -485,6 +485,22 @@ void op_rig_set(op_rig_t *rig, op_rig_tensor_t tensor, const double *values)
     op_rig_block_free(&rig->mem, plain);
 }
 
+void op_rig_divide_w_hh(op_rig_t *rig)
+{
+    const bool steps =
+        rig->config.kind == OP_LSTM || rig->config.kind == OP_GRU;
+    const int64_t count = steps ? op_rig_count(rig, RIG_B) : 0;
+    double *w = op_rig_doubles(count);
+
+    if (count > 0)
+        op_rig_get(rig, RIG_B, w);
+    for (int64_t i = 0; i < count; i++)
+        w[i] /= sqrt((double)rig->config.out);
+    if (count > 0)
+        op_rig_set(rig, RIG_B, w);
+    free(w);
+}
+
 /* ---- running ------------------------------------------------------------ */
 
 static void rig_spoil(void *block, size_t bytes)

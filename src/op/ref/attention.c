@@ -10,8 +10,11 @@
  *   dq[i,d] = sum_j ds[i,j] k[j,d]
  *   dk[j,d] = sum_{h of g, i} ds[i,j] q[i,d],  dv[j,d] = sum p[i,j] dy[i,d]
  * scratch has p and ds of one head, and dk and dv of one key and value head, in
- * double. If the op computes in bfloat16, the factors of all these sums are
- * rounded, except those of p dp. With a mask, p is 0 for invalid keys. If a
+ * double. If the op computes in bfloat16 or tf32, the factors of all these sums
+ * are rounded, except those of p dp. In tf32, which only GPUs compute, the p of
+ * y is not rounded either: the kernel divides by the sum of a row after the
+ * product, so it never has this p before y, and delta = sum_d dy[i,d] y[i,d]
+ * must be sum_k p[i,k] dp[i,k]. With a mask, p is 0 for invalid keys. If a
  * query has no valid key, its p is 0 for all keys.
  */
 #include <math.h>
@@ -143,6 +146,13 @@ static void ref_attention_softmax(const ref_attention_t *s, int64_t n,
     }
 }
 
+/* Element [at] of p as a factor of y. */
+static double ref_attention_p(const ref_attention_t *s, int64_t at)
+{
+    return s->op->config.compute_type == OP_TF32 ? s->p[at]
+                                                 : ref_round(s->op, s->p[at]);
+}
+
 static err_code_t ref_attention_forward(op_t *op, const op_args_t *args,
                                         err_t *err)
 {
@@ -159,7 +169,7 @@ static err_code_t ref_attention_forward(op_t *op, const op_args_t *args,
             double y = 0;
 
             for (int64_t j = 0; j < a->S; j++)
-                y += ref_round(op, s.p[i * a->S + j]) *
+                y += ref_attention_p(&s, i * a->S + j) *
                      ref_attention_get(&s, V,
                                        ref_attention_at(&s, V, n, j, g) + d);
             ref_put(s.type, args->y, ref_attention_y(&s, n, i, h, d), y);
