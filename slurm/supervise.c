@@ -119,6 +119,10 @@ slurm_verdict_t slurm_decide(const slurm_ended_t *ended)
      * must. */
     if (ended->ended_by_slurm)
         return end_with(status, "Slurm ends the job");
+    if (ended->job_gone)
+        return end_with(ERR_REQUEUE, "Slurm has ended this job, probably at "
+                                     "its time limit: submit it again; it "
+                                     "will resume");
     if (ended->unlaunched > 0)
         return after_nothing(ended);
     if (status != ERR_REQUEUE && status != ERR_PEER && status != ERR_IO)

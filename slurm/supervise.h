@@ -43,6 +43,7 @@ bool slurm_io_is_final(const char *text);
 typedef struct slurm_ended {
     int status;          /* of the step: slurm_step_status */
     bool ended_by_slurm; /* Slurm is ending the job: time limit, scancel */
+    bool job_gone;       /* Slurm has ended the job before this start */
     /* Number of starts in a row, including this one, for which srun created no
      * step. 0: this start has run. Otherwise the members below are as they were
      * before this start. */

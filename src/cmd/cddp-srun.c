@@ -334,6 +334,7 @@ static slurm_verdict_t step_judge(supervisor_t *run,
     const int status = status_of(result);
     slurm_ended_t ended = {.status = status,
                            .ended_by_slurm = run->signals.ends,
+                           .job_gone = result->job_gone,
                            .left = run->end - clock_now()};
 
     run->io_failures = status == ERR_IO ? run->io_failures + 1 : 0;

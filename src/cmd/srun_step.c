@@ -279,7 +279,9 @@ err_code_t srun_step_run(const srun_step_t *step, srun_result_t *out,
         close(run.out);
     srun_words_end(&run.words, out->words, sizeof out->words);
     memcpy(out->said, run.words.said, sizeof out->said);
-    out->unlaunched = run.words.unlaunched && !out->recorded;
+    out->job_gone = run.words.job_gone && !out->recorded;
+    out->unlaunched =
+        (run.words.unlaunched || run.words.job_gone) && !out->recorded;
     /* If no node launches its tasks, srun ends with 0. */
     if (out->unlaunched && out->status == 0)
         out->status = ERR_UNAVAILABLE;

@@ -49,7 +49,8 @@ typedef struct srun_result {
      * was the reason, "" if srun named none. */
     bool unlaunched;
     char unlaunched_host[64];
-    bool busy; /* unlaunched, because Slurm took the nodes for busy */
+    bool busy;     /* unlaunched, because Slurm took the nodes for busy */
+    bool job_gone; /* unlaunched, because Slurm has ended the job */
 } srun_result_t;
 
 /*

@@ -46,13 +46,27 @@ static const char *const unlaunched[] = {
     "Task launch for StepId=",
 };
 
+/* Is this "Slurm job 12 has expired.", or "Unable to confirm allocation for job
+ * 12: Invalid job id specified"? The first comes for some minutes after the end
+ * of the job, the second when the controller has forgotten it. */
+static bool job_is_gone(const char *text)
+{
+    unsigned job;
+    int end = 0;
+
+    return strstr(text, "Invalid job id") != NULL ||
+           (sscanf(text, "Slurm job %u has expired%n", &job, &end) == 1 &&
+            end > 0);
+}
+
 static void launch_look(srun_words_t *words, const char *text)
 {
     static const char on[] = " failed on node ";
     const char *host = strstr(text, on);
 
-    if (strstr(text, "Invalid job id") != NULL)
-        return; /* the controller knows no such job, and never will */
+    words->job_gone |= job_is_gone(text);
+    if (words->job_gone)
+        return; /* it never will */
     words->unlaunched |= task_unlaunched(text);
     for (size_t i = 0; i < sizeof unlaunched / sizeof unlaunched[0]; i++) {
         if (strncmp(text, unlaunched[i], strlen(unlaunched[i])) != 0)

@@ -18,6 +18,7 @@ typedef struct srun_words {
     char said[1024]; /* the first line of cddp-train, without "cddp-train: " */
     bool unlaunched; /* srun could not start the tasks */
     bool busy;       /* because the nodes were busy */
+    bool job_gone;   /* Slurm knows no such job any more */
     char host[64];   /* the node that would not start its tasks; "": none */
 } srun_words_t;
 

@@ -115,6 +115,27 @@ Test(srun, busy_nodes_are_told_from_other_reasons)
     cr_expect(words.unlaunched && words.busy);
 }
 
+static void gone_is(const char *output, bool gone)
+{
+    srun_words_t words = {0};
+
+    srun_words_take(&words, output, strlen(output));
+    cr_expect_eq(words.job_gone, gone, "%s", output);
+    cr_expect_not(words.unlaunched, "%s", output);
+}
+
+Test(srun, a_job_that_has_ended)
+{
+    gone_is("srun: error: Slurm job 12 has expired.\n"
+            "srun: Check SLURM_JOB_ID environment variable.\n",
+            true);
+    gone_is("srun: error: Unable to confirm allocation for job 10: Invalid job "
+            "id specified\n",
+            true);
+    gone_is("srun: error: n2: task 3: Killed\n", false);
+    gone_is("cddp-train: Slurm job 12 has expired\n", false);
+}
+
 /* [memory]: the words say that the task was killed for lack of memory. */
 static void cause_is(const char *words, const char *expected, bool memory)
 {

@@ -13,12 +13,13 @@
 
 template=$SOURCE/slurm/batch/train.sbatch
 
-# Make bin/cddp-train and submit the template. $1: the plan. Its words: a number
+# Make bin/cddp-train. $1: the plan. Its words: a number
 # is an exit status; "record:N" writes a record with status N and is then
 # killed; "full" does so with 74, as a full disk does; "stale:N" writes a record of
 # another start; "saves:N" notes a newer checkpoint in lives.jsonl and ends with N;
-# "wait" ends with 75 at USR1 or TERM; "stays" writes a record and hangs.
-submit_plan()
+# "wait" ends with 75 at USR1 or TERM; "stays" writes a record and hangs;
+# "cancels" cancels the job and is then ended by Slurm.
+plan_write()
 {
     mkdir -p bin
     echo "$1" >plan
@@ -65,6 +66,10 @@ stays)
     write 76 "$restarts" "one rank ends"
     exec sleep 300
     ;;
+cancels)
+    scancel "$SLURM_JOB_ID"
+    exec sleep 300
+    ;;
 wait)
     trap 'exit 75' USR1 TERM
     echo waiting
@@ -75,6 +80,12 @@ wait)
 esac
 END
     chmod +x bin/cddp-train
+}
+
+# Submit the template with bin/cddp-train. $1: the plan; then options of sbatch
+submit_plan()
+{
+    plan_write "$1"
     PATH=$PWD/bin:$BUILD:$PATH submit -N1 -n1 --ntasks-per-node=1 \
         -o job.out "${@:2}" "$template" run.yaml --fresh
 }
@@ -361,6 +372,16 @@ array()
     expect_equal runs "$(echo runs/*)" 'runs/plain-3 runs/plain-5'
 }
 
+# salloc lets its command go on after Slurm has ended the job.
+allocation_gone()
+{
+    plan_write "cancels 0"
+    PATH=$PWD/bin:$BUILD:$PATH run 75 salloc -Q -N1 -n1 --ntasks-per-node=1 \
+        --time=10 cddp-srun run.yaml --fresh
+    expect_text err 'the job ends with 75: Slurm has ended this job'
+    expect_lines starts start 1
+}
+
 small_data
 test_case "success" success
 test_case "the run directory of the environment" directory_given
@@ -383,4 +404,5 @@ test_case "scontrol requeue: once" requeued_from_outside
 test_case "two experiments, two directories" experiments
 test_case "a start that is refused" refused_start
 test_case "a directory and a line of settings for each task of an array" array
+test_case "cddp-srun in an allocation that has ended" allocation_gone
 test_done
