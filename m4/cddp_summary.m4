@@ -17,6 +17,8 @@ cddp $PACKAGE_VERSION
   libprotobuf-c        $summary_protobufc
   ISA-L                $summary_isal
   TensorBoard files    $summary_tensorboard
+  dygraphs (reports)   $summary_dygraphs
+  gnuplot (terminals)  $summary_gnuplot
   Criterion (tests)    $summary_criterion
   CUDA                 $summary_cuda
   Slurm headers        $summary_slurm

@@ -74,6 +74,7 @@ include tests/nn/local.mk
 include tests/optim/local.mk
 include tests/ddp/local.mk
 include tests/obs/local.mk
+include tests/report/local.mk
 include tests/train/local.mk
 include tests/api/local.mk
 include tests/cmd/local.mk
