@@ -39,6 +39,7 @@ libcmd_la_SOURCES += src/cmd/make_ising.c src/cmd/make_ising.h
 libcmd_la_SOURCES += src/cmd/make_team.c src/cmd/make_team.h
 libcmd_la_SOURCES += src/cmd/output.c src/cmd/output.h
 libcmd_la_SOURCES += src/cmd/pick.c src/cmd/pick.h
+libcmd_la_SOURCES += src/cmd/report_args.c src/cmd/report_args.h
 libcmd_la_SOURCES += src/cmd/run_file.c src/cmd/run_file.h
 libcmd_la_SOURCES += src/cmd/srun_args.c src/cmd/srun_args.h
 libcmd_la_SOURCES += src/cmd/srun_cause.c src/cmd/srun_cause.h
@@ -83,6 +84,12 @@ cddp_bench_SOURCES = src/cmd/cddp-bench.c
 cddp_bench_CFLAGS = $(AM_CFLAGS)
 cddp_bench_LDADD = libcmd.la $(TRAIN_LIBS)
 dist_man_MANS += docs/man/cddp-bench.1
+
+bin_PROGRAMS += cddp-report
+cddp_report_SOURCES = src/cmd/cddp-report.c
+cddp_report_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
+cddp_report_LDADD = libcmd.la libreport.la libconf.la libobs.la libbase.la
+dist_man_MANS += docs/man/cddp-report.1
 
 bin_PROGRAMS += cddp-info
 cddp_info_SOURCES = src/cmd/cddp-info.c

@@ -139,6 +139,8 @@ void cmd_version_print(const char *command)
     library_print("hwloc", "libhwloc", "%u.%u (API)",
                   hwloc_get_api_version() >> 16,
                   hwloc_get_api_version() >> 8 & 0xff);
+    printf("dygraphs %s\n", DYGRAPHS_SUMMARY);
+    printf("gnuplot %s\n", GNUPLOT_SUMMARY);
     printf("cuda    %s\n", CUDA_SUMMARY);
     gpus_print();
 }

@@ -178,7 +178,7 @@ printf 'cddp comm table 1\nallreduce local any any any rind\n' >table
 expect 78 'table, line 2: algorithm "rind" is unknown' \
     cddp-train --set run.dir=run-table --set ddp.comm_table=table ising-mlp.yaml
 # A reader that reads a command's help line by line gets the last line, too.
-for command in cddp-train cddp-bench cddp-ckpt cddp-data cddp-info; do
+for command in cddp-train cddp-bench cddp-ckpt cddp-data cddp-info cddp-report; do
     [ -z "$("$build/$command" --help | tail -c 1)" ] || {
         echo "FAIL: $command --help ends within a line"
         failed=1

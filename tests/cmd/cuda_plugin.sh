@@ -130,6 +130,7 @@ cddp-train $all
 cddp-info $all
 cddp-bench $all
 cddp-srun $all
+cddp-report $system|libyaml-0|libjansson|libxxhash|libisal|libprotobuf-c
 cddp-data $system|$hdf5|libxxhash
 cddp-ckpt $system|$hdf5|libjansson|libxxhash
 .libs/libcddp.so $all
