@@ -440,30 +440,40 @@
               }));
     }
 
+    /* A line for each host with its ranks, the darker the more often they were
+     * named; an event without a rank is about the whole host. */
     function heat(run, rows, index) {
         var hosts = {}, most = 0, out;
         rows.forEach(function (row) {
-            var host;
-            if (typeof row.rank !== "number")
+            var host, cell, cause;
+            if (row.rank === undefined && row.host === undefined)
                 return;
-            host = "host " + short(row.host === undefined ? "?" : row.host);
-            hosts[host] = hosts[host] || {};
-            hosts[host][row.rank] = (hosts[host][row.rank] || 0) + 1;
-            most = Math.max(most, hosts[host][row.rank]);
+            host = row.host === undefined ? "?" : short(row.host);
+            hosts["=" + host] = hosts["=" + host] || {};
+            cell = row.rank === undefined ? "all ranks" : "rank " + short(row.rank);
+            hosts["=" + host][cell] = hosts["=" + host][cell] ||
+                {count: 0, causes: {}};
+            cell = hosts["=" + host][cell];
+            cause = row.cause === undefined ? row.event : row.cause;
+            cell.causes["=" + cause] = (cell.causes["=" + cause] || 0) + 1;
+            most = Math.max(most, ++cell.count);
         });
         if (most === 0)
             return;
         add(page, "h2", "How often ranks were named in events: " + run.name);
         out = add(page, "table", null,
                   {"class": "heat", id: "heat" + (index || "")});
-        Object.keys(hosts).forEach(function (host) {
+        Object.keys(hosts).sort().forEach(function (host) {
             var line = add(out, "tr");
-            add(line, "th", host);
-            Object.keys(hosts[host]).forEach(function (rank) {
-                var count = hosts[host][rank];
-                add(line, "td", "rank " + rank + ": " + count,
+            add(line, "th", "host " + host.slice(1));
+            Object.keys(hosts[host]).sort().forEach(function (name) {
+                var cell = hosts[host][name];
+                add(line, "td", name + ": " +
+                    Object.keys(cell.causes).map(function (cause) {
+                        return cell.causes[cause] + " x " + cause.slice(1);
+                    }).join(", "),
                     {style: "background: rgba(209,73,91," +
-                        (0.1 + 0.8 * count / most).toFixed(2) + ")"});
+                        (0.1 + 0.7 * cell.count / most).toFixed(2) + ")"});
             });
         });
     }

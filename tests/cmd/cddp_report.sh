@@ -126,7 +126,7 @@ printf 'run: {name: "</script><script>hacked=1</script>%s"}\n' "$evil" >config.y
 {
     echo "{\"step\": 49, \"epoch\": 3, \"loss\": 1, \"$evil\": 2}"
     echo "{\"event\": \"</script><script>hacked=1</script>\", \"step\": 49}"
-    echo '{"event": "straggler", "step": 49, "rank": 1, "host": 0, "ratio": 1.5}'
+    echo '{"event": "straggler", "step": 49, "host": "n1", "rank": 1, "cause": "data"}'
     echo '{"event": "later", "list": [1, {"a": "]"}], "step": 49}'
     printf 'this is no row\n{"step": 50, "lo'
 } >>metrics.jsonl
@@ -233,12 +233,12 @@ fi
 browser=$(command -v chromium-headless-shell chromium | head -1)
 if [ -z "$browser" ]; then
     echo "SKIP: chromium-headless-shell is missing: no page was opened"
-elif ! grep -q Dygraph report.html; then
+elif ! grep -q 'dygraphs: Copyright' report.html; then
     echo "SKIP: this build has no dygraphs (libjs-dygraphs): no plot was drawn"
 else
     for page in hostile long; do
         ids="plot-loss plot-lr plot-norm plot-speed plot-time plot-overlap"
-        [ $page = long ] || ids="$ids plot-valid plot-time1 lives"
+        [ $page = long ] || ids="$ids plot-valid plot-time1 lives heat"
         # shellcheck disable=SC2086 # words
         python3 "$source/tests/cmd/report_page.py" draw $page.html "$browser" $ids >log 2>&1
         rc=$?

@@ -25,8 +25,8 @@ window.addEventListener("load", function () {
         document.documentElement.getAttribute("data-drawn"),
         loaded: performance.getEntriesByType("resource").length};
     function count() {
-        document.querySelectorAll(".plot, [id^=lives] svg").forEach(function (box) {
-            var marks = box.querySelectorAll("rect").length;
+        document.querySelectorAll(".plot, .heat, [id^=lives] svg").forEach(function (box) {
+            var marks = box.querySelectorAll("rect, th, td").length;
             box.querySelectorAll("canvas").forEach(function (canvas) {
                 var data = canvas.getContext("2d").getImageData(0, 0, canvas.width,
                     canvas.height).data;
