@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -111,6 +112,24 @@ Test(escapes, a_tensor)
     expect_for(pair, home, 1);
     free(pair);
     free(plain);
+    ckpt_home_remove(home);
+}
+
+Test(escapes, a_run_directory)
+{
+    char *home = ckpt_home_make();
+    char *run = str_printf("%s/" NAME, home);
+    char *path = str_printf("%s/config.yaml", run);
+    FILE *file;
+
+    cr_assert_eq(mkdir(run, 0777), 0);
+    expect_for("./cddp-report --list @", run, 65);
+    file = fopen(path, "we");
+    cr_assert_not_null(file);
+    fclose(file);
+    expect_for("./cddp-report --list @", home, 0);
+    free(path);
+    free(run);
     ckpt_home_remove(home);
 }
 
