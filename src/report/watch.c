@@ -110,7 +110,7 @@ static report_plot_size_t size_now(bool terminal)
 
     if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_row > 0)
         size.lines = window.ws_row;
-    size.lines -= 2; /* the line above, and the one of the cursor */
+    size.lines -= 3; /* the line above, which may be folded, and the cursor's */
     if (size.lines < LINES_LEAST)
         size.lines = LINES_LEAST;
     if (size.columns > COLUMNS_MOST)
