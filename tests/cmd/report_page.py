@@ -95,8 +95,10 @@ def draw(page, chromium, ids):
         path = os.path.join(home, "page.html")
         with open(path, "w") as out:
             out.write(page.replace("</body>", PROBE + "</body>"))
-        seen = browse(chromium, path)
-    found = re.search(r'<pre id="probe">(.*?)</pre>', seen, re.S)
+        for _ in range(2):  # a browser may die where memory is scarce
+            found = re.search(r'<pre id="probe">(.*?)</pre>', browse(chromium, path), re.S)
+            if found:
+                break
     if not found:
         fail("the probe did not run")
     result = json.loads(html.unescape(found.group(1)))
