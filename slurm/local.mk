@@ -2,6 +2,7 @@
 noinst_LTLIBRARIES += libslurm.la
 libslurm_la_SOURCES = \
 	slurm/ask.c slurm/ask.h \
+	slurm/cgroup.c slurm/cgroup.h \
 	slurm/exit_record.c \
 	slurm/job.c slurm/job.h \
 	slurm/limits.c slurm/limits.h \
