@@ -8,6 +8,7 @@ libslurm_la_SOURCES = \
 	slurm/limits.c slurm/limits.h \
 	slurm/nodes.c slurm/nodes.h \
 	slurm/signal.c \
+	slurm/step_cpu.c slurm/step_cpu.h \
 	slurm/step_memory.c slurm/step_memory.h \
 	slurm/supervise.c slurm/supervise.h \
 	slurm/watch.c slurm/watch.h

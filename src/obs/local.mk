@@ -6,6 +6,7 @@ libobs_la_SOURCES = \
 	src/obs/progress.c src/obs/progress.h \
 	src/obs/prom.c src/obs/prom.h \
 	src/obs/spent.c src/obs/spent.h \
+	src/obs/straggler.c src/obs/straggler.h \
 	src/obs/summary.c src/obs/summary.h \
 	src/obs/tb.c src/obs/tb.h \
 	src/obs/tb_event.c src/obs/tb_event.h \

@@ -228,6 +228,9 @@ void obs_metrics_event(obs_metrics_t *metrics, const obs_event_t *row)
     metrics_line_t line = {.length = 0};
 
     metrics_add_event(&line, row->name, row->step, row->epoch);
+    for (int i = 0; i < row->text_count; i++)
+        metrics_add(&line, ", \"%s\": \"%s\"", row->texts[i].name,
+                    row->texts[i].text);
     metrics_add_values(&line, row->values, row->value_count);
     metrics_write(metrics, &line);
 }

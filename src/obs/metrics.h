@@ -46,11 +46,18 @@ typedef struct obs_eval {
     int value_count; /* at most OBS_VALUES_MAX */
 } obs_eval_t;
 
-/* Another event at the boundary after [step]: a row with "event": [name], which
- * has no quotes or backslashes, and with [values]. */
+/* A text of a row: its key (name), and the text. */
+typedef struct obs_text {
+    const char *name, *text;
+} obs_text_t;
+
+/* Another event at the boundary after [step]: a row with "event": [name], with
+ * [texts] and [values]. No text has quotes or backslashes. */
 typedef struct obs_event {
     const char *name;
     int64_t step, epoch;
+    const obs_text_t *texts;
+    int text_count;
     const obs_value_t *values;
     int value_count; /* at most OBS_VALUES_MAX */
 } obs_event_t;

@@ -211,8 +211,9 @@ static const opt_row_t obs_options[] = {
            .unit = "s", .free = true,
            .help = "how often a run whose output is no terminal prints a line "
                    "of progress (the first one comes 10 s after the first "
-                   "step), and how often the files for TensorBoard and "
-                   "Prometheus are written"),
+                   "step), how often the files for TensorBoard and "
+                   "Prometheus are written, and how often ranks compare their "
+                   "loads"),
     CONFIG(obs.tensorboard, "tensorboard", OPT_CHOICE, "auto",
            .choices = tensorboards, .free = true,
            .help = "write files for TensorBoard to the directory tb in the run "

@@ -28,6 +28,7 @@ libtrain_la_SOURCES = \
 	src/train/leave.c src/train/leave.h \
 	src/train/leaves.c \
 	src/train/limits.c src/train/limits.h \
+	src/train/links.c src/train/links.h \
 	src/train/lives.c src/train/lives.h \
 	src/train/local_sgd.c \
 	src/train/lone.c src/train/lone.h \
@@ -64,6 +65,7 @@ libtrain_la_SOURCES = \
 	src/train/step.c src/train/step.h \
 	src/train/step_end.c src/train/step_in.c \
 	src/train/step_io.c src/train/step_io.h \
+	src/train/straggler.c src/train/straggler.h \
 	src/train/sync.c src/train/sync.h \
 	src/train/tail.h \
 	src/train/team.c src/train/team.h \

@@ -24,6 +24,7 @@
 #include "train/record.h"
 #include "train/run_priv.h"
 #include "train/seen.h"
+#include "train/straggler.h"
 
 static train_split_t split_of(const train_state_t *run, bool valid)
 {
@@ -223,7 +224,7 @@ static err_code_t replica_join(train_state_t *run, err_t *err)
     return rc;
 }
 
-/* ---- the first batch ---------------------------------------------------- */
+/* ---- what steps need ----------------------------------------------------- */
 
 /* Start to read training samples at the run's place in its epoch. */
 static err_code_t loader_start(train_state_t *run, err_t *err)
@@ -245,14 +246,15 @@ err_code_t train_loader_restart(train_state_t *run, err_t *err)
     return loader_start(run, err);
 }
 
+/* Open the loaders, and what watches the loads of ranks. */
 static err_code_t loaders_start(train_state_t *run, err_t *err)
 {
     train_split_t split = split_of(run, true);
     err_code_t rc = loader_start(run, err);
 
-    if (rc != ERR_OK)
-        return rc;
-    return train_data_start(&split, &run->data.valid, 0, 0, err);
+    if (rc == ERR_OK)
+        rc = train_data_start(&split, &run->data.valid, 0, 0, err);
+    return rc == ERR_OK ? train_straggler_open(run, err) : rc;
 }
 
 /* To be called when nothing can refuse the start any more: the run directory
@@ -420,6 +422,7 @@ void train_close(train_state_t *run)
     train_replica_idle(&run->replica);
     train_replay_close(&run->replay);
     train_record_close(run);
+    train_straggler_close(&run->straggler);
     train_eval_close(&run->evaluator);
     hdf5io_marks_free(run->data.marks, run->data.mark_count);
     train_data_close(&run->data.valid);

@@ -200,6 +200,26 @@ void train_record_saved(train_state_t *run, double seconds, double bytes)
     obs_prom_saved(run->dir.prom, run->progress.step);
 }
 
+void train_record_slow(train_state_t *run, const obs_slow_t *slow,
+                       const char *host)
+{
+    const obs_text_t texts[] = {{"host", host},
+                                {"cause", obs_slow_text(slow->cause)}};
+    const obs_value_t values[] = {{"seconds", slow->seconds},
+                                  {"median", slow->median},
+                                  {"rank", slow->rank}};
+    const obs_event_t row = {.name = "straggler",
+                             .step = run->progress.step,
+                             .epoch = run->progress.epoch,
+                             .texts = texts,
+                             .text_count = 2,
+                             .values = values,
+                             .value_count = slow->rank < 0 ? 2 : 3};
+
+    if (run->dir.metrics != NULL)
+        obs_metrics_event(run->dir.metrics, &row);
+}
+
 err_code_t train_record_back(train_state_t *run, err_t *err)
 {
     if (run->dir.metrics == NULL)

@@ -25,6 +25,10 @@ void train_record_eval(train_state_t *run, const train_eval_t *eval);
 void train_record_saving(train_state_t *run);
 void train_record_saved(train_state_t *run, double seconds, double bytes);
 
+/* A rank or a host, whose name is [host], was found to be slow. */
+void train_record_slow(train_state_t *run, const obs_slow_t *slow,
+                       const char *host);
+
 /* The run has gone back to run->progress.step: rows of later steps are
  * removed. */
 err_code_t train_record_back(train_state_t *run, err_t *err);

@@ -23,6 +23,7 @@
 #include "train/rollback.h"
 #include "train/seen.h"
 #include "train/step.h"
+#include "train/straggler.h"
 
 /* ---- evaluation --------------------------------------------------------- */
 
@@ -200,8 +201,11 @@ static err_code_t step_boundary(train_state_t *run, err_t *err)
 
     if (step == run->life.first_step + 1 && run->life.first_step_at == 0) {
         first_step_note(run);
+        train_straggler_begin(run);
         rc = time_ask(run, err);
     }
+    if (rc == ERR_OK && run->agreed.look && !run->agreed.stop)
+        rc = train_straggler_look(run, err);
     if (rc != ERR_OK)
         return rc;
     run->agreed.due.check |=

@@ -22,6 +22,7 @@
 #include "train/replay.h"
 #include "train/replica.h"
 #include "train/run.h"
+#include "train/straggler.h"
 #include "train/turn.h"
 #include "train/weigh.h"
 #include "train/world.h"
@@ -70,6 +71,7 @@ typedef struct train_due {
 typedef struct train_agreed {
     train_due_t due;
     bool checkpoint; /* it is time for a checkpoint */
+    bool look;       /* it is time to compare the loads of ranks */
     bool stop;       /* write a checkpoint and leave */
     bool saved;      /* the checkpoint before the end is written already */
 } train_agreed_t;
@@ -143,6 +145,7 @@ typedef struct train_state {
     train_last_eval_t last_eval;
     train_life_t life;
     train_seen_t seen;
+    train_straggler_t straggler;
 } train_state_t;
 
 /* open.c: initialize [run] before train_open. [run] must not move after this

@@ -13,6 +13,7 @@
 #include "train/inputs.h"
 #include "train/record.h"
 #include "train/step.h"
+#include "train/straggler.h"
 #include "train/trouble.h"
 
 /* ---- on the device ------------------------------------------------------- */
@@ -162,7 +163,8 @@ static void progress_advance(train_state_t *run, const hdf5io_batch_t *batch,
           (long long)run->data.train.steps);
     check(!run->agreed.stop, "a step after all ranks agreed to stop");
     loss_advance(&run->weigh, tail, batch->global, loss, progress);
-    run->agreed.checkpoint = tail[TRAIN_TAIL_DUE] > 0.0;
+    run->agreed.checkpoint = ((int)tail[TRAIN_TAIL_DUE] & TRAIN_DUE_SAVE) != 0;
+    run->agreed.look = ((int)tail[TRAIN_TAIL_DUE] & TRAIN_DUE_LOOK) != 0;
     run->agreed.stop =
         tail[TRAIN_TAIL_REQUEST] > 0.0 || tail[TRAIN_TAIL_TERM] > 0.0;
 }
@@ -213,6 +215,7 @@ static void step_log(train_state_t *run, const hdf5io_batch_t *batch,
     run->seen.samples += (double)batch->global;
     run->seen.parts = (obs_spent_step_t){times->data, times->forward,
                                          times->backward, row.comm_exposed_s};
+    train_straggler_step(run, batch, &row);
     train_record_step(run, &row);
 }
 

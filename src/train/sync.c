@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "comm/comm_split.h"
 
@@ -67,15 +68,20 @@ comm_group_t *train_sync_group(const train_sync_t *sync)
 void train_sync_begin(train_sync_t *sync, int64_t micros)
 {
     sync->done = 0;
+    sync->waited = 0;
     sync->total = micros * 2 * nn_graph_syncs(sync->graph);
 }
 
 err_code_t train_sync_reduce(train_sync_t *sync, double *sums, size_t count,
                              err_t *err)
 {
+    const double begin = clock_now();
+    err_code_t rc =
+        comm_allreduce(sync->group, sums, count, COMM_FLOAT64, COMM_SUM, err);
+
     sync->done++;
-    return comm_allreduce(sync->group, sums, count, COMM_FLOAT64, COMM_SUM,
-                          err);
+    sync->waited += clock_now() - begin;
+    return rc;
 }
 
 err_code_t train_sync_rest(train_sync_t *sync, err_t *err)

@@ -18,6 +18,7 @@ typedef struct train_sync {
     const nn_graph_t *graph;
     int64_t done, total; /* calls of this step: made so far, and in total */
     double *zeros;       /* zeros for the largest call */
+    double waited;       /* seconds in the calls of this step */
 } train_sync_t;
 
 /* Open the sums of [graph] over the ranks of [parent]. *out is NULL if the

@@ -15,10 +15,14 @@ enum {
     TRAIN_TAIL_REQUEST, /* ranks that were asked (USR1, or because the end of
                            the job is near) to checkpoint and stop */
     TRAIN_TAIL_TERM,    /* ranks that were told to end (TERM) */
-    TRAIN_TAIL_DUE,     /* rank 0: it is time for a checkpoint */
+    TRAIN_TAIL_DUE,     /* rank 0: sum of what it is time for, see below */
     TRAIN_TAIL_FAILED,  /* ranks that met an error in this step */
     TRAIN_TAIL_FLAGS    /* number of flags */
 };
+
+/* Rank 0's clock decides when these are due: */
+#define TRAIN_DUE_SAVE 1 /* a checkpoint */
+#define TRAIN_DUE_LOOK 2 /* ranks compare their loads (straggler.h) */
 
 /* After the flags, these sums for each loss: */
 enum {

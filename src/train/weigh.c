@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "comm/comm_fold.h"
 #include "train/batch_part.h"
 #include "train/replica.h"
@@ -16,6 +17,7 @@ static void weigh_reset(train_weigh_t *weigh)
     check(weigh->work == NULL, "the last step's sum is still in flight");
     memset(weigh->sums, 0, sizeof weigh->sums);
     memset(weigh->own, 0, sizeof weigh->own);
+    weigh->waited = 0;
 }
 
 /* Set the denominators if they do not depend on targets; return false if they
@@ -77,10 +79,16 @@ err_code_t train_weigh_begin(train_weigh_t *weigh, const hdf5io_batch_t *batch,
 
 err_code_t train_weigh_finish(train_weigh_t *weigh, err_t *err)
 {
+    const double begin = clock_now();
     comm_work_t *work = weigh->work;
+    err_code_t rc;
 
+    if (work == NULL)
+        return ERR_OK;
     weigh->work = NULL;
-    return work == NULL ? ERR_OK : comm_work_wait(work, err);
+    rc = comm_work_wait(work, err);
+    weigh->waited = clock_now() - begin;
+    return rc;
 }
 
 /* Sum leaf by leaf: no bit may depend on which rank has which leaf. */
@@ -91,6 +99,8 @@ err_code_t train_weigh_leaves(train_weigh_t *weigh, const hdf5io_batch_t *batch,
     double stack[COMM_VIEWS_MAX][NN_FIELDS_MAX][WEIGH_SUMS];
     void *views[COMM_VIEWS_MAX];
     comm_fold_t fold;
+    double begin;
+    err_code_t rc;
 
     weigh_reset(weigh);
     if (weigh_plain(weigh, batch))
@@ -109,8 +119,11 @@ err_code_t train_weigh_leaves(train_weigh_t *weigh, const hdf5io_batch_t *batch,
     }
     for (int i = 0; i < fold.depth; i++)
         views[i] = stack[i];
-    return comm_allreduce_tree(weigh->group, views, leaves, weigh->sums,
-                               weigh_count(weigh), COMM_FLOAT64, err);
+    begin = clock_now();
+    rc = comm_allreduce_tree(weigh->group, views, leaves, weigh->sums,
+                             weigh_count(weigh), COMM_FLOAT64, err);
+    weigh->waited = clock_now() - begin;
+    return rc;
 }
 
 bool train_weigh_scales(const train_weigh_t *weigh,

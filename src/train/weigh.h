@@ -31,6 +31,7 @@ typedef struct train_weigh {
     double own[NN_FIELDS_MAX];
     bool local;        /* local SGD: this step divides by [own] */
     comm_work_t *work; /* the sum over ranks in flight; NULL: none */
+    double waited;     /* seconds of waiting for this step's sum */
 } train_weigh_t;
 
 /*

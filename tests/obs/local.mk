@@ -5,6 +5,7 @@ OBS_TESTS = \
 	tests/obs/test_progress \
 	tests/obs/test_prom \
 	tests/obs/test_spent \
+	tests/obs/test_straggler \
 	tests/obs/test_summary \
 	tests/obs/test_tb \
 	tests/obs/test_terminal

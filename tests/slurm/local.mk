@@ -4,6 +4,7 @@ SLURM_UNIT_TESTS = \
 	tests/slurm/test_job \
 	tests/slurm/test_limits \
 	tests/slurm/test_nodes \
+	tests/slurm/test_step_cpu \
 	tests/slurm/test_step_memory \
 	tests/slurm/test_supervise
 check_PROGRAMS += $(SLURM_UNIT_TESTS)
@@ -38,6 +39,7 @@ SLURM_TESTS = \
 	signal.t \
 	kill.t \
 	seen.t \
+	straggler.t \
 	strangers.t \
 	bad_input.t \
 	reproducible.t \

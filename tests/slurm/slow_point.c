@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * A preloaded library that makes parts of a program slow, for time.t, seen.t
- * and info.t. Each variable is a number of seconds; if it is not set, that part
- * is not slow.
+ * A preloaded library that makes parts of a program slow, for time.t, seen.t,
+ * straggler.t and info.t. Each variable is a number of seconds; if it is not
+ * set, that part is not slow.
  * - SLOW_STEP: sleep in each step, when rank 0 writes the step's row to
  *   metrics.jsonl; so train.log_every must be 1.
  * - SLOW_SAVE: sleep in each checkpoint, before its first file is made durable,
@@ -12,6 +12,8 @@
  * - SLOW_FSYNC: sleep in each fsync.
  * - SLOW_START: sleep before each HDF5 file is opened. Training opens its data
  *   files in start-up.
+ * - SLOW_READ: sleep before each pread of at least SLOW_READ_BYTES, as those of
+ *   samples are.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -22,6 +24,8 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+
+#define SLOW_READ_BYTES 8192
 
 /* As the dynamic linker sees it: only the number of arguments matters. */
 int64_t H5Fopen(const char *name, unsigned flags, int64_t access);
@@ -109,4 +113,19 @@ int64_t H5Fopen(const char *name, unsigned flags, int64_t access)
 
     slow("SLOW_START");
     return function(name, flags, access);
+}
+
+ssize_t pread(int fd, void *out, size_t bytes, off_t offset)
+{
+    ssize_t (*function)(int, void *, size_t, off_t) =
+        (ssize_t(*)(int, void *, size_t, off_t))real("pread");
+
+    if (bytes >= SLOW_READ_BYTES)
+        slow("SLOW_READ");
+    return function(fd, out, bytes, offset);
+}
+
+ssize_t pread64(int fd, void *out, size_t bytes, off_t offset)
+{
+    return pread(fd, out, bytes, offset);
 }

@@ -29,6 +29,7 @@ TRAIN_TESTS = \
 	tests/train/test_score \
 	tests/train/test_spike \
 	tests/train/test_step_alloc \
+	tests/train/test_straggler \
 	tests/train/test_sync \
 	tests/train/test_touch \
 	tests/train/test_updates \
@@ -44,6 +45,9 @@ ROLLBACK_WRAPS = obs_lives_append hdf5io_checkpoint_read train_mirror_push \
 	hdf5io_loader_close hdf5io_loader_open obs_metrics_open train_turn_load
 tests_train_test_rollback_kill_LDFLAGS = $(AM_LDFLAGS) \
 	$(ROLLBACK_WRAPS:%=-Wl,--wrap=%)
+# test_straggler replaces these functions.
+tests_train_test_straggler_LDFLAGS = $(AM_LDFLAGS) \
+	-Wl,--wrap=train_straggler_due,--wrap=train_straggler_look
 tests_train_test_step_alloc_LDADD = liballoc.la $(LDADD)
 
 # This test uses emulated GPUs.

@@ -1,0 +1,193 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# SPDX-FileCopyrightText: The cddp authors
+#
+# A run names the rank that makes the others wait, and why. One of two ranks is
+# disturbed much more than a busy machine disturbs the other. The cases wait for
+# its line, and do not mind what else is named: on a busy machine that may be
+# true as well. With CDDP_QUIET_SECONDS=600, on an idle machine, a run that
+# nothing disturbs must name nobody for so long.
+# shellcheck disable=SC2317 # cases are called by name
+# shellcheck source=SCRIPTDIR/lib.sh
+. "$(dirname "$0")/lib.sh"
+# shellcheck source=SCRIPTDIR/trainlib.sh
+. "$(dirname "$0")/trainlib.sh"
+small_data
+slow=$BUILD/tests/slurm/.libs/slow_point.so
+cgroup=
+
+# The cgroup of a case can be removed when its tasks are gone.
+leave()
+{
+    local tries
+
+    rm -rf "$DATA"
+    for ((tries = 0; tries < 100; tries++)); do
+        if [ -z "$cgroup" ] || rmdir "$cgroup" 2>/dev/null; then
+            break
+        fi
+        sleep 0.1
+    done
+}
+trap leave EXIT
+
+# The cores on which this process may run, one a line.
+cores()
+{
+    awk '/^Cpus_allowed_list/ {
+        n = split($2, parts, ",")
+        for (i = 1; i <= n; i++) {
+            last = split(parts[i], ends, "-")
+            for (c = ends[1]; c <= ends[last]; c++)
+                print c
+        }
+    }' /proc/self/status
+}
+
+# launch CODE ARG...: train on two nodes for longer than the case lasts. Every
+# rank runs the shell's CODE first, which may set the array "with". Batches are
+# so large that a step computes for longer than a thread keeps a core.
+launch()
+{
+    local code=$1
+
+    shift
+    run_file full
+    # shellcheck disable=SC2016 # expanded by the task
+    start srun -N2 -n2 --mpi=pmix --time=10 bash -c \
+        'with=(); eval "$0"; exec "${with[@]}" "$@"' "$code" \
+        "$train" --set train.epochs=1000000 --set train.threads=1 \
+        --set train.batch=500 \
+        --set "data.valid=[]" --set "checkpoint.every=1000 min" \
+        --set "obs.every=1 s" --set obs.tensorboard=false \
+        --set train.log_every=100000 "$@" full.yaml
+}
+
+# named LINE: the run says so, and its file has the event.
+named()
+{
+    wait_text 110 bg.out "$1"
+    expect_text run/metrics.jsonl '^\{"event": "straggler", "step": [0-9]+, "epoch": [0-9]+, "time": "[^"]*", "host": "n2", "cause": "[a-z, ]+", "seconds": [0-9.e-]+, "median": [0-9.e-]+(, "rank": 1)?\}$'
+    note "$(grep -E "$1" bg.out | head -n 1)"
+    end
+}
+
+# End the run by a signal, upon which it writes a checkpoint and leaves.
+end()
+{
+    scancel --signal=USR1 --name="$SLURM_JOB_NAME"
+    finish 75
+}
+
+# The second rank stays on one core. Once it makes steps, another process gets
+# nearly all of that core; what else the machine does can avoid it, and does not
+# slow the first rank as much.
+busy_core()
+{
+    local core spin
+
+    mapfile -t core < <(cores)
+    [ "${#core[@]}" -ge 2 ] || skip "two cores"
+    # shellcheck disable=SC2016 # expanded by the task
+    launch '[ "$SLURM_PROCID" = 0 ] || with=(taskset -c '"${core[1]})" \
+        --set train.batch=250
+    wait_text 110 bg.err 'first step done'
+    # Where the kernel groups processes by session, priorities are those of
+    # sessions.
+    setsid nice -n -20 taskset -c "${core[1]}" bash -c \
+        'echo -20 >/proc/self/autogroup; while :; do :; done' 2>/dev/null &
+    spin=$!
+    # shellcheck disable=SC2064 # the process of now
+    trap "kill $spin" EXIT
+    wait_text 110 bg.out '^rank 1 on n2 is slow: compute, shared core; '
+    kill "$spin"
+    trap - EXIT
+    named '^rank 1 on n2 is slow: compute, shared core; '
+}
+
+slow_reads()
+{
+    # shellcheck disable=SC2016 # expanded by the task
+    launch '[ "$SLURM_PROCID" = 0 ] || with=(env SLOW_READ=0.2 LD_PRELOAD='"$slow"')' \
+        --set data.shuffle=none
+    named '^rank 1 on n2 is slow: data; '
+}
+
+# bucket VERB ARG...: change the queue of packets that leave n2.
+bucket()
+{
+    local daemon verb=$1
+
+    shift
+    daemon=$(cat "$CDDP_DEVCLUSTER_DIR/pid/slurmd-n2")
+    nsenter --target "$daemon" --net tc qdisc "$verb" dev eth0 root "$@"
+}
+
+# Packets that leave n2 pass a token bucket.
+slow_link()
+{
+    need command -v tc -- "tc (iproute2)"
+    need bucket add tbf rate 40mbit burst 32k latency 200ms -- \
+        "token buckets in the kernel"
+    trap 'bucket del' EXIT
+    launch true --set 'model={input: [1, 32, 32], layers: [flatten,
+        {linear: {out: 512}}, relu, {linear: {out: 2}}]}'
+    named '^messages from n2 are slow: comm; '
+}
+
+# The cgroup of one rank may use a tenth of a core.
+throttled()
+{
+    # shellcheck disable=SC2016 # expanded by the task
+    launch '[ "$SLURM_PROCID" = 0 ] || echo $$ >'"$cgroup/cgroup.procs"
+    named '^rank 1 on n2 is slow: compute, throttled; '
+}
+
+# Make such a cgroup, of version 1 or 2, and set its name.
+cgroup_make()
+{
+    local top=/sys/fs/cgroup name=cddp-straggler-$$
+
+    if [ -e "$top/cpu/cpu.cfs_quota_us" ]; then
+        mkdir "$top/cpu/$name" || return 1
+        cgroup=$top/cpu/$name
+        echo 100000 >"$cgroup/cpu.cfs_period_us" &&
+            echo 10000 >"$cgroup/cpu.cfs_quota_us"
+    else
+        grep -qsw cpu "$top/cgroup.controllers" || return 1
+        echo +cpu >"$top/cgroup.subtree_control" || return 1
+        mkdir "$top/$name" || return 1
+        cgroup=$top/$name
+        echo "10000 100000" >"$cgroup/cpu.max"
+    fi
+}
+
+throttled_if_possible()
+{
+    [ "$made" = yes ] || skip "the right to make a cgroup with a limit of CPU"
+    throttled
+}
+
+undisturbed()
+{
+    [ -n "${CDDP_QUIET_SECONDS:-}" ] ||
+        skip "CDDP_QUIET_SECONDS (an idle machine)"
+    # shellcheck disable=SC2034 # read by start
+    RUN_LIMIT=$((CDDP_QUIET_SECONDS + 120))
+    launch true
+    wait_text 60 bg.out '^step '
+    sleep "$CDDP_QUIET_SECONDS"
+    expect_no_text bg.out 'slow: '
+    end
+}
+
+made=no
+if cgroup_make 2>/dev/null; then
+    made=yes
+fi
+test_case "a rank whose core is shared is named" busy_core
+test_case "a rank whose reads are slow is named" slow_reads
+test_case "a host whose messages are slow is named" slow_link
+test_case "a rank that its cgroup throttles is named" throttled_if_possible
+test_case "nobody is named if nothing is disturbed" undisturbed
+test_done
