@@ -417,6 +417,11 @@ bool hdf5io_dataset_collective(const hdf5io_dataset_t *dataset)
     return dataset->mpi != NULL;
 }
 
+void hdf5io_dataset_trace(hdf5io_dataset_t *dataset, trace_t *trace)
+{
+    dataset->trace = trace;
+}
+
 int64_t hdf5io_dataset_bytes_read(const hdf5io_dataset_t *dataset)
 {
     return atomic_load(&dataset->bytes_read);

@@ -23,6 +23,7 @@
 #include "base/err.h"
 #include "base/opt.h"
 #include "base/retry.h"
+#include "base/trace.h"
 #include "hdf5io/h5mpi.h"
 
 typedef struct hdf5io_dataset hdf5io_dataset_t;
@@ -118,6 +119,10 @@ int hdf5io_dataset_targets(const hdf5io_dataset_t *dataset);
 size_t hdf5io_dataset_field_bytes(const hdf5io_dataset_t *dataset, int index);
 /* Bytes of one stored sample, all inputs and targets together. */
 size_t hdf5io_dataset_sample_bytes(const hdf5io_dataset_t *dataset);
+/* From now on, reads are traced in [trace], that of the one thread that reads.
+ * Not while a read is in progress. */
+void hdf5io_dataset_trace(hdf5io_dataset_t *dataset, trace_t *trace);
+
 /* Are reads collective (MPI-IO)? Then all ranks must read, each in the calling
  * thread. */
 bool hdf5io_dataset_collective(const hdf5io_dataset_t *dataset);

@@ -49,6 +49,7 @@ struct hdf5io_dataset {
     read_scratch_t *scratch; /* list of unused buffers; under the lock */
     unsigned char *touched;  /* [count], MPI-IO: 1 for each shard that the
                                 current read needs */
+    trace_t *trace;          /* of the thread that reads; NULL: none */
     _Atomic int64_t bytes_read;
     _Atomic int64_t shards_read;
 };

@@ -255,14 +255,18 @@ static err_code_t read_block(const read_call_t *call, int k,
                            .runs = call->scratch->runs,
                            .count = block->runs,
                            .out = call->scratch->stage};
+    trace_t *trace = call->dataset->trace;
+    double begin = trace_begin(trace);
     err_code_t rc;
 
     check((size_t)block->rows * column->row_bytes <= call->scratch->stage_bytes,
           "%lld rows of %zu bytes in a stage of %zu", (long long)block->rows,
           column->row_bytes, call->scratch->stage_bytes);
     rc = hdf5io_dataset_rows(&rows, err);
+    trace_end(trace, begin, "read", "data", TRACE_NO_NUMBER);
     if (rc != ERR_OK)
         return rc;
+    begin = trace_begin(trace);
     atomic_fetch_add(&call->dataset->bytes_read,
                      block->rows * (int64_t)column->row_bytes);
     for (int64_t i = 0; i < block->count && rc == ERR_OK; i++) {
@@ -272,6 +276,7 @@ static err_code_t read_block(const read_call_t *call, int k,
             stored += column->row_bytes;
         rc = read_place(call, k, entry, stored, err);
     }
+    trace_end(trace, begin, "convert", "data", TRACE_NO_NUMBER);
     return rc;
 }
 
@@ -385,6 +390,7 @@ err_code_t hdf5io_dataset_read_fields(hdf5io_dataset_t *dataset,
                                       void *const *fields, err_t *err)
 {
     read_call_t call = {.dataset = dataset, .fields = fields, .count = count};
+    const double begin = trace_begin(dataset->trace);
     err_code_t rc;
 
     rc = read_scratch_take(dataset, count, &call.scratch, err);
@@ -406,6 +412,7 @@ err_code_t hdf5io_dataset_read_fields(hdf5io_dataset_t *dataset,
         read_shards(&call, 0, NULL);
     }
     read_scratch_give(dataset, call.scratch);
+    trace_end(dataset->trace, begin, "batch", "data", TRACE_NO_NUMBER);
     return rc;
 }
 

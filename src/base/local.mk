@@ -23,6 +23,7 @@ libbase_la_SOURCES = \
 	src/base/rng_x86.c src/base/rng_x86.h \
 	src/base/str.c src/base/str_visible.c src/base/str.h \
 	src/base/thread.c src/base/thread.h \
+	src/base/trace.c src/base/trace.h \
 	src/base/tree.c src/base/tree_print.c src/base/tree.h \
 	src/base/view.h
 libbase_la_CFLAGS = $(AM_CFLAGS) $(VECTOR_CFLAGS) -fno-math-errno

@@ -247,6 +247,20 @@ void ddp_step_replay(ddp_t *ddp)
     ddp->step++;
 }
 
+static void flight_trace(ddp_t *ddp, const ddp_flight_t *flight, double now)
+{
+    const int bucket = (int)(flight - ddp->flights);
+    const bool tail = bucket == ddp->bucket_count;
+
+    trace_add(ddp->trace,
+              &(trace_span_t){.begin = flight->started,
+                              .end = now,
+                              .name = tail ? "tail" : "bucket",
+                              .what = "all-reduce",
+                              .number = tail ? TRACE_NO_NUMBER : bucket + 1,
+                              .track = 1 + bucket});
+}
+
 /* Note that [flight] was complete at the clock instant [now]. */
 static void flight_end(ddp_t *ddp, ddp_flight_t *flight, double now)
 {
@@ -255,6 +269,8 @@ static void flight_end(ddp_t *ddp, ddp_flight_t *flight, double now)
     check(flight->started > 0, "a bucket is complete that never started");
     flight->done = true;
     ddp->stats.comm_s += now - flight->started;
+    if (trace_begin(ddp->trace) >= 0)
+        flight_trace(ddp, flight, now);
 }
 
 /* Start the collective of bucket [index], or the one of the tail if [index] is
@@ -459,4 +475,8 @@ ddp_stats_t ddp_stats_take(ddp_t *ddp)
 
     ddp->stats = (ddp_stats_t){0};
     return stats;
+}
+void ddp_trace(ddp_t *ddp, trace_t *trace)
+{
+    ddp->trace = trace;
 }

@@ -44,6 +44,7 @@ struct ddp {
     ddp_hooked_t *hooked; /* comm hook; NULL: none */
     int64_t step;         /* updates before the next step */
     bool local;           /* this step's gradients stay on this rank */
+    trace_t *trace;       /* NULL: none */
 };
 
 /* zero.c: the additional state of ZeRO-1: gaps and work handles. */

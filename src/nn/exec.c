@@ -275,6 +275,15 @@ static op_args_t node_args(const nn_exec_t *exec, int i, bool again,
     return args;
 }
 
+/* The work on node [i] that began at [begin] ends. */
+static void node_trace(const nn_exec_t *exec, int i, double begin,
+                       const char *what)
+{
+    trace_end(exec->bind.trace, begin,
+              exec->graph->layers[exec->nodes[i].own].name, what,
+              TRACE_NO_NUMBER);
+}
+
 /* Run the forward of node [i]. The moments of the batch are added to the step's
  * in the forward pass only, not when they are computed [again]. */
 static err_code_t node_forward(nn_exec_t *exec, int i, bool again,
@@ -282,6 +291,7 @@ static err_code_t node_forward(nn_exec_t *exec, int i, bool again,
 {
     const nn_node_t *node = &exec->nodes[i];
     const nn_layer_t *layer = &exec->graph->layers[node->own];
+    const double begin = trace_begin(exec->bind.trace);
     op_args_t args = node_args(exec, i, again, batch);
     err_code_t rc;
 
@@ -298,6 +308,7 @@ static err_code_t node_forward(nn_exec_t *exec, int i, bool again,
         rc = op_add(exec->backend, exec->bind.moments + layer->moments,
                     args.moments, 2 * (size_t)layer->config.in.dims[1],
                     OP_FLOAT64, exec->bind.stream, err);
+    node_trace(exec, i, begin, again ? "forward again" : "forward");
     if (rc != ERR_OK)
         err_prefix(err, "layer %s", layer->name);
     return rc;
@@ -434,6 +445,7 @@ static err_code_t node_backward(nn_exec_t *exec, int i, const backward_t *call,
                                 err_t *err)
 {
     nn_node_t *node = &exec->nodes[i];
+    const double begin = trace_begin(exec->bind.trace);
     op_args_t args = node_args(exec, i, true, call->batch);
     err_code_t rc;
 
@@ -448,7 +460,9 @@ static err_code_t node_backward(nn_exec_t *exec, int i, const backward_t *call,
         err_prefix(err, "layer %s", exec->graph->layers[node->own].name);
         return rc;
     }
-    return finish_gradients(exec, i, call->accumulate, &args, err);
+    rc = finish_gradients(exec, i, call->accumulate, &args, err);
+    node_trace(exec, i, begin, "backward");
+    return rc;
 }
 
 /* In the block that ends with node [last], run those forwards again whose

@@ -5,6 +5,7 @@
 #ifndef CDDP_NN_NN_EXEC_H
 #define CDDP_NN_NN_EXEC_H
 
+#include "base/trace.h"
 #include "nn/nn.h"
 
 typedef struct nn_exec_config {
@@ -54,6 +55,7 @@ typedef struct nn_bind {
      * for each loss, by backward. */
     const op_step_t *step;
     dev_stream_t *stream; /* never NULL */
+    trace_t *trace;       /* of the thread that runs the exec; NULL: none */
 } nn_bind_t;
 
 typedef struct nn_batch {

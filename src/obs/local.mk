@@ -11,7 +11,8 @@ libobs_la_SOURCES = \
 	src/obs/tb.c src/obs/tb.h \
 	src/obs/tb_event.c src/obs/tb_event.h \
 	src/obs/tb_event.proto \
-	src/obs/terminal.c src/obs/terminal.h
+	src/obs/terminal.c src/obs/terminal.h \
+	src/obs/trace.c src/obs/trace.h
 libobs_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) $(PROTOBUFC_CFLAGS) \
 	$(ISAL_CFLAGS)
 libobs_la_LIBADD = $(JANSSON_LIBS) $(ISAL_LIBS)

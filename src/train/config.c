@@ -3,10 +3,13 @@
 #include "train/config.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/hash.h"
 #include "base/retry.h"
+#include "base/str.h"
 #include "dev/dev.h"
 #include "hdf5io/sampler.h"
 #include "obs/tb_event.h"
@@ -30,6 +33,7 @@ static const char *const recomputes[] = {"none", "blocks", NULL};
 static const char *const diverges[] = {"stop", "rollback", NULL};
 static const char *const scales[] = {"none", "linear", "sqrt", NULL};
 static const char *const tensorboards[] = {"auto", "true", "false", NULL};
+static const char *const traces[] = {"none", "chrome", NULL};
 
 static const opt_row_t run_options[] = {
     CONFIG(run.name, "name", OPT_TEXT, "run", .free = true,
@@ -222,6 +226,14 @@ static const opt_row_t obs_options[] = {
            .help = "directory of the textfile collector of Prometheus's "
                    "node_exporter, on a local disk of each host: it gets a "
                    "file for each rank while the run lasts. Empty: none"),
+    CONFIG(obs.trace, "trace", OPT_CHOICE, "none", .choices = traces,
+           .free = true,
+           .help = "chrome: write what each thread of each rank does when, "
+                   "during trace_steps, to trace.json in the run directory, "
+                   "which ui.perfetto.dev shows"),
+    CONFIG(obs.trace_steps, "trace_steps", OPT_TEXT, "11:20", .free = true,
+           .help = "the first and the last step that trace traces, counted "
+                   "from 1, as FIRST:LAST"),
     {.name = NULL}};
 
 const opt_row_t train_options[] = {
@@ -325,12 +337,27 @@ static err_code_t local_check(const tree_t *tree, const train_config_t *config,
     return ERR_OK;
 }
 
+bool train_trace_steps(const train_config_t *config, int64_t *first,
+                       int64_t *last)
+{
+    const char *text = config->obs.trace_steps;
+    const char *colon = strchr(text, ':');
+    char head[32];
+
+    if (colon == NULL || (size_t)(colon - text) >= sizeof head)
+        return false;
+    snprintf(head, sizeof head, "%.*s", (int)(colon - text), text);
+    return str_to_int(head, first) && str_to_int(colon + 1, last) &&
+           *first >= 1 && *last >= *first;
+}
+
 /* Check the rules that involve several keys. */
 static err_code_t config_check(const tree_t *tree, const train_config_t *config,
                                err_t *err)
 {
     opt_unit_t eval = config->train.eval_every.unit;
     opt_unit_t check = config->ddp.check_every.unit;
+    int64_t first, last;
 
     if (eval == OPT_TIME)
         return refuse(tree, "train", "eval_every",
@@ -352,6 +379,11 @@ static err_code_t config_check(const tree_t *tree, const train_config_t *config,
                       "is true, but this build was configured without "
                       "libprotobuf-c, protoc-c or ISA-L, which write these "
                       "files; leave it out, or install these and build again",
+                      err);
+    if (!train_trace_steps(config, &first, &last))
+        return refuse(tree, "obs", "trace_steps",
+                      "is not FIRST:LAST, such as 11:20, with 1 <= FIRST <= "
+                      "LAST",
                       err);
     return local_check(tree, config, err);
 }

@@ -44,6 +44,11 @@ typedef enum train_tb {
     TRAIN_TB_FALSE
 } train_tb_t;
 
+typedef enum train_trace_kind {
+    TRAIN_TRACE_NONE,
+    TRAIN_TRACE_CHROME
+} train_trace_kind_t;
+
 typedef struct train_config {
     struct {
         char *name;
@@ -96,6 +101,8 @@ typedef struct train_config {
         double every;     /* seconds */
         int tensorboard;  /* train_tb_t */
         char *prometheus; /* a directory; "": none */
+        int trace;        /* train_trace_kind_t */
+        char *trace_steps;
     } obs;
 } train_config_t;
 
@@ -118,6 +125,10 @@ const hdf5io_field_t *train_field(const opt_map_t *fields, int index);
 /* The factor by which train.scale_lr multiplies the optimizer's learning
  * rate. */
 double train_lr_factor(const train_config_t *config);
+
+/* Read obs.trace_steps, "FIRST:LAST". False: it is no such text. */
+bool train_trace_steps(const train_config_t *config, int64_t *first,
+                       int64_t *last);
 
 /* A hash of all resolved values: equal configurations have equal hashes. */
 uint64_t train_config_hash(const train_config_t *config);

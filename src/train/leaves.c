@@ -180,7 +180,7 @@ err_code_t train_leaves_step(train_state_t *run, const hdf5io_batch_t *batch,
         train_leaves_of(&run->data.train, config->train.microbatch,
                         config->train.batch, run->progress.epoch_step);
     double *flags = run->replica.io.in->flags;
-    double begin;
+    double begin, span;
     err_code_t rc = ERR_OK;
 
     if (dev_host_visible(run->compute.dev))
@@ -196,6 +196,7 @@ err_code_t train_leaves_step(train_state_t *run, const hdf5io_batch_t *batch,
     flags[TRAIN_TAIL_FAILED] = own->rc != ERR_OK ? 1.0 : 0.0;
     train_phase_set(&run->world, "all-reduce");
     begin = clock_now();
+    span = trace_begin(train_trace_own(&run->trace));
     rc = comm_allreduce(run->world.group, flags, TRAIN_TAIL_FLAGS, COMM_FLOAT64,
                         COMM_SUM, train_own_err(own));
     if (rc != ERR_OK)
@@ -209,6 +210,8 @@ err_code_t train_leaves_step(train_state_t *run, const hdf5io_batch_t *batch,
                       TRAIN_TAIL_FLAGS * sizeof *flags, DEV_HOST_TO_DEV,
                       train_own_err(own));
     times->tree = clock_now() - begin;
+    trace_end(train_trace_own(&run->trace), span, "all-reduce", NULL,
+              TRACE_NO_NUMBER);
     return rc;
 }
 

@@ -7,6 +7,7 @@ libtrain_la_SOURCES = \
 	src/train/changes.c src/train/changes.h \
 	src/train/check.c \
 	src/train/checkpoint.c src/train/checkpoint.h \
+	src/train/clocks.c src/train/clocks.h \
 	src/train/config.c src/train/config.h \
 	src/train/data.c src/train/data.h \
 	src/train/deadline.c src/train/deadline.h \
@@ -70,6 +71,7 @@ libtrain_la_SOURCES = \
 	src/train/tail.h \
 	src/train/team.c src/train/team.h \
 	src/train/touch.c src/train/touch.h \
+	src/train/trace.c src/train/trace.h \
 	src/train/trouble.c src/train/trouble.h \
 	src/train/turn.c src/train/turn.h \
 	src/train/vote.c src/train/vote.h \

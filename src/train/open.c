@@ -246,12 +246,14 @@ err_code_t train_loader_restart(train_state_t *run, err_t *err)
     return loader_start(run, err);
 }
 
-/* Open the loaders, and what watches the loads of ranks. */
+/* Open the loaders, and what watches and traces the steps. */
 static err_code_t loaders_start(train_state_t *run, err_t *err)
 {
     train_split_t split = split_of(run, true);
-    err_code_t rc = loader_start(run, err);
+    err_code_t rc = train_trace_open(run, err);
 
+    if (rc == ERR_OK)
+        rc = loader_start(run, err);
     if (rc == ERR_OK)
         rc = train_data_start(&split, &run->data.valid, 0, 0, err);
     return rc == ERR_OK ? train_straggler_open(run, err) : rc;
@@ -430,6 +432,7 @@ void train_close(train_state_t *run)
     train_patience_only(run->world.patience);
     run->world.sync = NULL;
     train_replica_close(&run->replica);
+    train_trace_close(&run->trace);
     nn_graph_close(run->graph);
     free(run->dir.resumed);
     train_rundir_close(run->dir.lock);

@@ -90,7 +90,7 @@ static const float *eval_params(const train_replica_t *replica,
 static void teams_bind(train_replica_t *replica,
                        const train_replica_plan_t *plan)
 {
-    const nn_bind_t bind = {
+    nn_bind_t bind = {
         .params = replica->params,
         .grads = ddp_grads(replica->ddp),
         .buffers = replica->buffers,
@@ -102,8 +102,10 @@ static void teams_bind(train_replica_t *replica,
         .context = replica,
         .step = &replica->io.there->step};
 
-    for (int t = 0; t < replica->team_count; t++)
+    for (int t = 0; t < replica->team_count; t++) {
+        bind.trace = replica->traces == NULL ? NULL : replica->traces[t];
         train_team_bind(&replica->teams[t], &bind, eval_params(replica, plan));
+    }
 }
 
 /* ---- opening ------------------------------------------------------------ */

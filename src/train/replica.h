@@ -51,6 +51,8 @@ typedef struct train_replica {
     train_kept_t kept; /* tensors of a checkpoint, in the mirror */
     /* Touches the pages of the arenas early; NULL: no idle core. */
     train_touch_t *touch;
+    /* [team_count]: traces of the teams, not owned; NULL: none */
+    trace_t *const *traces;
     bool last_micro; /* the current backward is the last one of its step */
 } train_replica_t;
 

@@ -37,12 +37,16 @@ static err_code_t evaluate(train_state_t *run, err_t *err)
 {
     const hdf5io_progress_t *progress = &run->progress;
     train_eval_t eval;
+    double span;
     err_code_t rc;
 
     if (run->data.valid.dataset == NULL)
         return ERR_OK;
     train_seen_mark(run, OBS_SPENT_OTHER);
+    span = trace_begin(train_trace_own(&run->trace));
     rc = train_evaluate(run, &eval, err);
+    trace_end(train_trace_own(&run->trace), span, "evaluation", NULL,
+              TRACE_NO_NUMBER);
     train_seen_mark(run, OBS_SPENT_EVAL);
     if (rc != ERR_OK)
         return rc;
@@ -141,6 +145,16 @@ static err_code_t time_ask(train_state_t *run, err_t *err)
     return rc;
 }
 
+static err_code_t checkpoint(train_state_t *run, err_t *err)
+{
+    trace_t *trace = train_trace_own(&run->trace);
+    const double span = trace_begin(trace);
+    err_code_t rc = train_checkpoint(run, err);
+
+    trace_end(trace, span, "checkpoint", NULL, TRACE_NO_NUMBER);
+    return rc;
+}
+
 /* Do what is due, if all ranks are equal. The replica check comes first, so
  * that no checkpoint stores parameters that have drifted. A run that is about
  * to stop writes its checkpoint when it leaves. */
@@ -159,7 +173,7 @@ static err_code_t due_do(train_state_t *run, err_t *err)
     if (rc == ERR_OK && due.evaluate && !run->agreed.stop)
         rc = evaluate(run, err);
     if (rc == ERR_OK && due.save && !run->agreed.stop) {
-        rc = train_checkpoint(run, err);
+        rc = checkpoint(run, err);
         if (rc == ERR_OK)
             rc = stop_ask(run, err);
     }
@@ -307,6 +321,7 @@ static err_code_t steps_make(train_state_t *run, err_t *err)
             break;
         begin = clock_now();
         obs_spent_mark(&run->seen.spent, OBS_SPENT_OTHER, begin);
+        train_trace_step(run);
         rc = train_rollback_step(run, err);
         end = clock_now();
         train_deadline_step(&run->leave.deadline, end - begin);
@@ -314,7 +329,11 @@ static err_code_t steps_make(train_state_t *run, err_t *err)
             break;
         train_seen_step(run, end);
         rc = step_boundary(run, err);
+        if (rc == ERR_OK)
+            rc = train_trace_done(run, false, err);
     }
+    if (rc == ERR_OK)
+        rc = train_trace_done(run, true, err);
     if (rc == ERR_OK && run->agreed.stop)
         rc = leave(run, err);
     return rc;

@@ -23,6 +23,7 @@
 #include "train/replica.h"
 #include "train/run.h"
 #include "train/straggler.h"
+#include "train/trace.h"
 #include "train/turn.h"
 #include "train/weigh.h"
 #include "train/world.h"
@@ -56,8 +57,7 @@ typedef struct train_local {
     bool step; /* this step uses each rank's own gradients */
     /* Ranks have made updates of their own since the last average. */
     bool apart;
-    /* Rank 0 has logged that evaluations and checkpoints are delayed. */
-    bool logged;
+    bool logged;  /* rank 0: that evaluations and checkpoints are delayed */
     double bytes; /* bytes averaged in this step */
 } train_local_t;
 
@@ -66,8 +66,7 @@ typedef struct train_due {
     bool check, evaluate, save;
 } train_due_t;
 
-/* Decisions that are equal on all ranks, as they depend only on numbers that
- * all ranks have. */
+/* Decisions from numbers that all ranks have: all ranks decide alike. */
 typedef struct train_agreed {
     train_due_t due;
     bool checkpoint; /* it is time for a checkpoint */
@@ -146,6 +145,7 @@ typedef struct train_state {
     train_life_t life;
     train_seen_t seen;
     train_straggler_t straggler;
+    train_trace_t trace;
 } train_state_t;
 
 /* open.c: initialize [run] before train_open. [run] must not move after this

@@ -42,20 +42,25 @@ static err_code_t micro_step(train_state_t *run, const micro_t *micro,
                              train_times_t *times, err_t *err)
 {
     nn_exec_t *exec = train_replica_exec(&run->replica, micro->count, true);
+    trace_t *trace = train_trace_own(&run->trace);
     double begin = clock_now();
-    double middle;
+    double middle, span;
     err_code_t rc;
 
     /* Report progress to the other ranks, as a step may take long. */
     train_phase_set(&run->world, "forward and backward");
+    span = trace_begin(trace);
     rc = nn_exec_forward(exec, &micro->batch, err);
     middle = clock_now();
+    trace_end(trace, span, "forward", NULL, TRACE_NO_NUMBER);
     times->forward += middle - begin;
     if (rc != ERR_OK)
         return rc;
+    span = trace_begin(trace);
     rc = weights_await(run, err);
     if (rc == ERR_OK)
         rc = nn_exec_backward(exec, &micro->batch, micro->accumulate, err);
+    trace_end(trace, span, "backward", NULL, TRACE_NO_NUMBER);
     times->backward += clock_now() - middle;
     return rc;
 }
@@ -153,6 +158,7 @@ static err_code_t buckets_step(train_state_t *run, const hdf5io_batch_t *batch,
                                train_times_t *times, train_own_t *own)
 {
     ddp_t *ddp = run->replica.ddp;
+    double span;
     err_code_t rc;
 
     ddp_step_begin(ddp, train_replica_stream(&run->replica));
@@ -169,10 +175,13 @@ static err_code_t buckets_step(train_state_t *run, const hdf5io_batch_t *batch,
         return own->rc;
     }
     train_phase_set(&run->world, "all-reduce");
+    span = trace_begin(train_trace_own(&run->trace));
     rc = ddp_step_skip(ddp, train_own_err(own));
     if (rc == ERR_OK)
         rc = ddp_step_wait_on(ddp, train_replica_stream(&run->replica),
                               train_own_err(own));
+    trace_end(train_trace_own(&run->trace), span, "wait", "all-reduce",
+              TRACE_NO_NUMBER);
     return rc == ERR_OK ? ERR_OK : train_own_first(own, rc);
 }
 
@@ -189,12 +198,17 @@ static err_code_t step_compute(train_state_t *run, const hdf5io_batch_t *batch,
 static err_code_t step_enqueue(train_state_t *run, const hdf5io_batch_t *batch,
                                train_times_t *times, train_own_t *own)
 {
+    trace_t *trace = train_trace_own(&run->trace);
     err_code_t rc = step_compute(run, batch, times, own);
+    double span;
 
     if (rc != ERR_OK)
         return rc;
     train_phase_set(&run->world, "update");
-    return train_end_start(run, train_own_err(own));
+    span = trace_begin(trace);
+    rc = train_end_start(run, train_own_err(own));
+    trace_end(trace, span, "update", NULL, TRACE_NO_NUMBER);
+    return rc;
 }
 
 /* Why the steps of this run cannot be captured; NULL: they can. */
@@ -317,9 +331,12 @@ static err_code_t step_start(train_state_t *run, const hdf5io_batch_t *batch,
 static err_code_t step_wait(train_state_t *run, train_times_t *times,
                             err_t *err)
 {
-    const double begin = clock_now();
+    trace_t *trace = train_trace_own(&run->trace);
+    const double begin = clock_now(), span = trace_begin(trace);
     err_code_t rc = dev_stream_wait(train_replica_stream(&run->replica), err);
 
+    if (!dev_host_visible(run->compute.dev))
+        trace_end(trace, span, "device", NULL, TRACE_NO_NUMBER);
     times->backward += clock_now() - begin;
     return rc;
 }
@@ -363,6 +380,9 @@ static err_code_t step_run(train_state_t *run, train_times_t *times, err_t *err)
 
 err_code_t train_step(train_state_t *run, err_t *err)
 {
+    trace_t *trace = train_trace_own(&run->trace);
+    const double span = trace_begin(trace);
+    const int64_t number = run->progress.step + 1;
     train_times_t times = {.begin = clock_now()};
     err_code_t rc = ERR_OK;
 
@@ -371,7 +391,9 @@ err_code_t train_step(train_state_t *run, err_t *err)
     if (rc != ERR_OK)
         return rc;
     times.data = run->turn.waited;
-    return step_run(run, &times, err);
+    rc = step_run(run, &times, err);
+    trace_end(trace, span, "step", NULL, number);
+    return rc;
 }
 
 err_code_t train_step_batch(train_state_t *run, const hdf5io_batch_t *batch,

@@ -9,7 +9,8 @@
 /* Read the next batch, or take the one that a benchmark gave. */
 static void batch_read(train_state_t *run, train_turn_t *turn)
 {
-    const double begin = clock_now();
+    trace_t *trace = train_trace_own(&run->trace);
+    const double begin = clock_now(), span = trace_begin(trace);
     hdf5io_batch_t *batch = NULL;
 
     turn->batch = run->given;
@@ -18,6 +19,7 @@ static void batch_read(train_state_t *run, train_turn_t *turn)
     train_storage_begin(&run->world, "reading data");
     turn->rc = hdf5io_loader_next(run->data.train.loader, &batch, &turn->err);
     train_storage_end(&run->world);
+    trace_end(trace, span, "data", NULL, TRACE_NO_NUMBER);
     train_phase_set(&run->world, "forward and backward");
     turn->batch = batch;
     turn->waited = clock_now() - begin;

@@ -16,6 +16,7 @@ BASE_TESTS = \
 	tests/base/test_rng \
 	tests/base/test_str \
 	tests/base/test_thread \
+	tests/base/test_trace \
 	tests/base/test_tree
 check_PROGRAMS += $(BASE_TESTS)
 BASE_TEST_LIBS = libfixtures.la libbase.la

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 TRAIN_TESTS = \
 	tests/train/test_changes \
+	tests/train/test_clocks \
 	tests/train/test_config \
 	tests/train/test_deadline \
 	tests/train/test_device \
@@ -32,6 +33,7 @@ TRAIN_TESTS = \
 	tests/train/test_straggler \
 	tests/train/test_sync \
 	tests/train/test_touch \
+	tests/train/test_trace \
 	tests/train/test_updates \
 	tests/train/test_vote \
 	tests/train/test_weigh \
@@ -45,9 +47,12 @@ ROLLBACK_WRAPS = obs_lives_append hdf5io_checkpoint_read train_mirror_push \
 	hdf5io_loader_close hdf5io_loader_open obs_metrics_open train_turn_load
 tests_train_test_rollback_kill_LDFLAGS = $(AM_LDFLAGS) \
 	$(ROLLBACK_WRAPS:%=-Wl,--wrap=%)
+# test_clocks replaces this function.
+tests_train_test_clocks_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=clock_now
 # test_straggler replaces these functions.
 tests_train_test_straggler_LDFLAGS = $(AM_LDFLAGS) \
 	-Wl,--wrap=train_straggler_due,--wrap=train_straggler_look
+tests_train_test_trace_LDADD = $(LDADD) $(JANSSON_LIBS)
 tests_train_test_step_alloc_LDADD = liballoc.la $(LDADD)
 
 # This test uses emulated GPUs.

@@ -56,3 +56,9 @@ Test(step, of_leaves_side_by_side_allocates_nothing)
                 "microbatch: 4}",
                 "train.threads=2");
 }
+
+/* The file is written after the last step. */
+Test(step, that_is_traced_allocates_nothing)
+{
+    steps_count("obs={trace: chrome, trace_steps: \"2:30\"}", NULL);
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+#include "train/clocks.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+/* The fastest of so many messages counts in each direction. */
+#define ROUNDS 64
+
+/*
+ * A rank has the instant of another rank at [before], of that rank's clock, and
+ * has received it at [after] of its own. So [after - before] is the time of a
+ * message, and what the clocks differ by. shortest[r] becomes the least of
+ * these for rank r.
+ */
+static err_code_t rounds_make(comm_group_t *group, double *instants,
+                              double *shortest, err_t *err)
+{
+    const int size = comm_group_size(group);
+    err_code_t rc = ERR_OK;
+
+    for (int r = 0; r < size; r++)
+        shortest[r] = INFINITY;
+    for (int i = 0; i < ROUNDS && rc == ERR_OK; i++) {
+        const double before = clock_now();
+        double after;
+
+        rc = comm_allgather(group, &before, sizeof before, instants, err);
+        after = clock_now();
+        for (int r = 0; r < size && rc == ERR_OK; r++)
+            shortest[r] = fmin(shortest[r], after - instants[r]);
+    }
+    return rc;
+}
+
+err_code_t train_clocks_compare(comm_group_t *group, double *room,
+                                train_clock_t *out, err_t *err)
+{
+    const int size = comm_group_size(group), rank = comm_group_rank(group);
+    double *shortest = room + size;
+    double from_first, to_first;
+    err_code_t rc = rounds_make(group, room, shortest, err);
+
+    if (rc != ERR_OK)
+        return rc;
+    from_first = shortest[0];
+    /* Rank 0 knows how long the messages of the others took to it. */
+    rc = comm_broadcast(group, shortest, (size_t)size * sizeof *shortest, 0,
+                        err);
+    if (rc != ERR_OK)
+        return rc;
+    to_first = shortest[rank];
+    *out = (train_clock_t){0};
+    if (strcmp(comm_group_host(group, rank), comm_group_host(group, 0)) != 0)
+        *out = (train_clock_t){.shift = (to_first - from_first) / 2,
+                               .doubt = (to_first + from_first) / 2};
+    return ERR_OK;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* clocks: what the clocks of ranks (base/clock.h) differ by. */
+#ifndef CDDP_TRAIN_CLOCKS_H
+#define CDDP_TRAIN_CLOCKS_H
+
+#include "comm/comm.h"
+
+typedef struct train_clock {
+    double shift; /* seconds to be added to this rank's instants, to get those
+                     of rank 0 */
+    double doubt; /* the shift may be wrong by so many seconds */
+} train_clock_t;
+
+/*
+ * Compare this rank's clock with that of rank 0. Ranks on the host of rank 0
+ * have its clock, without doubt. For the others, the ranks all-gather their
+ * instants some times. If a message took the same time in both directions, the
+ * shift is exact; the doubt is what it would be wrong by if one direction took
+ * no time. [room] is scratch for 2 numbers a rank. ERR_PEER. Collective;
+ * blocks; allocates nothing.
+ */
+err_code_t train_clocks_compare(comm_group_t *group, double *room,
+                                train_clock_t *out, err_t *err);
+
+#endif
