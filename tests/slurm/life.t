@@ -64,8 +64,10 @@ death_again()
     supervise --set checkpoint.every="20 steps"
     finish 70
     expect_text bg.err '3 starts in a row wrote no checkpoint newer than step 20'
-    expect_lines bg.err \
-        'cause [123]: (rank 2|srun names task 2) on n2' 3
+    # If a peer dies while UCX 1.13 connects to it, an assertion of UCX may end
+    # another rank (tcp_cm.c, ACCEPTING), and srun may name that one.
+    expect_lines bg.err 'cause [123]: (rank|srun names task) [0-3] on n[12]' 3
+    expect_text bg.err 'cause [123]: (rank 2|srun names task 2) on n2'
     expect_text bg.err 'the job ends with 70: no start made progress'
     # The start that wrote the checkpoint, and three starts after it.
     expect_equal "deaths" "$(wc -l <hit)" 4
