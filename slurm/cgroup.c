@@ -3,8 +3,9 @@
 /*
  * /proc/self/cgroup says which cgroup this process is in, and
  * /proc/self/mountinfo where cgroups are mounted. Version 1 of cgroups has a
- * separate tree for each controller. This tree is used if it exists: a system
- * that has both versions then uses version 1 for this controller.
+ * separate tree for each controller. Some systems have both versions: there, a
+ * controller with a tree of version 1 is not in version 2, so this tree is read
+ * if it exists.
  */
 #include "slurm/cgroup.h"
 

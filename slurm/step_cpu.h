@@ -10,9 +10,9 @@
 
 #include <stdbool.h>
 
-/* Seconds so far in which the cgroups of this process (its own, and all above
- * it) were not allowed to run, as they had used up their share of CPU time
- * (cpu.max). Cores count one by one. */
+/* Seconds so far in which this process could not run because its cgroup, or one
+ * above it, had used up its share of CPU time (cpu.max). If two cores wait for
+ * a second, that is two seconds. */
 double slurm_cpu_throttled(const char *root);
 
 /* Seconds so far in which threads were ready to run, but other threads had

@@ -112,8 +112,9 @@ free_hellos:
 
 /* ---- clocks -------------------------------------------------------------- */
 
-/* All ranks leave a barrier at nearly the same time; what one rank is late is
- * counted as clock, so the smallest of several differences is the best one. */
+/* All ranks leave a barrier at nearly the same time. If a rank leaves it late,
+ * its clock seems to be ahead, so the smallest of several differences counts.
+ */
 static err_code_t clocks_measure(check_t *check, err_t *err)
 {
     err_code_t rc = ERR_OK;

@@ -5,8 +5,8 @@
  * nobody can tell which of them is the slow one, so their speeds are printed
  * and not judged, and their clocks are compared with that of rank 0.
  *
- * Hosts are few thousand at most, so medians are found by counting, and nothing
- * is allocated.
+ * There are a few thousand hosts at most. So medians are found by counting, and
+ * nothing is allocated.
  */
 #include "cmd/info_judge.h"
 

@@ -13,8 +13,9 @@
 /* A slow link must explain at least this part of a step. */
 #define LINK_PART (OBS_STRAGGLER_FACTOR - 1)
 
-/* What a slow rank needs more than the median must be this part of a step: a
- * rank that computes for a twentieth of a step is no reason for its length. */
+/* A slow rank needs more time than the median; this difference must be at least
+ * this part of a step. Otherwise the rank is not the reason why steps are long.
+ */
 #define OWN_PART 0.1
 
 /* A cause must explain at least this part of what a rank computes longer. */

@@ -11,10 +11,10 @@
 #define ROUNDS 64
 
 /*
- * A rank has the instant of another rank at [before], of that rank's clock, and
- * has received it at [after] of its own. So [after - before] is the time of a
- * message, and what the clocks differ by. shortest[r] becomes the least of
- * these for rank r.
+ * Rank r reads its clock and sends the instant. This rank reads its own clock
+ * when it has received it. The difference of both instants is the time of the
+ * message plus the difference of both clocks. shortest[r] becomes the smallest
+ * one of several messages.
  */
 static err_code_t rounds_make(comm_group_t *group, double *instants,
                               double *shortest, err_t *err)

@@ -16,7 +16,7 @@
  * group, in which each of them in turn broadcasts a message. On these ranks
  * seconds[h] becomes the median time of a few such broadcasts by leads[h],
  * until those who get it directly have answered; 0 if the group could not be
- * opened, which is logged. Other ranks have nothing to do but to open no group.
+ * opened, which is logged. The other ranks only agree not to be in that group.
  * ERR_PEER. All ranks of [group] call this; blocks.
  */
 err_code_t train_links_measure(comm_group_t *group, const int *leads, int count,

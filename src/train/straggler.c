@@ -12,8 +12,8 @@
 #include "train/record.h"
 #include "train/run_priv.h"
 
-/* Lines of one window; more ranks than these are hardly slow for reasons of
- * their own. */
+/* Ranks and hosts that are named after one window. If more are slow, they
+ * probably have a reason in common. */
 #define FOUND_MAX 8
 
 /* ---- opening and closing ------------------------------------------------- */
@@ -162,8 +162,8 @@ static obs_load_t load_mean(const train_straggler_t *s,
     return mean;
 }
 
-/* Measure the links between hosts, if ranks wait for messages: then set
- * [measured]. All ranks decide alike, as they have equal loads. */
+/* If ranks wait for messages, measure the links between hosts and set
+ * [measured]. All ranks have the same loads, so all decide the same. */
 static err_code_t links_look(train_state_t *run, bool *measured, err_t *err)
 {
     train_straggler_t *s = &run->straggler;

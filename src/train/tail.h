@@ -15,7 +15,7 @@ enum {
     TRAIN_TAIL_REQUEST, /* ranks that were asked (USR1, or because the end of
                            the job is near) to checkpoint and stop */
     TRAIN_TAIL_TERM,    /* ranks that were told to end (TERM) */
-    TRAIN_TAIL_DUE,     /* rank 0: sum of what it is time for, see below */
+    TRAIN_TAIL_DUE,     /* set by rank 0: what is due, see below */
     TRAIN_TAIL_FAILED,  /* ranks that met an error in this step */
     TRAIN_TAIL_FLAGS    /* number of flags */
 };

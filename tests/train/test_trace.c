@@ -118,7 +118,8 @@ static void expect_steps(json_t *trace, int rank)
     cr_expect_eq(spans(trace, rank, "first", "backward"),
                  spans(trace, rank, "first", "forward"));
     cr_expect_geq(spans(trace, rank, "first", "forward"), steps);
-    /* The loader is at most some batches ahead. */
+    /* The loader reads some batches before their step, perhaps all but one
+     * before the trace begins. */
     cr_expect_geq(spans(trace, rank, "batch", "data"), 1);
     cr_expect_geq(spans(trace, rank, "read", "data"), 1);
     cr_expect_geq(spans(trace, rank, "convert", "data"), 1);
