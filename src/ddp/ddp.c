@@ -476,6 +476,7 @@ ddp_stats_t ddp_stats_take(ddp_t *ddp)
     ddp->stats = (ddp_stats_t){0};
     return stats;
 }
+
 void ddp_trace(ddp_t *ddp, trace_t *trace)
 {
     ddp->trace = trace;
