@@ -3,13 +3,18 @@
 # SPDX-FileCopyrightText: The cddp authors
 """Training steps of two builds of cddp beside each other, on the same cores.
 
-    tests/bench/peers/step_builds.py [--pairs N] BUILD OTHER [CASE...]
+    tests/bench/peers/step_builds.py [--pairs N] [--processes P] BUILD OTHER
+                                     [CASE...]
 
 for builds with different compilers or versions of a library: for each case and
 precision the two are timed in turns (see step_peers.py), one thread. Both must
 come to the same losses first, to 1e-3 (bf16: 3e-2). `ratio` is BUILD's time over
 OTHER's: above 1, OTHER is faster; `low` and `high` are the ends of the 95 %
 interval of its median. Prints CSV.
+
+Where the pages of a process lie changes all of its steps by up to 2 %. With P > 1
+processes of each build, one after another, a process pair counts once, by the
+median of its N pairs of rounds: so differences below 2 % can be seen.
 """
 import argparse
 import json
@@ -40,12 +45,8 @@ def losses_of(build, case, precision):
     return struct.unpack(f"<{len(raw) // 8}d", raw)
 
 
-def compare(builds, case, precision, pairs):
-    found = [losses_of(build, case, precision) for build in builds]
-    for a, b in list(zip(*found))[:peers.CHECKED]:
-        if abs(a - b) > peers.TOLERANCE[precision] * abs(a):
-            sys.exit(f"step_builds: {case} {precision}: losses {found[0]} and "
-                     f"{found[1]}")
+def timed(builds, case, precision, pairs):
+    """Seconds of a step of both builds: [pairs] of rounds of two processes."""
     with tempfile.TemporaryDirectory() as folder:
         sides = []
         for number, build in enumerate(builds):
@@ -63,26 +64,42 @@ def compare(builds, case, precision, pairs):
             times.append((took[0], took[1]))
         for side in sides:
             side.close()
-    ratios = [a / b for a, b in times]
+    return times
+
+
+def compare(builds, case, precision, pairs, processes):
+    found = [losses_of(build, case, precision) for build in builds]
+    for a, b in list(zip(*found))[:peers.CHECKED]:
+        if abs(a - b) > peers.TOLERANCE[precision] * abs(a):
+            sys.exit(f"step_builds: {case} {precision}: losses {found[0]} and "
+                     f"{found[1]}")
+    times, ratios = [], []
+    for _ in range(processes):
+        more = timed(builds, case, precision, pairs)
+        times += more
+        of_pairs = [a / b for a, b in more]
+        ratios += of_pairs if processes == 1 else [peers.median(of_pairs)]
     medians = [peers.median([pair[side] for pair in times]) * 1e3
                for side in (0, 1)]
-    print(f"{case},{precision},{pairs},{medians[0]:.3f},{medians[1]:.3f},"
-          f"{peers.median(ratios):.3f},{peers.low_of(ratios):.3f},"
+    print(f"{case},{precision},{pairs},{processes},{medians[0]:.3f},"
+          f"{medians[1]:.3f},{peers.median(ratios):.3f},"
+          f"{peers.low_of(ratios):.3f},"
           f"{1 / peers.low_of([1 / r for r in ratios]):.3f}", flush=True)
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--pairs", type=int, default=30)
+    parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--precision", default="fp32,bf16")
     parser.add_argument("builds", nargs=2, type=pathlib.Path)
     parser.add_argument("cases", nargs="*")
     args = parser.parse_args()
-    print("case,precision,pairs,build_ms,other_ms,ratio,low,high")
+    print("case,precision,pairs,processes,build_ms,other_ms,ratio,low,high")
     for case in args.cases or peers.CASES:
         for precision in args.precision.split(","):
             compare([build.resolve() for build in args.builds], case,
-                    precision, args.pairs)
+                    precision, args.pairs, args.processes)
 
 
 if __name__ == "__main__":
