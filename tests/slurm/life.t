@@ -5,8 +5,8 @@
 # A rank, a node or a daemon of Slurm fails under cddp-srun. The job must end
 # with 0, and the model must have the bits of an undisturbed run. Only if no
 # start makes progress, the job ends with 70. Each kind of death at each point
-# takes two seconds, so all of them run only with CDDP_LIFE_ALL=1 (make
-# check-long).
+# takes two seconds, and nodes that stay busy take a minute, so all of these run
+# only with CDDP_LIFE_ALL=1 (make check-long).
 # shellcheck disable=SC2119,SC2120,SC2317 # cases are called by name
 # shellcheck source=SCRIPTDIR/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -268,6 +268,35 @@ controller_away_in_requeue()
     same_bits
 }
 
+# A rank dies, and after that Slurm takes the nodes for busy for as long as the
+# job stays: srun says what that of Slurm 22.05 says then.
+nodes_stay_busy()
+{
+    life_file
+    mkdir bin
+    cat >bin/srun <<WRAP
+#!/bin/bash
+# The first start of each life runs.
+if [ "\${SLURM_RESTART_COUNT:-0}" -eq 0 ] && grep -q first_step run/lives.jsonl
+then
+    echo "srun: error: Unable to create step for job \$SLURM_JOB_ID:" \
+        "Requested nodes are busy" >&2
+    exit 1
+fi
+exec $(command -v srun) "\$@"
+WRAP
+    chmod +x bin/srun
+    PATH=$PWD/bin:$PATH supervise_job
+    wait_until 60 happened first_step
+    kill -KILL "$(rank_pid 2)"
+    wait_job "$job" COMPLETED 300
+    expect_equal restarts "$(job_field "$job" Restarts)" 1
+    expect_lines log 'restart, srun created no step' 10
+    expect_lines log 'requeue, the nodes stay busy, though no step runs' 1
+    expect_text run/lives.jsonl '"event":"begin".*"restart":1'
+    same_bits
+}
+
 test_case "KILL in start-up" death KILL 3 H5Fopen
 test_case "KILL in an all-reduce" death KILL 2 ucp_tag_send_nbx
 test_case "KILL in a checkpoint" death KILL 3 fsync
@@ -284,6 +313,7 @@ if [ -n "${CDDP_LIFE_ALL:-}" ]; then
     test_case "ABRT in an all-reduce" death ABRT 3 ucp_tag_send_nbx
     test_case "ABRT in an evaluation" death ABRT 0 pread:valid-00.h5
     test_case "ABRT in shutdown" death ABRT 0 rename:summary.json
+    test_case "the nodes stay busy after a death" nodes_stay_busy
 fi
 test_case "SEGV again and again: 70" death_again
 test_case "STOP of a rank" stopped
