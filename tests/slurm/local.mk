@@ -42,6 +42,7 @@ SLURM_TESTS = \
 	straggler.t \
 	strangers.t \
 	bad_input.t \
+	site.t \
 	reproducible.t \
 	zero.t \
 	device.t \

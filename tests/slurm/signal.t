@@ -12,14 +12,6 @@
 small_data
 four=(srun -N2 -n4 --ntasks-per-node=2 --mpi=pmix)
 
-same_end()
-{
-    expect_straight_end
-    losses run/metrics.jsonl | sort -n >stopped
-    losses "$straight/run/metrics.jsonl" | sort -n >straight
-    cmp stopped straight || fail "logged losses differ"
-}
-
 # signal_step SIGNAL: send SIGNAL to the step of job name "sig" once step 30 is
 # logged.
 signal_step()

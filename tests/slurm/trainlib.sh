@@ -14,6 +14,7 @@
 #                           with ARG... on 4 ranks of 2 nodes, once per file; its
 #                           directory is $straight
 #   expect_straight_end     ./run ended with the numbers of that one
+#   same_end                so it did, and has logged the same losses
 #   train CMD-PREFIX        name of the program: $train
 
 train=$BUILD/cddp-train
@@ -77,4 +78,12 @@ expect_straight_end()
         expect_equal "$key" "$(summary_field run/summary.json $key)" \
             "$(summary_field "$straight/run/summary.json" $key)"
     done
+}
+
+same_end()
+{
+    expect_straight_end
+    losses run/metrics.jsonl | sort -n >losses.run
+    losses "$straight/run/metrics.jsonl" | sort -n >losses.straight
+    cmp losses.run losses.straight || fail "logged losses differ"
 }

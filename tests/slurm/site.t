@@ -1,0 +1,107 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# SPDX-FileCopyrightText: The cddp authors
+#
+# What an ordinary account does with an installed cddp: it loads the module, makes
+# data, and submits the installed batch template; a signal ends the job, which is
+# requeued and resumes. It sees nothing of the build directory.
+# shellcheck disable=SC2317 # cases are called by name
+# shellcheck source=SCRIPTDIR/lib.sh
+. "$(dirname "$0")/lib.sh"
+# shellcheck source=SCRIPTDIR/trainlib.sh
+. "$(dirname "$0")/trainlib.sh"
+# shellcheck source=SCRIPTDIR/../site/modulelib.sh
+. "$SOURCE/tests/site/modulelib.sh"
+build=$BUILD
+# An account that every Linux has, so that none has to be made.
+account=nobody
+# Words ahead of a command that the account runs: in a shell that knows `module`,
+# and with the module.
+shell=()
+user=()
+
+# The tools may lie where only root may go, and know where that is. So the account
+# gets a copy. Sets $command, the words that run the tool.
+copy_tools()
+{
+    local part
+
+    mkdir tools
+    for part in lmod tcl; do
+        [ ! -d "$tools/$part" ] || cp -a "$tools/$part" tools
+    done
+    grep -rlIF "$tools/" tools |
+        xargs -r sed -i "s|$tools/|$WORK/tools/|g"
+    module_tools "$WORK/tools"
+    if [ -n "$lmod" ]; then
+        command=("$lua" "$lmod")
+    elif [ -n "$modulecmd" ]; then
+        command=("$tclsh" "$modulecmd")
+    else
+        skip "Lmod or Environment Modules (tests/site/unpack)"
+    fi
+    note "the module is loaded by ${command[1]##*/}"
+}
+
+# An account of its own, in ./home, whose shell has only the system's commands and
+# Slurm's, until it loads the module.
+account_open()
+{
+    local slurm
+
+    need id "$account" -- "the account $account"
+    need setpriv --reuid="$account" true -- "the right to be another account"
+    umask 022
+    scratch=$WORK
+    copy_tools
+    module_install
+    slurm=$(dirname "$(command -v sbatch)")
+    cat >login <<END
+module()
+{
+    eval "\$(${command[*]} bash "\$@")"
+}
+export -f module
+module use "$WORK/modules" && exec "\$@"
+END
+    shell=(setpriv --reuid="$account" --regid="$(id -g "$account")"
+        --clear-groups env -i "HOME=$WORK/home" "PATH=$slurm:/usr/bin:/bin"
+        LANG=C.UTF-8 "SLURM_CONF=$SLURM_CONF"
+        "SLURM_JOB_NAME=$SLURM_JOB_NAME" "SBATCH_JOB_NAME=$SBATCH_JOB_NAME"
+        bash "$WORK/login")
+    # shellcheck disable=SC2016 # for its shell
+    user=("${shell[@]}" bash -c 'module load cddp && exec "$@"' bash)
+    mkdir home
+    chown "$account" home
+    cd home
+}
+
+ordinary_account()
+{
+    account_open
+    DATA=data
+    run_file full
+    run 0 "${user[@]}" cddp-data make ising -o data --seed 11 --train 2500 \
+        --valid 600 --shards 3
+    straight=$PWD/straight
+    run 0 "${user[@]}" srun -N2 -n4 --ntasks-per-node=2 --mpi=pmix \
+        cddp-train --set run.dir=straight/run full.yaml
+    # shellcheck disable=SC2016 # the module sets it
+    run 0 "${user[@]}" bash -c 'sbatch --parsable -N2 --ntasks-per-node=2 \
+        --output=log "$CDDP_ROOT/share/cddp/train.sbatch" full.yaml'
+    job=$(cat out)
+    wait_text 120 run/metrics.jsonl '"step": 30,'
+    run 0 "${shell[@]}" scancel --signal=USR1 "$job.0"
+    wait_job "$job" 'COMPLETED|FAILED|CANCELLED' 120
+    expect_equal state "$(job_field "$job" JobState)" COMPLETED
+    expect_equal restarts "$(job_field "$job" Restarts)" 1
+    expect_equal account "$(job_field "$job" UserId)" \
+        "$account($(id -u "$account"))"
+    expect_text log 'resumed from'
+    expect_equal owner "$(stat -c %U run/checkpoints/step-*1008)" "$account"
+    same_end
+}
+
+test_case "an ordinary account trains with the module that is installed" \
+    ordinary_account
+test_done
