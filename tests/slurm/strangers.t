@@ -3,8 +3,8 @@
 # SPDX-FileCopyrightText: The cddp authors
 #
 # Who can connect to the ranks of a job: on one node nobody; on several nodes
-# only the ranks themselves. Also the message of the survivors when a stranger
-# has ended a rank, if the site has disabled the gate.
+# only the ranks themselves. A crowd that tries changes no bit and stops no step. Also the message of the survivors when a stranger has ended a rank, if the
+# site has disabled the gate. CDDP_STRANGERS_SECONDS (5): how long the crowd tries.
 # shellcheck disable=SC2317 # cases are called by name
 # shellcheck source=SCRIPTDIR/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -34,26 +34,48 @@ metrics_reach()
 # except the socket of Slurm's PMIx plugin, which tasks inherit from slurmstepd.
 listening()
 {
-    nsenter --net="/proc/$(cat "pid.$1")/ns/net" ss -Hltnp |
-        awk -v pid="pid=$(cat "pid.$1")," 'index($0, pid) && !/slurmstepd/ {print $4}'
+    sockets_of "$1" | awk '!/slurmstepd/ {print $4}'
 }
 
-# Does a process at $1 (ADDRESS:PORT) accept a connection from here, the
-# controller, which is on the nodes' network? Sends the 13 bytes at which UCX
-# ends its process: a magic number and the header of a message that is too long.
-attack()
+# The socket of the plugin, which is open to the network of the nodes.
+listening_plugin()
 {
-    # shellcheck disable=SC2016 # expanded by the inner shell
-    timeout 3 bash -c 'exec 3<>"/dev/tcp/$1/$2" && printf \
-        "\x78\x56\x34\x12\xbe\xba\xfe\xca\x00\xff\xff\xff\x7f" >&3 &&
-        cat <&3 >/dev/null' attack "${1%:*}" "${1##*:}" 2>/dev/null
-    [ $? -eq 0 ]
+    local address
+
+    address=$(nsenter --net="/proc/$(cat "pid.$1")/ns/net" ip -4 -o address |
+        awk -v net="$(node_network)." 'index($4, net) == 1 {sub("/.*", "", $4); print $4}')
+    sockets_of "$1" | awk '/slurmstepd/ {print $4}' |
+        sed "s/^0\.0\.0\.0:/$address:/"
+}
+
+# Print the lines of ss for all sockets on which rank $1 listens.
+sockets_of()
+{
+    nsenter --net="/proc/$(cat "pid.$1")/ns/net" ss -Hltnp |
+        grep -F "pid=$(cat "pid.$1"),"
+}
+
+# crowd SECONDS COUNT ADDRESS:PORT...: so many strangers at a time try for so long,
+# from here, the controller, which is on the nodes' network (crowd.py). The sockets
+# that accepted a connection are in ./accepted.
+crowd()
+{
+    python3 "$SOURCE/tests/slurm/crowd.py" "$@" >crowd ||
+        fail "the crowd could not connect"
+    note "strangers at $(($# - 2)) sockets for $1 s: $(head -n 1 crowd)"
+    tail -n +2 crowd >accepted
+}
+
+# The run makes 20 more steps.
+advances()
+{
+    wait_until 60 metrics_reach $(($(cat run/metrics.jsonl | wc -l) + 20))
 }
 
 # The run goes on, and ends when it is told to.
 goes_on()
 {
-    wait_until 60 metrics_reach $(($(cat run/metrics.jsonl | wc -l) + 20))
+    advances
     kill -TERM "$(cat pid.0)"
     finish 75
 }
@@ -66,21 +88,90 @@ one_node()
     goes_on
 }
 
-two_nodes()
+# Set the arrays sockets, those of all four ranks, and plugin, those of Slurm.
+all_listening()
 {
-    local rank socket
+    local rank socket own
 
-    launch -N2 -n4 --ntasks-per-node=2
+    sockets=() plugin=()
     for rank in 0 1 2 3; do
-        [ -n "$(listening $rank)" ] || fail "rank $rank listens to nobody"
-        for socket in $(listening $rank); do
+        mapfile -t own < <(listening "$rank")
+        [ ${#own[@]} -gt 0 ] || fail "rank $rank listens to nobody"
+        for socket in "${own[@]}"; do
             # Neither 0.0.0.0 nor 127.0.0.1.
             expect_equal "network of $socket" "${socket%.*:*}" \
                 "$(node_network)"
-            ! attack "$socket" || fail "a stranger reaches $socket"
         done
+        sockets+=("${own[@]}")
+        mapfile -t own < <(listening_plugin "$rank")
+        plugin+=("${own[@]}")
     done
+}
+
+# Print the longest time between two rows from row $1 of the metrics on, in
+# milliseconds.
+longest_ms()
+{
+    sed -nE "$1,\$s/.*\"time\": \"[^T]*T(.*):(.*):(.*)Z\".*/\1 \2 \3/p" run/metrics.jsonl |
+        awk '{now = ($1 * 60 + $2) * 60 + $3
+              gap = NR > 1 ? now - last : 0
+              if (gap < 0) gap += 86400 # midnight
+              if (gap > most) most = gap
+              last = now}
+             END {printf "%d\n", 1000 * most}'
+}
+
+# observe DIR COMMAND...: train in ./DIR, on two nodes, while the function COMMAND
+# looks on. The longest step meanwhile is $longest.
+observe()
+{
+    local from
+
+    launch -N2 -n4 --ntasks-per-node=2
+    from=$(wc -l <run/metrics.jsonl)
+    "${@:2}"
+    advances
+    longest=$(longest_ms "$from")
     goes_on
+    rm -rf "$1"
+    mv run "$1"
+    losses "$1/metrics.jsonl" >"$1.losses"
+    rm pid.*
+}
+
+# They also come to the plugin, which does let them in.
+strangers_come()
+{
+    local sockets plugin socket
+
+    all_listening
+    crowd "$seconds" 1000 "${sockets[@]}" "${plugin[@]}"
+    for socket in "${sockets[@]}"; do
+        expect_no_text accepted "^${socket//./\\.}\$"
+    done
+}
+
+# Bits are compared in every round. A busy machine, too, makes a step long, but
+# hardly in three rounds, and hardly only while the crowd is there.
+two_nodes()
+{
+    local seconds=${CDDP_STRANGERS_SECONDS:-5} round longest quiet common
+
+    need python3 -c 0 -- "python3"
+    for round in 1 2 3; do
+        observe quiet sleep "$seconds" # time itself is what is compared
+        quiet=$longest
+        observe crowded strangers_come
+        common=$(wc -l <quiet.losses)
+        [ "$common" -lt "$(wc -l <crowded.losses)" ] ||
+            common=$(wc -l <crowded.losses)
+        cmp <(head -n "$common" quiet.losses) \
+            <(head -n "$common" crowded.losses) || fail "other bits"
+        note "round $round: $common equal losses; the longest step took" \
+            "$longest ms with strangers, $quiet ms without"
+        [ "$longest" -gt $((quiet + 1000)) ] || return 0
+    done
+    fail "strangers delay a step"
 }
 
 # The first three numbers of the nodes' addresses, such as 10.1.2.
@@ -96,7 +187,9 @@ open_gate()
 {
     export CDDP_NET_GATE=off
     launch -N2 -n4 --ntasks-per-node=2
-    attack "$(listening 3 | head -n 1)" || true # closed by the death
+    # The first one sends what ends UCX.
+    crowd 1 1 "$(listening 3 | head -n 1)"
+    expect_lines accepted : 1
     finish nonzero
     expect_equal status "$(summary_field run/exit.json status)" 76
     expect_equal culprit "$(summary_field run/exit.json culprit)" 3
@@ -106,6 +199,6 @@ open_gate()
 }
 
 test_case "nothing of a job on one node listens" one_node
-test_case "a job on two nodes listens to its own nodes" two_nodes
+test_case "a job on two nodes listens to its own nodes, not to a crowd" two_nodes
 test_case "who falls to a stranger is named as that" open_gate
 test_done
