@@ -24,7 +24,7 @@ dist_check_SCRIPTS += tests/cmd/cddp_bench.sh tests/cmd/cddp_bench_step.sh \
 	tests/cmd/cuda_plugin.sh tests/cmd/emu_runs.sh \
 	tests/cmd/examples.sh tests/cmd/far_runs.sh tests/cmd/info_gpus.sh \
 	tests/cmd/local_gpus.sh tests/cmd/record.sh tests/cmd/rollback.sh tests/cmd/signals.sh \
-	tests/cmd/umask.sh
+	tests/cmd/umask.sh tests/cmd/user_guide.sh
 
 EXTRA_DIST += tests/cmd/report_page.py tests/cmd/waitlib.sh
 

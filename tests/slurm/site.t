@@ -4,7 +4,8 @@
 #
 # What an ordinary account does with an installed cddp: it loads the module, makes
 # data, and submits the installed batch template; a signal ends the job, which is
-# requeued and resumes. It sees nothing of the build directory.
+# requeued and resumes. Then the commands of docs/USER.md that are for Slurm. The
+# account sees nothing of the build directory.
 # shellcheck disable=SC2317 # cases are called by name
 # shellcheck source=SCRIPTDIR/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -13,6 +14,9 @@
 # shellcheck source=SCRIPTDIR/../site/modulelib.sh
 . "$SOURCE/tests/site/modulelib.sh"
 build=$BUILD
+# cddp, the tools, and the shell of the account; made by the first case.
+scratch=$(mktemp -d "${TMPDIR:-/tmp}/cddp-site.XXXXXX")
+trap 'rm -rf "$scratch"' EXIT
 # An account that every Linux has, so that none has to be made.
 account=nobody
 # Words ahead of a command that the account runs: in a shell that knows `module`,
@@ -26,13 +30,13 @@ copy_tools()
 {
     local part
 
-    mkdir tools
+    mkdir -p "$scratch/tools"
     for part in lmod tcl; do
-        [ ! -d "$tools/$part" ] || cp -a "$tools/$part" tools
+        [ ! -d "$tools/$part" ] || cp -a "$tools/$part" "$scratch/tools"
     done
-    grep -rlIF "$tools/" tools |
-        xargs -r sed -i "s|$tools/|$WORK/tools/|g"
-    module_tools "$WORK/tools"
+    grep -rlIF "$tools/" "$scratch/tools" |
+        xargs -r sed -i "s|$tools/|$scratch/tools/|g"
+    module_tools "$scratch/tools"
     if [ -n "$lmod" ]; then
         command=("$lua" "$lmod")
     elif [ -n "$modulecmd" ]; then
@@ -43,7 +47,24 @@ copy_tools()
     note "the module is loaded by ${command[1]##*/}"
 }
 
-# An account of its own, in ./home, whose shell has only the system's commands and
+# Write the script that runs a command in a shell that knows `module`.
+login_write()
+{
+    umask 022
+    chmod 755 "$scratch"
+    copy_tools
+    module_install
+    cat >"$scratch/login" <<END
+module()
+{
+    eval "\$(${command[*]} bash "\$@")"
+}
+export -f module
+module use "$scratch/modules" && exec "\$@"
+END
+}
+
+# Go to the home of the account. Its shell has only the system's commands and
 # Slurm's, until it loads the module.
 account_open()
 {
@@ -51,24 +72,13 @@ account_open()
 
     need id "$account" -- "the account $account"
     need setpriv --reuid="$account" true -- "the right to be another account"
-    umask 022
-    scratch=$WORK
-    copy_tools
-    module_install
+    [ -e "$scratch/login" ] || login_write
     slurm=$(dirname "$(command -v sbatch)")
-    cat >login <<END
-module()
-{
-    eval "\$(${command[*]} bash "\$@")"
-}
-export -f module
-module use "$WORK/modules" && exec "\$@"
-END
     shell=(setpriv --reuid="$account" --regid="$(id -g "$account")"
         --clear-groups env -i "HOME=$WORK/home" "PATH=$slurm:/usr/bin:/bin"
         LANG=C.UTF-8 "SLURM_CONF=$SLURM_CONF"
         "SLURM_JOB_NAME=$SLURM_JOB_NAME" "SBATCH_JOB_NAME=$SBATCH_JOB_NAME"
-        bash "$WORK/login")
+        bash "$scratch/login")
     # shellcheck disable=SC2016 # for its shell
     user=("${shell[@]}" bash -c 'module load cddp && exec "$@"' bash)
     mkdir home
@@ -102,6 +112,31 @@ ordinary_account()
     same_end
 }
 
+# The blocks of the guide that write files, and those for Slurm. Here sbatch waits
+# for the end of the job, and fails if the job does.
+guide()
+{
+    local task
+
+    need /usr/bin/python3 -c 'import h5py' -- "python3-h5py"
+    account_open
+    awk '/^```sh$/ {copy = getline > 0 && /^cat /}
+         /^```sh slurm$/ {copy = getline > 0}
+         /^```$/ {copy = 0}
+         copy' "$SOURCE/docs/USER.md" >commands
+    expect_lines commands '^sbatch ' 2
+    RUN_LIMIT=600 run 0 "${shell[@]}" env SBATCH_WAIT=1 \
+        OMP_WAIT_POLICY=passive bash -evu commands
+    expect_lines out '^Submitted batch job' 2
+    for task in '' -1 -2 -3; do
+        expect_file "runs/planet$task/summary.json"
+        expect_text "runs/planet$task/lives.jsonl" '"event":"end".*"status":0'
+    done
+    expect_text runs/planet-3/config.yaml 'lr: 3(e-3|\.0e-3)'
+    expect_text out '^accuracy 0\.[89]'
+}
+
 test_case "an ordinary account trains with the module that is installed" \
     ordinary_account
+test_case "the guide for users: its commands for Slurm" guide
 test_done
