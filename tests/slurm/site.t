@@ -13,14 +13,16 @@
 . "$(dirname "$0")/trainlib.sh"
 # shellcheck source=SCRIPTDIR/../site/modulelib.sh
 . "$SOURCE/tests/site/modulelib.sh"
+umask 022
 build=$BUILD
 # cddp, the tools, and the shell of the account; made by the first case.
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/cddp-site.XXXXXX")
 trap 'rm -rf "$scratch"' EXIT
 # An account that every Linux has, so that none has to be made.
 account=nobody
-# Words ahead of a command that the account runs: in a shell that knows `module`,
-# and with the module.
+# Words ahead of a command that the account runs: as it is, in a shell that knows
+# `module`, and with the module.
+as=()
 shell=()
 user=()
 
@@ -50,7 +52,6 @@ copy_tools()
 # Write the script that runs a command in a shell that knows `module`.
 login_write()
 {
-    umask 022
     chmod 755 "$scratch"
     copy_tools
     module_install
@@ -74,11 +75,11 @@ account_open()
     need setpriv --reuid="$account" true -- "the right to be another account"
     [ -e "$scratch/login" ] || login_write
     slurm=$(dirname "$(command -v sbatch)")
-    shell=(setpriv --reuid="$account" --regid="$(id -g "$account")"
+    as=(setpriv --reuid="$account" --regid="$(id -g "$account")"
         --clear-groups env -i "HOME=$WORK/home" "PATH=$slurm:/usr/bin:/bin"
         LANG=C.UTF-8 "SLURM_CONF=$SLURM_CONF"
-        "SLURM_JOB_NAME=$SLURM_JOB_NAME" "SBATCH_JOB_NAME=$SBATCH_JOB_NAME"
-        bash "$scratch/login")
+        "SLURM_JOB_NAME=$SLURM_JOB_NAME" "SBATCH_JOB_NAME=$SBATCH_JOB_NAME")
+    shell=("${as[@]}" bash "$scratch/login")
     # shellcheck disable=SC2016 # for its shell
     user=("${shell[@]}" bash -c 'module load cddp && exec "$@"' bash)
     mkdir home
@@ -101,7 +102,7 @@ ordinary_account()
         --output=log "$CDDP_ROOT/share/cddp/train.sbatch" full.yaml'
     job=$(cat out)
     wait_text 120 run/metrics.jsonl '"step": 30,'
-    run 0 "${shell[@]}" scancel --signal=USR1 "$job.0"
+    run 0 "${as[@]}" scancel --signal=USR1 "$job.0"
     wait_job "$job" 'COMPLETED|FAILED|CANCELLED' 120
     expect_equal state "$(job_field "$job" JobState)" COMPLETED
     expect_equal restarts "$(job_field "$job" Restarts)" 1
