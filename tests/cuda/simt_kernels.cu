@@ -4,6 +4,7 @@
 
 #include <cuda_bf16.h>
 
+#include "op/cuda/device/index.cuh"
 #include "op/cuda/launch.h"
 
 namespace
@@ -144,6 +145,17 @@ __global__ void add(const float *a, const float *b, float *y, int count)
         y[i] = a[i] + b[i];
 }
 
+__global__ void divide(const int64_t *a, index_divisor_t by, int64_t *whole,
+                       int64_t *rest, int count)
+{
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+
+    if (i < count) {
+        whole[i] = a[i];
+        rest[i] = index_split(&whole[i], by);
+    }
+}
+
 __global__ void shared(float *y)
 {
     DYNAMIC_SHARED(float, block);
@@ -197,6 +209,13 @@ void simt_kernel_count(const void *x, unsigned *bins, int count,
 {
     LAUNCH(::count, 3, 64, 0, stream, static_cast<const __nv_bfloat16 *>(x),
            bins, count);
+}
+
+void simt_kernel_divide(const int64_t *a, int64_t by, int64_t *whole,
+                        int64_t *rest, int count, cudaStream_t stream)
+{
+    LAUNCH(divide, (count + 63) / 64, 64, 0, stream, a, index_divisor_of(by),
+           whole, rest, count);
 }
 
 void simt_kernel_add(const float *a, const float *b, float *y, int count,

@@ -6,6 +6,7 @@
 
 #include <cuda_runtime_api.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -37,6 +38,9 @@ void simt_kernel_unwritten(float *y, cudaStream_t stream);
 void simt_kernel_count(const void *x, unsigned *bins, int count,
                        cudaStream_t stream);
 
+/* whole [count] and rest [count]: a / by and a % by, as index.cuh has them. */
+void simt_kernel_divide(const int64_t *a, int64_t by, int64_t *whole,
+                        int64_t *rest, int count, cudaStream_t stream);
 /* y [count] = a + b. */
 void simt_kernel_add(const float *a, const float *b, float *y, int count,
                      cudaStream_t stream);

@@ -19,6 +19,8 @@
 #define ROWS 5
 #define COLUMNS 203
 
+#define DIVIDENDS 256
+
 static void fill(float *x, int count)
 {
     for (int i = 0; i < count; i++)
@@ -220,6 +222,55 @@ Test(simt, part_of_a_mask)
 {
     check_fault(SIMT_PART_MASK,
                 (const char *const[]){"0000ffff", "shfl_xor", "ffffffff"});
+}
+
+/* Numbers around multiples of [by], from 0 to the largest one. */
+static void dividends(int64_t by, int64_t a[DIVIDENDS])
+{
+    const uint64_t most = INT64_MAX / (uint64_t)by;
+
+    for (int i = 0; i < DIVIDENDS; i++) {
+        const uint64_t times =
+            i < 64 ? most >> i : most / 192 * (uint64_t)(i - 64);
+        const uint64_t at = times * (uint64_t)by + (uint64_t)(i % 3);
+
+        a[i] = (int64_t)(at > 0 && at - 1 <= INT64_MAX ? at - 1 : times);
+    }
+    a[0] = INT64_MAX;
+}
+
+static void check_division(int64_t by)
+{
+    static int64_t a[DIVIDENDS], whole[DIVIDENDS], rest[DIVIDENDS];
+
+    dividends(by, a);
+    simt_kernel_divide(a, by, whole, rest, DIVIDENDS, NULL);
+    for (int i = 0; i < DIVIDENDS; i++) {
+        cr_assert_eq(whole[i], a[i] / by, "%lld / %lld", (long long)a[i],
+                     (long long)by);
+        cr_assert_eq(rest[i], a[i] % by, "%lld %% %lld", (long long)a[i],
+                     (long long)by);
+    }
+}
+
+/* The kernels divide indices by a product (index.cuh). */
+Test(simt, division)
+{
+    int64_t by = 1;
+
+    for (int i = 1; i < 1000; i++)
+        check_division(i);
+    for (int bit = 10; bit < 63; bit++)
+        for (int64_t k = -2; k <= 2; k++)
+            check_division(((int64_t)1 << bit) + k);
+    for (int i = 0; i < 3; i++)
+        check_division(INT64_MAX - i);
+    for (int i = 0; i < 1000; i++) {
+        by = (int64_t)(((uint64_t)by * 6364136223846793005u +
+                        1442695040888963407u) >>
+                       1);
+        check_division((by >> i % 62) + 1);
+    }
 }
 
 /* Caught by the address sanitizer, which names the kernel and its file. */

@@ -4,6 +4,7 @@
 #include "op/cuda/channels.h"
 
 #include "op/cuda/device/each.cuh"
+#include "op/cuda/device/index.cuh"
 
 #define TILE 32
 #define LANES 8 /* rows of a tile that a block moves at once */
@@ -38,10 +39,11 @@ struct tile {
 
 __device__ __forceinline__ tile tile_of(int64_t space)
 {
-    const int64_t tiles = (space + TILE - 1) / TILE;
+    /* Not above the size of the grid. */
+    const unsigned tiles = (unsigned)((space + TILE - 1) / TILE);
 
     return {blockIdx.x / tiles, (int64_t)blockIdx.y * TILE,
-            blockIdx.x % tiles * TILE};
+            (int64_t)(blockIdx.x % tiles) * TILE};
 }
 
 __global__ void __launch_bounds__(TILE *LANES) to_last(cuda_to_last_t copy)
@@ -103,7 +105,8 @@ __global__ void __launch_bounds__(TILE *LANES) from_last(cuda_from_last_t copy)
 struct bias_work {
     bf16_t *y;
     const float *bias;
-    int64_t C, pitch;
+    int64_t C;
+    index_divisor_t pitch;
 
     template <int N> __device__ void at(int64_t i) const
     {
@@ -111,7 +114,8 @@ struct bias_work {
 
         pack_load(y + i, v);
         for (int k = 0; k < N; k++) {
-            const int64_t c = (i + k) % pitch;
+            int64_t at = i + k;
+            const int64_t c = index_split(&at, pitch);
 
             v[k] += c < C ? bias[c] : 0.0f;
         }
@@ -159,7 +163,8 @@ extern "C" err_code_t cuda_channels_bias(const op_t *op, const op_args_t *args,
                                          const float *bias, err_t *err)
 {
     const int64_t pitch = cuda_channels_pitch(shape->C);
-    const bias_work work = {(bf16_t *)y, bias, shape->C, pitch};
+    const bias_work work = {(bf16_t *)y, bias, shape->C,
+                            index_divisor_of(pitch)};
 
     each_start<8>(work, shape->N * shape->space * pitch, pack_aligned(y),
                   cuda_stream(args));

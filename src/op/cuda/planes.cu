@@ -6,6 +6,7 @@
 
 #include "op/cuda/columns.h"
 #include "op/cuda/device/each.cuh"
+#include "op/cuda/device/index.cuh"
 #include "op/cuda/device/reduce.cuh"
 #include "op/cuda/device/round.cuh"
 #include "op/cuda/room.h"
@@ -20,41 +21,46 @@ namespace
 struct bias_work {
     float *y;
     const float *b;
-    int64_t C, space;
+    index_divisor_t C, space;
+
+    __device__ float bias(int64_t i) const
+    {
+        int64_t plane = index_div(i, space);
+
+        return b[index_split(&plane, C)];
+    }
 
     template <int N> __device__ void at(int64_t i) const
     {
-        float v[N];
+        float v[N], now = bias(i);
 
         pack_load(y + i, v);
-        if (space % N == 0) {
-            const float bias = b[i / space % C];
-
-            for (int k = 0; k < N; k++)
-                v[k] += bias;
-        } else {
-            for (int k = 0; k < N; k++)
-                v[k] += b[(i + k) / space % C];
+        for (int k = 0; k < N; k++) {
+            if (k > 0 && space.by % N != 0)
+                now = bias(i + k);
+            v[k] += now;
         }
         pack_store(y + i, v);
     }
 };
 
 __global__ void __launch_bounds__(EACH_THREADS)
-    planes_sum(cuda_planes_t p, op_type_t type, const float *dy, float *partial)
+    planes_sum(cuda_planes_t p, index_divisor_t space, int64_t each,
+               op_type_t type, const float *dy, float *partial)
 {
     __shared__ float part[32];
     const int64_t c = blockIdx.x;
-    const int64_t each = (p.N + gridDim.y - 1) / gridDim.y;
     const int64_t first = blockIdx.y * each;
     const int64_t last = first + each < p.N ? first + each : p.N;
     float sum = 0;
 
     for (int64_t i = threadIdx.x; i < (last - first) * p.space;
-         i += EACH_THREADS)
-        sum += round_factor(
-            type,
-            dy[((first + i / p.space) * p.C + c) * p.space + i % p.space]);
+         i += EACH_THREADS) {
+        int64_t n = i;
+        const int64_t s = index_split(&n, space);
+
+        sum += round_factor(type, dy[((first + n) * p.C + c) * p.space + s]);
+    }
     sum = block_sum(sum, part);
     if (threadIdx.x == 0)
         partial[blockIdx.y * p.C + c] = sum;
@@ -66,7 +72,8 @@ extern "C" err_code_t cuda_planes_bias(const op_t *op, const op_args_t *args,
                                        const cuda_planes_t *planes, float *y,
                                        const float *b, err_t *err)
 {
-    const bias_work work = {y, b, planes->C, planes->space};
+    const bias_work work = {y, b, index_divisor_of(planes->C),
+                            index_divisor_of(planes->space)};
 
     each_start<4>(work, planes->N * planes->C * planes->space, pack_aligned(y),
                   cuda_stream(args));
@@ -112,7 +119,9 @@ extern "C" err_code_t cuda_planes_sum(const op_t *op, const op_args_t *args,
     err_code_t rc;
 
     LAUNCH(planes_sum, dim3((unsigned)planes->C, (unsigned)chunks),
-           EACH_THREADS, 0, cuda_stream(args), *planes, type, dy, partial);
+           EACH_THREADS, 0, cuda_stream(args), *planes,
+           index_divisor_of(planes->space), (planes->N + chunks - 1) / chunks,
+           type, dy, partial);
     rc = cuda_started(op, err);
     if (rc != ERR_OK)
         return rc;

@@ -6,6 +6,7 @@
 
 #include "op/cuda/device/curves.cuh"
 #include "op/cuda/device/each.cuh"
+#include "op/cuda/device/index.cuh"
 
 namespace
 {
@@ -27,10 +28,12 @@ __device__ __forceinline__ void put_state(const cuda_step_t &s, int64_t at,
 
 struct start_work {
     cuda_step_t s;
+    index_divisor_t by_H;
 
     template <int N> __device__ void at(int64_t i) const
     {
-        const int64_t at = state_at(s, i / s.H, s.token, i % s.H);
+        const int64_t k = index_split(&i, by_H);
+        const int64_t at = state_at(s, i, s.token, k);
 
         put_state(s, at, 0.0f);
         if (s.lstm)
@@ -40,10 +43,11 @@ struct start_work {
 
 struct forward_work {
     cuda_step_t s;
+    index_divisor_t by_H;
 
     template <int N> __device__ void at(int64_t i) const
     {
-        const int64_t n = i / s.H, k = i % s.H, H = s.H;
+        const int64_t k = index_split(&i, by_H), n = i, H = s.H;
         const int64_t G = (s.lstm ? 4 : 3) * H;
         const int64_t now = state_at(s, n, s.token, k);
         const int64_t next = state_at(s, n, s.next, k);
@@ -94,6 +98,7 @@ __device__ __forceinline__ void put_slope(void *to, float *exact, int64_t i,
 
 template <typename T> struct backward_work {
     cuda_step_t s;
+    index_divisor_t by_H;
 
     __device__ void lstm(int64_t i, int64_t g, int64_t now, float dh) const
     {
@@ -134,7 +139,8 @@ template <typename T> struct backward_work {
 
     template <int N> __device__ void at(int64_t i) const
     {
-        const int64_t n = i / s.H, k = i % s.H;
+        int64_t n = i;
+        const int64_t k = index_split(&n, by_H);
         const int64_t G = (s.lstm ? 4 : 3) * s.H;
         const int64_t g = (n * s.T + s.token) * G + k;
         const int64_t now = state_at(s, n, s.token, k);
@@ -155,7 +161,8 @@ template <typename Work>
 static err_code_t start(const op_t *op, const op_args_t *args,
                         const cuda_step_t *step, err_t *err)
 {
-    each_start<1>(Work{*step}, step->N * step->H, false, cuda_stream(args));
+    each_start<1>(Work{*step, index_divisor_of(step->H)}, step->N * step->H,
+                  false, cuda_stream(args));
     return cuda_started(op, err);
 }
 

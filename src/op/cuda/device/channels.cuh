@@ -27,6 +27,7 @@ struct channels {
     int64_t N, C, S;
     int64_t chunk; /* elements of a channel in a chunk */
     unsigned chunks;
+    index_divisor_t by_C, by_S;
 };
 
 static inline channels channels_of(int64_t N, int64_t C, int64_t S)
@@ -35,7 +36,7 @@ static inline channels channels_of(int64_t N, int64_t C, int64_t S)
     const int64_t least = S == 1 ? 8 * CHANNELS_DEEP : 8 * EACH_THREADS;
     const int64_t most = (count + least - 1) / least;
     int64_t chunks = CHANNELS_BLOCKS / ((C + wide - 1) / wide);
-    channels shape = {N, C, S, 0, 0};
+    channels shape = {N, C, S, 0, 0, index_divisor_of(C), index_divisor_of(S)};
 
     chunks = chunks < 1 ? 1 : chunks > most ? most : chunks;
     shape.chunk = (count + chunks - 1) / chunks;
@@ -71,7 +72,7 @@ static __global__ void __launch_bounds__(EACH_THREADS)
 
     for (int64_t b = blockIdx.x; b < shape.C * shape.chunks; b += gridDim.x) {
         int64_t chunk = b;
-        const int64_t c = index_split(&chunk, shape.C);
+        const int64_t c = index_split(&chunk, shape.by_C);
         const int64_t first = chunk * shape.chunk;
         const int64_t end =
             first + shape.chunk < count ? first + shape.chunk : count;
@@ -79,7 +80,7 @@ static __global__ void __launch_bounds__(EACH_THREADS)
 
         for (int64_t i = first + threadIdx.x; i < end; i += EACH_THREADS) {
             int64_t n = i;
-            const int64_t s = index_split(&n, shape.S);
+            const int64_t s = index_split(&n, shape.by_S);
 
             work.term(c, n, (n * shape.C + c) * shape.S + s, sums);
         }

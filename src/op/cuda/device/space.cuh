@@ -12,7 +12,8 @@
 
 typedef struct space {
     int size[OP_SPACE_MAX];
-    int64_t count; /* their product */
+    index_divisor_t by[OP_SPACE_MAX]; /* the sizes */
+    int64_t count;                    /* their product */
 } space_t;
 
 /* Position of an element: its plane, and its index in each dimension. */
@@ -37,6 +38,8 @@ static inline space_t space_of(const op_desc_t *desc)
     space_t space;
 
     space_three(desc->dims + 2, desc->ndim - 2, 1, space.size);
+    for (int d = 0; d < OP_SPACE_MAX; d++)
+        space.by[d] = index_divisor_of(space.size[d]);
     space.count = op_desc_space(desc);
     return space;
 }
@@ -53,7 +56,7 @@ static __device__ __forceinline__ place_t space_place(const space_t &space,
     place_t place;
 
     for (int d = OP_SPACE_MAX - 1; d >= 0; d--)
-        place.at[d] = (int)index_split(&i, space.size[d]);
+        place.at[d] = (int)index_split(&i, space.by[d]);
     place.plane = i;
     return place;
 }
@@ -69,7 +72,7 @@ static __device__ __forceinline__ int64_t space_index(const space_t &space,
  * Kernels on [outer, space, inner] treat LANES elements of inner at once: plain
  * tensors of float32 are [planes, space, 1] with LANES of 1, and those with
  * channels last [samples, space, pitch] of bfloat16 with LANES of 8. Item i of
- * a tensor is the elements i * LANES ..
+ * a tensor is the elements i * LANES .. Functions take inner / LANES, [packs].
  */
 typedef struct item {
     place_t place; /* place.plane is the index in outer */
@@ -77,25 +80,27 @@ typedef struct item {
 } item_t;
 
 template <int LANES>
-static __device__ __forceinline__ item_t space_item(const space_t &space,
-                                                    int64_t inner, int64_t i)
+static __device__ __forceinline__ item_t
+space_item(const space_t &space, const index_divisor_t &packs, int64_t i)
 {
     item_t item;
 
-    item.lane = LANES == 1 ? 0 : index_split(&i, inner / LANES) * LANES;
+    item.lane = LANES == 1 ? 0 : index_split(&i, packs) * LANES;
     item.place = space_place(space, i);
     return item;
 }
 
 /* The index in its tensor of the element at position [at], for the outer index
  * and the lane of [item]. */
+template <int LANES>
 static __device__ __forceinline__ int64_t space_at(const space_t &space,
-                                                   int64_t inner,
+                                                   const index_divisor_t &packs,
                                                    const item_t &item,
                                                    const int *at)
 {
-    return (item.place.plane * space.count + space_index(space, at)) * inner +
-           item.lane;
+    const int64_t first = item.place.plane * space.count;
+
+    return (first + space_index(space, at)) * (packs.by * LANES) + item.lane;
 }
 
 /* A box: from <= at < to in each dimension. BOX_EACH(box, at) is a loop over

@@ -30,10 +30,11 @@ static __device__ __forceinline__ box_t adaptive_window(const adaptive_work &w,
     box_t box;
 
     for (int d = 0; d < OP_SPACE_MAX; d++) {
-        const int64_t in = w.in.size[d], out = w.out.size[d];
+        const int64_t first = (int64_t)o[d] * w.in.size[d];
+        const int64_t end = first + w.in.size[d];
 
-        box.from[d] = (int)(o[d] * in / out);
-        box.to[d] = (int)(((o[d] + 1) * in + out - 1) / out);
+        box.from[d] = (int)index_div(first, w.out.by[d]);
+        box.to[d] = (int)index_div(end + w.out.size[d] - 1, w.out.by[d]);
     }
     return box;
 }
@@ -45,10 +46,11 @@ static __device__ __forceinline__ box_t adaptive_holders(const adaptive_work &w,
     box_t box;
 
     for (int d = 0; d < OP_SPACE_MAX; d++) {
-        const int64_t in = w.in.size[d], out = w.out.size[d];
+        const int64_t first = (int64_t)i[d] * w.out.size[d];
+        const int64_t end = first + w.out.size[d];
 
-        box.from[d] = (int)(i[d] * out / in);
-        box.to[d] = (int)(((i[d] + 1) * out + in - 1) / in);
+        box.from[d] = (int)index_div(first, w.in.by[d]);
+        box.to[d] = (int)index_div(end + w.in.size[d] - 1, w.in.by[d]);
     }
     return box;
 }
@@ -97,7 +99,7 @@ static __global__ void __launch_bounds__(EACH_THREADS)
     }
 }
 
-static __global__ void __launch_bounds__(EACH_THREADS)
+static __global__ void __launch_bounds__(EACH_THREADS, EACH_FEW)
     adaptive_max(adaptive_work work)
 {
     for (int64_t i = each_first(); i < work.count; i += each_step()) {

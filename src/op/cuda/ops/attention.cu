@@ -68,10 +68,11 @@ struct part {
 template <int R>
 __device__ __forceinline__ part part_of(int64_t tokens, int64_t heads)
 {
-    const int64_t tiles = (tokens + R - 1) / R;
-    const int64_t b = blockIdx.x;
+    /* The product of these and the samples is the size of the grid. */
+    const unsigned tiles = (unsigned)((tokens + R - 1) / R);
+    const unsigned row = blockIdx.x / tiles, H = (unsigned)heads;
 
-    return {b / (tiles * heads), b / tiles % heads, b % tiles * R};
+    return {row / H, row % H, (int64_t)(blockIdx.x % tiles) * R};
 }
 
 /* Address of token [t] of head [h] in q, k or v. */
@@ -372,6 +373,8 @@ __device__ __forceinline__ void slope(const heads &s, int64_t n, int64_t h,
 
     multiply<R>(t.q, t.k, (int)s.a.D, score);
     multiply<R>(t.dy, t.v, (int)s.a.D, dp);
+    /* As a loop it would keep the products in memory. */
+#pragma unroll
     for (int r = 0; r < 4; r++) {
         const int i = 4 * ty + r;
         const int64_t at = (n * s.a.H + h) * s.a.T + query + i;

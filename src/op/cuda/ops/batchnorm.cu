@@ -23,6 +23,7 @@ namespace
 /* Tensors and numbers of a call. */
 template <typename T> struct norm_call {
     int64_t C, S;
+    index_divisor_t by_C, by_S;
     int64_t real;          /* channels, without those that pad C */
     double count, epsilon; /* count: elements of a channel in this rank */
     bool relu, bare, frozen;
@@ -121,9 +122,9 @@ template <typename T>
 static __device__ __forceinline__ int64_t channel_at(const norm_call<T> &call,
                                                      int64_t i)
 {
-    int64_t plane = index_div(i, call.S);
+    int64_t plane = index_div(i, call.by_S);
 
-    return index_split(&plane, call.C);
+    return index_split(&plane, call.by_C);
 }
 
 /* The channel of element [i] + [k], where [c] is that of the element before,
@@ -305,6 +306,8 @@ static norm_call<T> call_of(const op_t *op, const op_args_t *args, void *to)
     call.C = channels_in(op);
     call.real = in->dims[1];
     call.S = is_last(op) ? 1 : op_desc_space(in);
+    call.by_C = index_divisor_of(call.C);
+    call.by_S = index_divisor_of(call.S);
     call.count = (double)(in->dims[0] * op_desc_space(in));
     call.epsilon = config->epsilon;
     call.relu = config->relu;

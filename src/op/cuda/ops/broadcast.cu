@@ -17,6 +17,7 @@ namespace
 
 struct broadcast_work {
     op_broadcast_t b;
+    index_divisor_t by[OP_DIMS_MAX]; /* the dimensions */
     int inputs;
     bool product;  /* mul; otherwise add */
     int64_t count; /* elements of y */
@@ -63,7 +64,7 @@ static __global__ void __launch_bounds__(EACH_THREADS)
 
         for (int d = OP_DIMS_MAX - 1; d >= 0; d--)
             if (d < w.b.ndim)
-                at[d] = index_split(&left, w.b.dims[d]);
+                at[d] = index_split(&left, w.by[d]);
         w.y[i] = value_at(w, at, -1, w.product ? 1.0f : -0.0f);
     }
 }
@@ -75,7 +76,7 @@ indices_at(const gradient_work &g, bool repeated, int64_t k, int64_t *at)
 {
     for (int d = OP_DIMS_MAX - 1; d >= 0; d--)
         if (d < g.w.b.ndim && (g.w.b.stride[g.input][d] == 0) == repeated)
-            at[d] = index_split(&k, g.w.b.dims[d]);
+            at[d] = index_split(&k, g.w.by[d]);
 }
 
 template <rows_who_t who>
@@ -124,6 +125,8 @@ static broadcast_work work_of(const op_t *op, const op_args_t *args)
     broadcast_work w = {};
 
     w.b = op_broadcast_of(&op->config);
+    for (int d = 0; d < w.b.ndim; d++)
+        w.by[d] = index_divisor_of(w.b.dims[d]);
     w.inputs = 1 + op->config.others;
     w.product = op->config.kind == OP_MUL_BROADCAST;
     w.count = op_desc_elems(&op->out);

@@ -17,6 +17,7 @@ namespace
  * [pitch] elements. */
 struct part {
     int64_t outer, pitch, start, size;
+    index_divisor_t by_pitch, by_size;
 };
 
 /* Copy the part of a tensor from or to a tensor of its own. */
@@ -29,7 +30,7 @@ struct part_copy {
     template <int N> __device__ void at(int64_t i) const
     {
         int64_t outer = i;
-        const int64_t in_row = index_split(&outer, p.size);
+        const int64_t in_row = index_split(&outer, p.by_size);
         const int64_t whole = outer * p.pitch + p.start + in_row;
         float v[N];
 
@@ -47,7 +48,7 @@ struct part_pad {
     template <int N> __device__ void at(int64_t i) const
     {
         int64_t outer = i;
-        const int64_t in_part = index_split(&outer, p.pitch) - p.start;
+        const int64_t in_part = index_split(&outer, p.by_pitch) - p.start;
         float v[N] = {};
 
         if (in_part >= 0 && in_part < p.size)
@@ -62,7 +63,9 @@ static part part_of(const op_desc_t *whole, int axis, int64_t start,
                     int64_t size)
 {
     int64_t inner = 1;
-    part p = {1, 0, 0, 0};
+    part p = {};
+
+    p.outer = 1;
 
     for (int i = 0; i < axis; i++)
         p.outer *= whole->dims[i];
@@ -71,6 +74,8 @@ static part part_of(const op_desc_t *whole, int axis, int64_t start,
     p.pitch = whole->dims[axis] * inner;
     p.start = start * inner;
     p.size = size * inner;
+    p.by_pitch = index_divisor_of(p.pitch);
+    p.by_size = index_divisor_of(p.size);
     return p;
 }
 
@@ -129,7 +134,7 @@ namespace
 /* y, eight channels at a position. */
 struct last_value {
     int inputs;
-    int64_t pitch;
+    index_divisor_t pitch;
     last_part part[OP_INPUTS_MAX]; /* pitch is that of the input */
     const bf16_t *from[OP_INPUTS_MAX];
     bf16_t *y;
@@ -160,15 +165,16 @@ struct last_value {
 
 /* The gradient of an input, eight channels at a position. */
 struct last_gradient {
-    last_part p;   /* pitch is that of the input */
-    int64_t pitch; /* of y */
+    last_part p;              /* pitch is that of the input */
+    index_divisor_t by_pitch; /* the same */
+    int64_t pitch;            /* of y */
     const bf16_t *dy;
     bf16_t *to;
 
     template <int N> __device__ void at(int64_t i) const
     {
         int64_t row = i;
-        const int64_t c = index_split(&row, p.pitch);
+        const int64_t c = index_split(&row, by_pitch);
         const bf16_t *from = dy + row * pitch + p.start + c;
         float v[N] = {};
 
@@ -202,7 +208,7 @@ static err_code_t last_forward(const op_t *op, const op_args_t *args,
     last_value work = {};
 
     work.inputs = 1 + op->config.others;
-    work.pitch = cuda_channels_pitch(op->out.dims[1]);
+    work.pitch = index_divisor_of(cuda_channels_pitch(op->out.dims[1]));
     for (int k = 0; k < work.inputs; k++) {
         work.part[k] = last_part_of(op, k);
         work.from[k] = (const bf16_t *)(k == 0 ? args->x : args->other[k - 1]);
@@ -216,7 +222,8 @@ static void last_gradient_start(const op_t *op, const op_args_t *args, int k,
                                 void *to)
 {
     const op_desc_t *desc = k == 0 ? &op->config.in : &op->config.other[k - 1];
-    const last_gradient work = {last_part_of(op, k),
+    const last_part p = last_part_of(op, k);
+    const last_gradient work = {p, index_divisor_of(p.pitch),
                                 cuda_channels_pitch(op->out.dims[1]),
                                 (const bf16_t *)args->dy, (bf16_t *)to};
 

@@ -16,9 +16,10 @@ namespace
 {
 
 struct entropy_work {
-    int64_t rows, classes, inner, each; /* each: rows of a sample */
-    float hit, spread, sum;             /* op_smooth_t */
-    const float *class_weights;         /* NULL: all 1 */
+    int64_t rows, classes, inner;
+    index_divisor_t by_inner, each; /* each: rows of a sample */
+    float hit, spread, sum;         /* op_smooth_t */
+    const float *class_weights;     /* NULL: all 1 */
     bool ignore;
     int64_t ignored;
     int loss;
@@ -142,8 +143,9 @@ static __device__ double entropy_loss(const entropy_work &work, int64_t r,
                                       bool *right)
 {
     const double log_sum = (double)logf(row.sum) + row.top;
-    const float weight =
-        work.sample_weights == NULL ? 1 : work.sample_weights[r / work.each];
+    const float weight = work.sample_weights == NULL
+                             ? 1
+                             : work.sample_weights[index_div(r, work.each)];
     int64_t t;
 
     if (work.target == NULL) {
@@ -166,11 +168,13 @@ static __device__ double entropy_loss(const entropy_work &work, int64_t r,
 /* Index in x of the first class of row [r]. */
 static __device__ int64_t entropy_first(const entropy_work &work, int64_t r)
 {
-    return r / work.inner * work.classes * work.inner + r % work.inner;
+    const int64_t inner = index_split(&r, work.by_inner);
+
+    return r * work.classes * work.inner + inner;
 }
 
 template <rows_who_t who>
-static __global__ void __launch_bounds__(EACH_THREADS)
+static __global__ void __launch_bounds__(EACH_THREADS, EACH_FEW)
     entropy_value(entropy_work work)
 {
     const rows_place<who> place;
@@ -212,7 +216,7 @@ static __device__ entropy_slope slope_of(const entropy_work &work, int64_t r,
     entropy_slope slope = {(float)scale, 0, 0, work.logs[r], -1};
 
     if (work.sample_weights != NULL)
-        slope.scale *= work.sample_weights[r / work.each];
+        slope.scale *= work.sample_weights[index_div(r, work.each)];
     if (work.target == NULL)
         return slope;
     slope.target = work.target[r];
@@ -260,7 +264,7 @@ static __device__ float soft_total(const entropy_work &work,
 }
 
 template <rows_who_t who>
-static __global__ void __launch_bounds__(EACH_THREADS)
+static __global__ void __launch_bounds__(EACH_THREADS, EACH_FEW)
     entropy_gradient(entropy_work work)
 {
     const rows_place<who> place;
@@ -322,7 +326,8 @@ static entropy_work work_of(const op_t *op, const op_args_t *args)
     work.rows = at.rows;
     work.classes = at.classes;
     work.inner = at.inner;
-    work.each = at.rows / config->in.dims[0];
+    work.by_inner = index_divisor_of(at.inner);
+    work.each = index_divisor_of(at.rows / config->in.dims[0]);
     work.hit = (float)smooth.hit;
     work.spread = (float)smooth.spread;
     work.sum = (float)smooth.sum;

@@ -7,6 +7,7 @@
  */
 #include "base/rng_philox.h"
 #include "op/cuda/device/copy.cuh"
+#include "op/cuda/device/index.cuh"
 
 extern "C" {
 #include "base/rng.h"
@@ -16,7 +17,8 @@ namespace
 {
 
 struct dropout_work {
-    int64_t N, F, blocks; /* samples, elements and blocks of a sample */
+    int64_t count, F;       /* blocks; elements of a sample */
+    index_divisor_t blocks; /* of a sample */
     uint32_t layer, threshold;
     float factor;
     bool wide; /* blocks begin at multiples of 16 bytes */
@@ -59,8 +61,9 @@ static __global__ void __launch_bounds__(EACH_THREADS)
 {
     const uint2 key = dropout_key(work.step);
 
-    for (int64_t i = each_first(); i < work.N * work.blocks; i += each_step()) {
-        const int64_t n = i / work.blocks, block = i - n * work.blocks;
+    for (int64_t i = each_first(); i < work.count; i += each_step()) {
+        int64_t n = i;
+        const int64_t block = index_split(&n, work.blocks);
         const int64_t at = n * work.F + 4 * block, left = work.F - 4 * block;
         const uint64_t id = work.sample_ids[n];
         const uint4 random =
@@ -106,9 +109,9 @@ static err_code_t apply(const op_t *op, const op_args_t *args, const void *from,
 {
     dropout_work work = {};
 
-    work.N = op->config.in.dims[0];
     work.F = op_desc_sample(&op->config.in);
-    work.blocks = (work.F + 3) / 4;
+    work.blocks = index_divisor_of((work.F + 3) / 4);
+    work.count = op->config.in.dims[0] * work.blocks.by;
     work.layer = (uint32_t)args->layer;
     dropout_rate(op->config.rate, &work);
     work.wide = work.F % 4 == 0 && pack_aligned(from, to);
@@ -117,8 +120,8 @@ static err_code_t apply(const op_t *op, const op_args_t *args, const void *from,
     work.from = (const float *)from;
     work.to = (float *)to;
     /* Several blocks of Philox for a thread, as its key costs one as well. */
-    LAUNCH(dropout_run, each_blocks(work.N * work.blocks, 4 * EACH_THREADS),
-           EACH_THREADS, 0, cuda_stream(args), work);
+    LAUNCH(dropout_run, each_blocks(work.count, 4 * EACH_THREADS), EACH_THREADS,
+           0, cuda_stream(args), work);
     return cuda_started(op, err);
 }
 

@@ -19,6 +19,7 @@ namespace
 
 struct embedding_work {
     int64_t count, rows, features;
+    index_divisor_t packs; /* of a row; forward */
     const int32_t *x;
     const float *w, *dy;
     float *y, *dw;
@@ -48,11 +49,10 @@ template <int N>
 static __global__ void __launch_bounds__(EACH_THREADS)
     embedding_value(embedding_work work)
 {
-    const int64_t packs = work.features / N;
-
-    for (int64_t i = each_first(); i < work.count * packs; i += each_step()) {
+    for (int64_t i = each_first(); i < work.count * work.packs.by;
+         i += each_step()) {
         int64_t at = i;
-        const int64_t f = index_split(&at, packs) * N;
+        const int64_t f = index_split(&at, work.packs) * N;
         float v[N];
 
         pack_load(work.w + token_at(work, at) * work.features + f, v);
@@ -165,15 +165,18 @@ static embedding_work work_of(const op_t *op, const op_args_t *args)
 
 static err_code_t embedding_forward(op_t *op, const op_args_t *args, err_t *err)
 {
-    const embedding_work work = work_of(op, args);
-    const int64_t elems = work.count * work.features;
+    embedding_work work = work_of(op, args);
+    const bool wide = work.features % 4 == 0 && pack_aligned(work.w, work.y);
+    unsigned blocks;
 
-    if (work.features % 4 == 0 && pack_aligned(work.w, work.y))
-        LAUNCH((embedding_value<4>), each_blocks(elems / 4, EACH_THREADS),
-               EACH_THREADS, 0, cuda_stream(args), work);
+    work.packs = index_divisor_of(work.features / (wide ? 4 : 1));
+    blocks = each_blocks(work.count * work.packs.by, EACH_THREADS);
+    if (wide)
+        LAUNCH((embedding_value<4>), blocks, EACH_THREADS, 0, cuda_stream(args),
+               work);
     else
-        LAUNCH((embedding_value<1>), each_blocks(elems, EACH_THREADS),
-               EACH_THREADS, 0, cuda_stream(args), work);
+        LAUNCH((embedding_value<1>), blocks, EACH_THREADS, 0, cuda_stream(args),
+               work);
     return cuda_started(op, err);
 }
 

@@ -16,6 +16,7 @@ namespace
 struct norm_work {
     op_rows_t rows;
     int64_t params; /* of a row */
+    index_divisor_t by_groups, by_space, by_params;
     double epsilon;
     bool centred; /* the mean is subtracted: all but rmsnorm */
     bool add;     /* backward adds to dx */
@@ -33,7 +34,7 @@ params_at(const norm_work &work, const float *params, int64_t row, int64_t i,
           float none, float (&to)[N])
 {
     const int64_t space = work.rows.space;
-    const int64_t first = row % work.rows.groups * work.params;
+    const int64_t first = index_split(&row, work.by_groups) * work.params;
 
     for (int k = 0; k < N; k++)
         to[k] = none;
@@ -42,7 +43,7 @@ params_at(const norm_work &work, const float *params, int64_t row, int64_t i,
     for (int k = 0; k < N && params != NULL && space > 1; k++)
         to[k] = k > 0 && space % N == 0
                     ? to[0]
-                    : params[first + index_div(i + k, space)];
+                    : params[first + index_div(i + k, work.by_space)];
 }
 
 /* Sums over n and s of dy and dy * xhat, for each parameter. */
@@ -52,7 +53,7 @@ struct param_sums {
     __device__ void term(int64_t c, int64_t n, int64_t at, double *sums) const
     {
         const op_rows_t &rows = work.rows;
-        const int64_t row = n * rows.groups + index_div(c, work.params);
+        const int64_t row = n * rows.groups + index_div(c, work.by_params);
         const float mean = work.kept[2 * row], inverse = work.kept[2 * row + 1];
         const float dy = work.dy[at];
 
@@ -211,6 +212,9 @@ static norm_work work_of(const op_t *op, const op_args_t *args)
 
     work.rows = op_norm_rows(&op->config);
     work.params = work.rows.length / work.rows.space;
+    work.by_groups = index_divisor_of(work.rows.groups);
+    work.by_space = index_divisor_of(work.rows.space);
+    work.by_params = index_divisor_of(work.params);
     work.epsilon = op->config.epsilon;
     work.centred = op->config.kind != OP_RMSNORM;
     work.add = args->add_dx;

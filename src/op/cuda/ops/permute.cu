@@ -21,6 +21,7 @@ namespace
 struct order {
     int ndim;
     int64_t dims[OP_DIMS_MAX], from[OP_DIMS_MAX], to[OP_DIMS_MAX];
+    index_divisor_t by[OP_DIMS_MAX]; /* the dimensions */
 };
 
 struct permute_work {
@@ -31,7 +32,8 @@ struct permute_work {
     /* Tiles: of dimension 0, and of dimension [other], which is the last one of
      * the source. */
     int other;
-    int64_t tiles, other_tiles, rest; /* rest: product of the other dims */
+    index_divisor_t tiles, other_tiles;
+    int64_t all_tiles;
 };
 
 /* Copy in the order of the target. Packs do not cross dimension 0. */
@@ -44,7 +46,7 @@ struct permute_copy {
         float v[N];
 
         for (int d = 0; d < w.o.ndim; d++)
-            source += index_split(&left, w.o.dims[d]) * w.o.from[d];
+            source += index_split(&left, w.o.by[d]) * w.o.from[d];
         pack_load(w.from + source, v);
         pack_store(w.to + i, v);
     }
@@ -58,15 +60,14 @@ static __global__ void __launch_bounds__(EACH_THREADS)
     __shared__ float tile[TILE][TILE + 1];
     const order &o = w.o;
 
-    for (int64_t t = blockIdx.x; t < w.tiles * w.other_tiles * w.rest;
-         t += gridDim.x) {
+    for (int64_t t = blockIdx.x; t < w.all_tiles; t += gridDim.x) {
         int64_t left = t, source = 0, target = 0;
         const int64_t row = index_split(&left, w.tiles) * TILE;
         const int64_t column = index_split(&left, w.other_tiles) * TILE;
 
         for (int d = 1; d < o.ndim; d++) {
             const int64_t k =
-                d == w.other ? column : index_split(&left, o.dims[d]);
+                d == w.other ? column : index_split(&left, o.by[d]);
 
             source += k * o.from[d];
             target += k * o.to[d];
@@ -135,6 +136,8 @@ static order order_of(const op_t *op, bool back)
     }
     if (o.ndim == 0)
         order_add(&o, 2, 1, 1);
+    for (int d = 0; d < o.ndim; d++)
+        o.by[d] = index_divisor_of(o.dims[d]);
     return o;
 }
 
@@ -155,11 +158,12 @@ static err_code_t move(const op_t *op, const op_args_t *args, bool back,
                       cuda_stream(args));
         return cuda_started(op, err);
     }
-    w.tiles = (w.o.dims[0] + TILE - 1) / TILE;
-    w.other_tiles = (w.o.dims[w.other] + TILE - 1) / TILE;
-    w.rest = w.count / w.o.dims[0] / w.o.dims[w.other];
-    LAUNCH(permute_tiles, each_blocks(w.tiles * w.other_tiles * w.rest, 1),
-           dim3(TILE, TILE_ROWS), 0, cuda_stream(args), w);
+    w.tiles = index_divisor_of((w.o.dims[0] + TILE - 1) / TILE);
+    w.other_tiles = index_divisor_of((w.o.dims[w.other] + TILE - 1) / TILE);
+    w.all_tiles = w.count / w.o.dims[0] / w.o.dims[w.other] * w.tiles.by *
+                  w.other_tiles.by;
+    LAUNCH(permute_tiles, each_blocks(w.all_tiles, 1), dim3(TILE, TILE_ROWS), 0,
+           cuda_stream(args), w);
     return cuda_started(op, err);
 }
 

@@ -6,6 +6,7 @@
  * partial sum for each block. bce keeps the weights of its classes on the
  * device.
  */
+#include "op/cuda/device/index.cuh"
 #include "op/cuda/device/total.cuh"
 
 namespace
@@ -13,10 +14,11 @@ namespace
 
 struct pointwise_work {
     op_kind_t kind;
-    int64_t count, sample; /* elements of the batch, and of a sample */
+    int64_t count;
+    index_divisor_t sample; /* elements of a sample */
     float a;
     const float *class_weights; /* NULL: all elements have the constant a */
-    int64_t classes, inner;
+    index_divisor_t classes, inner;
     int loss;
     const op_step_t *step;
     const float *x, *t, *sample_weights;
@@ -80,15 +82,17 @@ static __device__ float pointwise_slope(op_kind_t kind, float x, float t,
 
 static __device__ float pointwise_alpha(const pointwise_work &work, int64_t i)
 {
-    return work.class_weights == NULL
-               ? work.a
-               : work.class_weights[i / work.inner % work.classes];
+    if (work.class_weights == NULL)
+        return work.a;
+    i = index_div(i, work.inner);
+    return work.class_weights[index_split(&i, work.classes)];
 }
 
 static __device__ float pointwise_weight(const pointwise_work &work, int64_t i)
 {
-    return work.sample_weights == NULL ? 1
-                                       : work.sample_weights[i / work.sample];
+    return work.sample_weights == NULL
+               ? 1
+               : work.sample_weights[index_div(i, work.sample)];
 }
 
 static __global__ void __launch_bounds__(EACH_THREADS)
@@ -148,11 +152,11 @@ static pointwise_work work_of(const op_t *op, const op_args_t *args)
 
     work.kind = op->config.kind;
     work.count = op_desc_elems(&op->config.in);
-    work.sample = op_desc_sample(&op->config.in);
+    work.sample = index_divisor_of(op_desc_sample(&op->config.in));
     work.class_weights = (const float *)op->state;
     if (work.class_weights != NULL) {
-        work.classes = op_classes_of(&op->config).classes;
-        work.inner = op_classes_of(&op->config).inner;
+        work.classes = index_divisor_of(op_classes_of(&op->config).classes);
+        work.inner = index_divisor_of(op_classes_of(&op->config).inner);
     } else {
         work.a = (float)op_alpha(&op->config, 0);
     }

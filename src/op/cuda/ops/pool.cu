@@ -18,7 +18,7 @@ namespace
 /* Tensors of T; numbers of taps are W. */
 template <typename T, typename W> struct pool_work {
     space_t in, out;
-    int64_t inner;
+    index_divisor_t packs; /* see space.cuh */
     int kernel[OP_SPACE_MAX], stride[OP_SPACE_MAX], pad[OP_SPACE_MAX];
     bool inside;   /* see op_pool_t */
     int64_t items; /* that threads compute */
@@ -98,7 +98,7 @@ static __global__ void __launch_bounds__(EACH_THREADS)
     pool_max(pool_work<T, W> work)
 {
     for (int64_t i = each_first(); i < work.items; i += each_step()) {
-        const item_t o = space_item<LANES>(work.out, work.inner, i);
+        const item_t o = space_item<LANES>(work.out, work.packs, i);
         const box_t box = pool_window(work, o.place.at);
         float best[LANES], v[LANES];
         int winner[LANES], at[OP_SPACE_MAX];
@@ -111,7 +111,7 @@ static __global__ void __launch_bounds__(EACH_THREADS)
         {
             const int tap = pool_tap(work, o.place.at, at);
 
-            pack_load(work.x + space_at(work.in, work.inner, o, at), v);
+            pack_load(work.x + space_at<LANES>(work.in, work.packs, o, at), v);
             for (int k = 0; k < LANES; k++)
                 if (winner[k] < 0 ||
                     (best[k] == best[k] && !(v[k] <= best[k]))) {
@@ -130,14 +130,14 @@ static __global__ void __launch_bounds__(EACH_THREADS)
     pool_max_gradient(pool_work<T, W> work)
 {
     for (int64_t i = each_first(); i < work.items; i += each_step()) {
-        const item_t x = space_item<LANES>(work.in, work.inner, i);
+        const item_t x = space_item<LANES>(work.in, work.packs, i);
         const box_t box = pool_holders(work, x.place.at);
         float sum[LANES] = {}, dy[LANES];
         int o[OP_SPACE_MAX];
 
         BOX_EACH(box, o)
         {
-            const int64_t from = space_at(work.out, work.inner, x, o);
+            const int64_t from = space_at<LANES>(work.out, work.packs, x, o);
             const int tap = pool_tap(work, o, x.place.at);
 
             pack_load(work.dy + from, dy);
@@ -149,11 +149,11 @@ static __global__ void __launch_bounds__(EACH_THREADS)
 }
 
 template <int LANES, typename T>
-static __global__ void __launch_bounds__(EACH_THREADS)
+static __global__ void __launch_bounds__(EACH_THREADS, EACH_FEW - 1)
     pool_mean(pool_work<T, uint8_t> work)
 {
     for (int64_t i = each_first(); i < work.items; i += each_step()) {
-        const item_t o = space_item<LANES>(work.out, work.inner, i);
+        const item_t o = space_item<LANES>(work.out, work.packs, i);
         const box_t box = pool_window(work, o.place.at);
         const float divisor = pool_divisor(work, o.place.at);
         float sum[LANES] = {}, v[LANES];
@@ -161,7 +161,7 @@ static __global__ void __launch_bounds__(EACH_THREADS)
 
         BOX_EACH(box, at)
         {
-            pack_load(work.x + space_at(work.in, work.inner, o, at), v);
+            pack_load(work.x + space_at<LANES>(work.in, work.packs, o, at), v);
             for (int k = 0; k < LANES; k++)
                 sum[k] += v[k];
         }
@@ -176,7 +176,7 @@ static __global__ void __launch_bounds__(EACH_THREADS)
     pool_mean_gradient(pool_work<T, uint8_t> work)
 {
     for (int64_t i = each_first(); i < work.items; i += each_step()) {
-        const item_t x = space_item<LANES>(work.in, work.inner, i);
+        const item_t x = space_item<LANES>(work.in, work.packs, i);
         const box_t box = pool_holders(work, x.place.at);
         float sum[LANES] = {}, dy[LANES];
         int o[OP_SPACE_MAX];
@@ -185,7 +185,8 @@ static __global__ void __launch_bounds__(EACH_THREADS)
         {
             const float divisor = pool_divisor(work, o);
 
-            pack_load(work.dy + space_at(work.out, work.inner, x, o), dy);
+            pack_load(work.dy + space_at<LANES>(work.out, work.packs, x, o),
+                      dy);
             for (int k = 0; k < LANES; k++)
                 sum[k] += dy[k] / divisor;
         }
@@ -222,7 +223,8 @@ static pool_work<T, W> work_of(const op_t *op, const op_args_t *args,
 
     work.in = space_of(&op->config.in);
     work.out = space_of(&op->out);
-    work.inner = LANES == 1 ? 1 : cuda_channels_pitch(op->out.dims[1]);
+    work.packs = index_divisor_of(
+        LANES == 1 ? 1 : cuda_channels_pitch(op->out.dims[1]) / LANES);
     space_three(pool->kernel, dims, 1, work.kernel);
     space_three(pool->stride, dims, 1, work.stride);
     space_three(pool->pad, dims, 0, work.pad);

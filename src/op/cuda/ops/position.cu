@@ -9,7 +9,7 @@ namespace
 {
 
 struct position_value {
-    int64_t sample;
+    index_divisor_t sample; /* elements of a sample */
     const float *x, *w;
     float *y;
 
@@ -65,11 +65,13 @@ static err_code_t position_open(op_t *op, err_t *err)
 static err_code_t position_forward(op_t *op, const op_args_t *args, err_t *err)
 {
     const position_value work = {
-        op_desc_sample(&op->config.in), (const float *)args->x,
-        (const float *)args->params[0], (float *)args->y};
+        index_divisor_of(op_desc_sample(&op->config.in)),
+        (const float *)args->x, (const float *)args->params[0],
+        (float *)args->y};
 
     each_start<4>(work, op_desc_elems(&op->config.in),
-                  work.sample % 4 == 0 && pack_aligned(work.x, work.w, work.y),
+                  work.sample.by % 4 == 0 &&
+                      pack_aligned(work.x, work.w, work.y),
                   cuda_stream(args));
     return cuda_started(op, err);
 }

@@ -9,7 +9,7 @@ namespace
 {
 
 struct prelu_value {
-    int64_t slopes, space; /* slopes: 1, or the number of channels */
+    index_divisor_t slopes, space; /* slopes: 1, or the number of channels */
     const float *x, *a;
     float *y;
 
@@ -19,9 +19,8 @@ struct prelu_value {
 
         pack_load(x + i, v);
         for (int k = 0; k < N; k++) {
-            int64_t plane = slopes == 1 ? 0 : index_div(i + k, space);
-            const float slope =
-                a[slopes == 1 ? 0 : index_split(&plane, slopes)];
+            int64_t plane = index_div(i + k, space);
+            const float slope = a[index_split(&plane, slopes)];
 
             v[k] = v[k] > 0 ? v[k] : slope * v[k];
         }
@@ -72,7 +71,7 @@ static err_code_t prelu_open(op_t *op, err_t *err)
 static err_code_t prelu_forward(op_t *op, const op_args_t *args, err_t *err)
 {
     const channels shape = shape_of(op);
-    const prelu_value work = {shape.C, shape.S, (const float *)args->x,
+    const prelu_value work = {shape.by_C, shape.by_S, (const float *)args->x,
                               (const float *)args->params[0], (float *)args->y};
 
     each_start<4>(work, op_desc_elems(&op->config.in),

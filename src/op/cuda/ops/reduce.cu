@@ -19,6 +19,7 @@ namespace
 
 struct reduce_work {
     op_reduce_t r;
+    index_divisor_t by_count, by_inner;
     const float *x, *dy;
     float *y, *dx;
     int32_t *winners; /* NULL: not kept */
@@ -112,9 +113,9 @@ struct mean_gradient {
 
         for (int k = 0; k < N; k++) {
             int64_t row = i + k;
-            const int64_t inner = index_split(&row, work.r.inner);
+            const int64_t inner = index_split(&row, work.by_inner);
 
-            row = index_div(row, work.r.count);
+            row = index_div(row, work.by_count);
             work.dx[i + k] = work.dy[row * work.r.inner + inner] * factor;
         }
     }
@@ -127,8 +128,8 @@ struct max_gradient {
     {
         for (int k = 0; k < N; k++) {
             int64_t row = i + k;
-            const int64_t inner = index_split(&row, work.r.inner);
-            const int64_t own = index_split(&row, work.r.count);
+            const int64_t inner = index_split(&row, work.by_inner);
+            const int64_t own = index_split(&row, work.by_count);
             const int64_t at = row * work.r.inner + inner;
 
             work.dx[i + k] = work.winners[at] == own ? work.dy[at] : 0;
@@ -197,7 +198,7 @@ static __global__ void __launch_bounds__(EACH_THREADS)
          tile += step) {
         const int64_t at = tile + threadIdx.x;
         int64_t outer = at;
-        const int64_t inner = index_split(&outer, r.inner);
+        const int64_t inner = index_split(&outer, work.by_inner);
         const float *x = work.x + outer * r.count * r.inner + inner;
         Found found;
 
@@ -236,11 +237,16 @@ static err_code_t reduce_open(op_t *op, err_t *err)
 static reduce_work work_of(const op_t *op, const op_args_t *args)
 {
     const bool keeps = op->config.kind == OP_MAX && op->config.training;
+    const op_reduce_t r = op_reduce_of(&op->config);
 
-    return reduce_work{
-        op_reduce_of(&op->config), (const float *)args->x,
-        (const float *)args->dy,   (float *)args->y,
-        (float *)args->dx,         keeps ? (int32_t *)args->workspace : NULL};
+    return reduce_work{r,
+                       index_divisor_of(r.count),
+                       index_divisor_of(r.inner),
+                       (const float *)args->x,
+                       (const float *)args->dy,
+                       (float *)args->y,
+                       (float *)args->dx,
+                       keeps ? (int32_t *)args->workspace : NULL};
 }
 
 static err_code_t reduce_forward(op_t *op, const op_args_t *args, err_t *err)

@@ -14,7 +14,7 @@ namespace
 /* How y is made of x. */
 struct resize_shape {
     space_t in, out;
-    int64_t inner;
+    index_divisor_t packs; /* see space.cuh */
     int factor[OP_SPACE_MAX];
 };
 
@@ -36,14 +36,14 @@ struct tap {
 /* op_upsample_tap. In float32 the position is exact up to 2^22 elements. */
 static __device__ __forceinline__ tap tap_of(int at, int factor, int size)
 {
-    /* twice the factor times the position in x */
+    /* twice the factor times the position in x, which 32 bits hold */
     const int64_t twice = 2 * (int64_t)at + 1 - factor;
+    const uint32_t whole = 2 * (uint32_t)factor;
     tap out = {0, 0, 0};
 
     if (twice > 0) {
-        out.first = (int)(twice / (2 * factor));
-        out.weight =
-            (float)(twice % (2 * (int64_t)factor)) / (float)(2 * factor);
+        out.first = (int)((uint32_t)twice / whole);
+        out.weight = (float)((uint32_t)twice % whole) / (float)whole;
     }
     out.second = min(out.first + 1, size - 1);
     return out;
@@ -87,23 +87,24 @@ static __global__ void __launch_bounds__(EACH_THREADS)
     nearest_value(resize_work<T> work)
 {
     for (int64_t i = each_first(); i < work.items; i += each_step()) {
-        const item_t item = space_item<LANES>(work.s.out, work.s.inner, i);
+        const item_t item = space_item<LANES>(work.s.out, work.s.packs, i);
         int at[OP_SPACE_MAX];
         float v[LANES];
 
         for (int d = 0; d < OP_SPACE_MAX; d++)
             at[d] = item.place.at[d] / work.s.factor[d];
-        pack_load(work.x + space_at(work.s.in, work.s.inner, item, at), v);
+        pack_load(work.x + space_at<LANES>(work.s.in, work.s.packs, item, at),
+                  v);
         pack_store(work.to + i * LANES, v);
     }
 }
 
 template <int LANES, typename T>
-static __global__ void __launch_bounds__(EACH_THREADS)
+static __global__ void __launch_bounds__(EACH_THREADS, EACH_FEW)
     nearest_gradient(resize_work<T> work)
 {
     for (int64_t i = each_first(); i < work.items; i += each_step()) {
-        const item_t item = space_item<LANES>(work.s.in, work.s.inner, i);
+        const item_t item = space_item<LANES>(work.s.in, work.s.packs, i);
         float sum[LANES] = {}, v[LANES];
         int at[OP_SPACE_MAX];
         box_t box;
@@ -114,7 +115,8 @@ static __global__ void __launch_bounds__(EACH_THREADS)
         }
         BOX_EACH(box, at)
         {
-            pack_load(work.dy + space_at(work.s.out, work.s.inner, item, at),
+            pack_load(work.dy +
+                          space_at<LANES>(work.s.out, work.s.packs, item, at),
                       v);
             for (int k = 0; k < LANES; k++)
                 sum[k] += v[k];
@@ -128,7 +130,7 @@ static __global__ void __launch_bounds__(EACH_THREADS)
     linear_value(resize_work<T> work)
 {
     for (int64_t i = each_first(); i < work.items; i += each_step()) {
-        const item_t item = space_item<LANES>(work.s.out, work.s.inner, i);
+        const item_t item = space_item<LANES>(work.s.out, work.s.packs, i);
         float sum[LANES] = {}, v[LANES];
         tap t[OP_SPACE_MAX];
 
@@ -147,7 +149,8 @@ static __global__ void __launch_bounds__(EACH_THREADS)
             }
             if (weight == 0)
                 continue;
-            pack_load(work.x + space_at(work.s.in, work.s.inner, item, at), v);
+            pack_load(
+                work.x + space_at<LANES>(work.s.in, work.s.packs, item, at), v);
             for (int k = 0; k < LANES; k++)
                 sum[k] += weight * v[k];
         }
@@ -160,7 +163,7 @@ static __global__ void __launch_bounds__(EACH_THREADS)
     linear_gradient(resize_work<T> work)
 {
     for (int64_t i = each_first(); i < work.items; i += each_step()) {
-        const item_t item = space_item<LANES>(work.s.in, work.s.inner, i);
+        const item_t item = space_item<LANES>(work.s.in, work.s.packs, i);
         const box_t box = readers_of(work.s, item.place.at);
         float sum[LANES] = {}, v[LANES];
         int at[OP_SPACE_MAX];
@@ -171,7 +174,8 @@ static __global__ void __launch_bounds__(EACH_THREADS)
 
             if (weight == 0)
                 continue;
-            pack_load(work.dy + space_at(work.s.out, work.s.inner, item, at),
+            pack_load(work.dy +
+                          space_at<LANES>(work.s.out, work.s.packs, item, at),
                       v);
             for (int k = 0; k < LANES; k++)
                 sum[k] += weight * v[k];
@@ -197,7 +201,8 @@ static resize_work<T> work_of(const op_t *op, const op_args_t *args,
 
     work.s.in = space_of(&op->config.in);
     work.s.out = space_of(&op->out);
-    work.s.inner = LANES == 1 ? 1 : cuda_channels_pitch(op->out.dims[1]);
+    work.s.packs = index_divisor_of(
+        LANES == 1 ? 1 : cuda_channels_pitch(op->out.dims[1]) / LANES);
     space_three(op->config.view.dims, op->config.in.ndim - 2, 1, work.s.factor);
     work.items = cuda_channels_elems(desc) / LANES;
     work.x = (const T *)args->x;

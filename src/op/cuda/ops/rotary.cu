@@ -15,11 +15,12 @@ namespace
 
 struct rotary_work {
     int64_t count; /* pairs */
-    int64_t tokens, features, D;
-    int64_t heads;       /* the first ones are rotated */
-    bool halves;         /* see op_rotary_t */
-    float sign;          /* -1: backward */
-    const float2 *table; /* cosine and sine */
+    int64_t features, D;
+    index_divisor_t tokens, half, pairs; /* half: D / 2; pairs: of a row */
+    int64_t heads;                       /* the first ones are rotated */
+    bool halves;                         /* see op_rotary_t */
+    float sign;                          /* -1: backward */
+    const float2 *table;                 /* cosine and sine */
     const float *from;
     float *to;
 };
@@ -29,12 +30,12 @@ struct rotary_work {
 static __global__ void __launch_bounds__(EACH_THREADS)
     rotary_turn(rotary_work work)
 {
-    const int64_t half = work.D / 2;
+    const int64_t half = work.half.by;
 
     for (int64_t i = each_first(); i < work.count; i += each_step()) {
         int64_t row = i;
-        const int64_t in_row = index_split(&row, work.features / 2);
-        const int64_t head = index_div(in_row, half), pair = in_row % half;
+        int64_t head = index_split(&row, work.pairs);
+        const int64_t pair = index_split(&head, work.half);
         const int64_t first = row * work.features + head * work.D;
         const int64_t at = first + (work.halves ? pair : 2 * pair);
         const int64_t next = at + (work.halves ? half : 1);
@@ -42,7 +43,7 @@ static __global__ void __launch_bounds__(EACH_THREADS)
         float2 turn = make_float2(1, 0);
 
         if (head < work.heads)
-            turn = work.table[row % work.tokens * half + pair];
+            turn = work.table[index_split(&row, work.tokens) * half + pair];
         turn.y *= work.sign;
         work.to[at] = a * turn.x - b * turn.y;
         work.to[next] = a * turn.y + b * turn.x;
@@ -95,9 +96,11 @@ static err_code_t turn(const op_t *op, const op_args_t *args, const void *from,
     rotary_work work = {};
 
     work.count = op_desc_elems(in) / 2;
-    work.tokens = in->dims[1];
+    work.tokens = index_divisor_of(in->dims[1]);
     work.features = in->dims[2];
     work.D = in->dims[2] / rotary->parts;
+    work.half = index_divisor_of(work.D / 2);
+    work.pairs = index_divisor_of(work.features / 2);
     work.heads = rotary->heads;
     work.halves = rotary->halves;
     work.sign = sign;

@@ -10,7 +10,8 @@ namespace
 
 struct softmax_work {
     op_reduce_t r;
-    bool logs; /* log_softmax */
+    index_divisor_t inner; /* r.inner */
+    bool logs;             /* log_softmax */
     const float *x, *y, *dy;
     float *to; /* y or dx */
 };
@@ -18,12 +19,12 @@ struct softmax_work {
 } // namespace
 
 /* Index of the first element of [row]. */
-static __device__ __forceinline__ int64_t softmax_first(const op_reduce_t &r,
-                                                        int64_t row)
+static __device__ __forceinline__ int64_t
+softmax_first(const softmax_work &work, int64_t row)
 {
-    const int64_t inner = index_split(&row, r.inner);
+    const int64_t inner = index_split(&row, work.inner);
 
-    return row * r.count * r.inner + inner;
+    return row * work.r.count * work.r.inner + inner;
 }
 
 template <rows_who_t who>
@@ -34,8 +35,8 @@ static __global__ void __launch_bounds__(EACH_THREADS)
     const op_reduce_t &r = work.r;
 
     for (int64_t row = place.row; row < r.outer * r.inner; row += place.step) {
-        const float *x = work.x + softmax_first(r, row);
-        float *y = work.to + softmax_first(r, row);
+        const float *x = work.x + softmax_first(work, row);
+        float *y = work.to + softmax_first(work, row);
         float top = -INFINITY, sum = 0;
 
         for (int64_t k = place.lane; k < r.count; k += place.lanes)
@@ -60,7 +61,7 @@ static __global__ void __launch_bounds__(EACH_THREADS)
     const op_reduce_t &r = work.r;
 
     for (int64_t row = place.row; row < r.outer * r.inner; row += place.step) {
-        const int64_t first = softmax_first(r, row);
+        const int64_t first = softmax_first(work, row);
         float sum = 0;
 
         for (int64_t k = place.lane; k < r.count; k += place.lanes) {
@@ -89,10 +90,15 @@ static err_code_t softmax_open(op_t *op, err_t *err)
 
 static softmax_work work_of(const op_t *op, const op_args_t *args, void *to)
 {
-    return softmax_work{
-        op_reduce_of(&op->config), op->config.kind == OP_LOG_SOFTMAX,
-        (const float *)args->x,    (const float *)args->y,
-        (const float *)args->dy,   (float *)to};
+    const op_reduce_t r = op_reduce_of(&op->config);
+
+    return softmax_work{r,
+                        index_divisor_of(r.inner),
+                        op->config.kind == OP_LOG_SOFTMAX,
+                        (const float *)args->x,
+                        (const float *)args->y,
+                        (const float *)args->dy,
+                        (float *)to};
 }
 
 static err_code_t softmax_forward(op_t *op, const op_args_t *args, err_t *err)
