@@ -4,6 +4,9 @@
  * Kernels that treat the rows of a tensor one by one: a thread, a warp or a
  * block has a row. A thread is best where neighbouring rows are adjacent in
  * memory, otherwise a warp for short rows, and a block for long ones.
+ *
+ * A warp or a block may treat a row in packs of N elements. Sums stay sums of
+ * single elements: they have the same bits whether or not packs are possible.
  */
 #ifndef CDDP_OP_CUDA_DEVICE_ROWS_CUH
 #define CDDP_OP_CUDA_DEVICE_ROWS_CUH
@@ -42,7 +45,7 @@ static inline unsigned rows_blocks(rows_who_t who, int64_t rows)
 }
 
 /* This thread's rows are row, row + step and so on. In a row it treats the
- * elements lane, lane + lanes and so on. */
+ * elements lane, lane + lanes and so on, or packs with these numbers. */
 template <rows_who_t who> struct rows_place {
     int64_t row, step;
     int lane, lanes;
@@ -95,6 +98,14 @@ static __device__ __forceinline__ T rows_max(T value)
     return value;
 }
 
+/* Can rows of [length] elements, of which neighbours are [inner] elements
+ * apart, be treated in packs of 4? That all addresses allow it is another
+ * question (pack_aligned). */
+static inline bool rows_packed(int64_t length, int64_t inner)
+{
+    return rows_for(length, inner) != ROWS_THREAD && length % 4 == 0;
+}
+
 /* Start kernel<who>, for whichever [who] it is. */
 #define ROWS_LAUNCH(who, kernel, blocks, stream, ...)                      \
     do {                                                                   \
@@ -107,6 +118,26 @@ static __device__ __forceinline__ T rows_max(T value)
         else                                                               \
             LAUNCH((kernel<ROWS_BLOCK>), blocks, EACH_THREADS, 0, stream,  \
                    __VA_ARGS__);                                           \
+    } while (0)
+
+/* Start kernel<who, N>, with N of 4 if [packed], which rows_packed allows. */
+#define ROWS_LAUNCH_PACKED(who, packed, kernel, blocks, stream, ...)          \
+    do {                                                                      \
+        if ((who) == ROWS_THREAD)                                             \
+            LAUNCH((kernel<ROWS_THREAD, 1>), blocks, EACH_THREADS, 0, stream, \
+                   __VA_ARGS__);                                              \
+        else if ((who) == ROWS_WARP && (packed))                              \
+            LAUNCH((kernel<ROWS_WARP, 4>), blocks, EACH_THREADS, 0, stream,   \
+                   __VA_ARGS__);                                              \
+        else if ((who) == ROWS_WARP)                                          \
+            LAUNCH((kernel<ROWS_WARP, 1>), blocks, EACH_THREADS, 0, stream,   \
+                   __VA_ARGS__);                                              \
+        else if (packed)                                                      \
+            LAUNCH((kernel<ROWS_BLOCK, 4>), blocks, EACH_THREADS, 0, stream,  \
+                   __VA_ARGS__);                                              \
+        else                                                                  \
+            LAUNCH((kernel<ROWS_BLOCK, 1>), blocks, EACH_THREADS, 0, stream,  \
+                   __VA_ARGS__);                                              \
     } while (0)
 
 #endif

@@ -228,27 +228,40 @@ static __device__ entropy_slope slope_of(const entropy_work &work, int64_t r,
     return slope;
 }
 
-/* The factor of -log p[k] in the loss of a row with probabilities. */
-static __device__ float soft_share(const entropy_work &work, int64_t at,
-                                   int64_t k)
+/* The factor of -log p in the loss of a row with probabilities: of a class with
+ * this probability in the target, and this weight. */
+static __device__ float soft_share(const entropy_work &work, float target,
+                                   float weight)
 {
-    return (work.hit * work.probabilities[at] + work.spread) *
-           class_weight(work, k);
+    return (work.hit * target + work.spread) * weight;
 }
 
-static __device__ float entropy_gradient_at(const entropy_work &work,
-                                            const entropy_slope &slope,
-                                            int64_t at, int64_t k)
+/* The gradients of the classes k .. k + N - 1, which begin at [at]. */
+template <int N>
+static __device__ __forceinline__ void
+entropy_gradient_at(const entropy_work &work, const entropy_slope &slope,
+                    int64_t at, int64_t k)
 {
-    const float p = expf(work.x[at] - slope.log_sum);
+    float v[N], target[N] = {}, weight[N];
 
-    if (slope.scale == 0)
-        return 0;
+    pack_load(work.x + at, v);
+    for (int j = 0; j < N; j++)
+        weight[j] = 1;
+    if (work.class_weights != NULL)
+        pack_load(work.class_weights + k, weight);
     if (work.target == NULL)
-        return slope.scale * (slope.share * p - soft_share(work, at, k));
-    return slope.scale *
-           (slope.share * p - work.spread * class_weight(work, k) -
-            (k == slope.target ? slope.hit : 0));
+        pack_load(work.probabilities + at, target);
+    for (int j = 0; j < N; j++) {
+        const float p = slope.share * expf(v[j] - slope.log_sum);
+
+        if (work.target == NULL)
+            v[j] = p - soft_share(work, target[j], weight[j]);
+        else
+            v[j] = p - work.spread * weight[j] -
+                   (k + j == slope.target ? slope.hit : 0);
+        v[j] = slope.scale == 0 ? 0 : slope.scale * v[j];
+    }
+    pack_store(work.dx + at, v);
 }
 
 /* The sum of the shares of a row with probabilities. */
@@ -259,11 +272,12 @@ static __device__ float soft_total(const entropy_work &work,
     double total = 0;
 
     for (int64_t k = place.lane; k < work.classes; k += place.lanes)
-        total += soft_share(work, first + k * work.inner, k);
+        total += soft_share(work, work.probabilities[first + k * work.inner],
+                            class_weight(work, k));
     return (float)rows_sum<who>(total);
 }
 
-template <rows_who_t who>
+template <rows_who_t who, int N>
 static __global__ void __launch_bounds__(EACH_THREADS, EACH_FEW)
     entropy_gradient(entropy_work work)
 {
@@ -276,11 +290,8 @@ static __global__ void __launch_bounds__(EACH_THREADS, EACH_FEW)
 
         if (work.target == NULL)
             slope.share = soft_total<who>(work, place, first);
-        for (int64_t k = place.lane; k < work.classes; k += place.lanes) {
-            const int64_t at = first + k * work.inner;
-
-            work.dx[at] = entropy_gradient_at(work, slope, at, k);
-        }
+        for (int64_t k = place.lane * N; k < work.classes; k += place.lanes * N)
+            entropy_gradient_at<N>(work, slope, first + k * work.inner, k);
     }
 }
 
@@ -360,6 +371,14 @@ static err_code_t entropy_forward(op_t *op, const op_args_t *args, err_t *err)
     return cuda_started(op, err);
 }
 
+/* Can backward access all rows 16 bytes at a time? */
+static bool is_wide(const entropy_work &work)
+{
+    return rows_packed(work.classes, work.inner) &&
+           pack_aligned(work.x, work.dx, work.probabilities,
+                        work.class_weights);
+}
+
 static err_code_t entropy_backward(op_t *op, const op_args_t *args, err_t *err)
 {
     const entropy_work work = work_of(op, args);
@@ -367,8 +386,8 @@ static err_code_t entropy_backward(op_t *op, const op_args_t *args, err_t *err)
 
     if (!op->config.need_dx)
         return ERR_OK;
-    ROWS_LAUNCH(who, entropy_gradient, rows_blocks(who, work.rows),
-                cuda_stream(args), work);
+    ROWS_LAUNCH_PACKED(who, is_wide(work), entropy_gradient,
+                       rows_blocks(who, work.rows), cuda_stream(args), work);
     return cuda_started(op, err);
 }
 

@@ -107,18 +107,30 @@ static __global__ void __launch_bounds__(EACH_THREADS)
     total_put(sum, work.partials);
 }
 
-static __global__ void __launch_bounds__(EACH_THREADS)
-    pointwise_gradient(pointwise_work work)
+namespace
 {
-    const float scale = (float)work.step->scales[work.loss];
 
-    for (int64_t i = each_first(); i < work.count; i += each_step())
-        work.dx[i] = scale == 0
-                         ? 0
-                         : pointwise_weight(work, i) * scale *
-                               pointwise_slope(work.kind, work.x[i], work.t[i],
-                                               pointwise_alpha(work, i));
-}
+struct pointwise_gradient {
+    pointwise_work work;
+
+    template <int N> __device__ void at(int64_t i) const
+    {
+        const float scale = (float)work.step->scales[work.loss];
+        float x[N], t[N];
+
+        pack_load(work.x + i, x);
+        pack_load(work.t + i, t);
+        for (int k = 0; k < N; k++)
+            x[k] = scale == 0
+                       ? 0
+                       : pointwise_weight(work, i + k) * scale *
+                             pointwise_slope(work.kind, x[k], t[k],
+                                             pointwise_alpha(work, i + k));
+        pack_store(work.dx + i, x);
+    }
+};
+
+} // namespace
 
 /* ---- the op -------------------------------------------------------------- */
 
@@ -187,8 +199,8 @@ static err_code_t pointwise_backward(op_t *op, const op_args_t *args,
 
     if (!op->config.need_dx)
         return ERR_OK;
-    LAUNCH(pointwise_gradient, each_blocks(work.count, EACH_THREADS),
-           EACH_THREADS, 0, cuda_stream(args), work);
+    each_start<4>(pointwise_gradient{work}, work.count,
+                  pack_aligned(work.x, work.t, work.dx), cuda_stream(args));
     return cuda_started(op, err);
 }
 

@@ -2,7 +2,8 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /* softmax and log_softmax along one dimension; op/ref/softmax.c has the
  * formulas. A row is read three times, of which the later two find it in a
- * cache. */
+ * cache. Results may overwrite what is read: a lane stores after the sum, for
+ * which all lanes have read the row. */
 #include "op/cuda/device/rows.cuh"
 
 namespace
@@ -27,7 +28,7 @@ softmax_first(const softmax_work &work, int64_t row)
     return row * work.r.count * work.r.inner + inner;
 }
 
-template <rows_who_t who>
+template <rows_who_t who, int N>
 static __global__ void __launch_bounds__(EACH_THREADS)
     softmax_value(softmax_work work)
 {
@@ -37,23 +38,28 @@ static __global__ void __launch_bounds__(EACH_THREADS)
     for (int64_t row = place.row; row < r.outer * r.inner; row += place.step) {
         const float *x = work.x + softmax_first(work, row);
         float *y = work.to + softmax_first(work, row);
-        float top = -INFINITY, sum = 0;
+        float top = -INFINITY, sum = 0, v[N];
 
-        for (int64_t k = place.lane; k < r.count; k += place.lanes)
-            top = larger(top, x[k * r.inner]);
+        for (int64_t k = place.lane * N; k < r.count; k += place.lanes * N) {
+            pack_load(x + k * r.inner, v);
+            for (int j = 0; j < N; j++)
+                top = larger(top, v[j]);
+        }
         top = rows_max<who>(top);
         for (int64_t k = place.lane; k < r.count; k += place.lanes)
             sum += expf(x[k * r.inner] - top);
         sum = rows_sum<who>(sum);
-        for (int64_t k = place.lane; k < r.count; k += place.lanes) {
-            const float v = x[k * r.inner] - top;
-
-            y[k * r.inner] = work.logs ? v - logf(sum) : expf(v) / sum;
+        for (int64_t k = place.lane * N; k < r.count; k += place.lanes * N) {
+            pack_load(x + k * r.inner, v);
+            for (int j = 0; j < N; j++)
+                v[j] =
+                    work.logs ? v[j] - top - logf(sum) : expf(v[j] - top) / sum;
+            pack_store(y + k * r.inner, v);
         }
     }
 }
 
-template <rows_who_t who>
+template <rows_who_t who, int N>
 static __global__ void __launch_bounds__(EACH_THREADS)
     softmax_gradient(softmax_work work)
 {
@@ -62,7 +68,7 @@ static __global__ void __launch_bounds__(EACH_THREADS)
 
     for (int64_t row = place.row; row < r.outer * r.inner; row += place.step) {
         const int64_t first = softmax_first(work, row);
-        float sum = 0;
+        float sum = 0, y[N], dy[N];
 
         for (int64_t k = place.lane; k < r.count; k += place.lanes) {
             const int64_t at = first + k * r.inner;
@@ -70,11 +76,15 @@ static __global__ void __launch_bounds__(EACH_THREADS)
             sum += work.logs ? work.dy[at] : work.dy[at] * work.y[at];
         }
         sum = rows_sum<who>(sum);
-        for (int64_t k = place.lane; k < r.count; k += place.lanes) {
+        for (int64_t k = place.lane * N; k < r.count; k += place.lanes * N) {
             const int64_t at = first + k * r.inner;
-            const float y = work.y[at], dy = work.dy[at];
 
-            work.to[at] = work.logs ? dy - expf(y) * sum : y * (dy - sum);
+            pack_load(work.y + at, y);
+            pack_load(work.dy + at, dy);
+            for (int j = 0; j < N; j++)
+                dy[j] =
+                    work.logs ? dy[j] - expf(y[j]) * sum : y[j] * (dy[j] - sum);
+            pack_store(work.to + at, dy);
         }
     }
 }
@@ -101,14 +111,21 @@ static softmax_work work_of(const op_t *op, const op_args_t *args, void *to)
                         (float *)to};
 }
 
+/* Can all rows be accessed 16 bytes at a time? */
+static bool is_wide(const softmax_work &work, const void *from)
+{
+    return rows_packed(work.r.count, work.r.inner) &&
+           pack_aligned(from, work.dy, work.to);
+}
+
 static err_code_t softmax_forward(op_t *op, const op_args_t *args, err_t *err)
 {
     const softmax_work work = work_of(op, args, args->y);
     const rows_who_t who = rows_for(work.r.count, work.r.inner);
 
-    ROWS_LAUNCH(who, softmax_value,
-                rows_blocks(who, work.r.outer * work.r.inner),
-                cuda_stream(args), work);
+    ROWS_LAUNCH_PACKED(who, is_wide(work, work.x), softmax_value,
+                       rows_blocks(who, work.r.outer * work.r.inner),
+                       cuda_stream(args), work);
     return cuda_started(op, err);
 }
 
@@ -119,9 +136,9 @@ static err_code_t softmax_backward(op_t *op, const op_args_t *args, err_t *err)
 
     if (!op->config.need_dx)
         return ERR_OK;
-    ROWS_LAUNCH(who, softmax_gradient,
-                rows_blocks(who, work.r.outer * work.r.inner),
-                cuda_stream(args), work);
+    ROWS_LAUNCH_PACKED(who, is_wide(work, work.y), softmax_gradient,
+                       rows_blocks(who, work.r.outer * work.r.inner),
+                       cuda_stream(args), work);
     return cuda_started(op, err);
 }
 
