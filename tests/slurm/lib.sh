@@ -19,7 +19,8 @@
 #
 # `make check-slurm` runs all of them: it starts a cluster by slurm/devcluster,
 # runs every file there and takes the cluster down (run-slurm-tests). One file:
-# `make check-slurm SLURM_TESTS=boot.t`. On a cluster that stays up:
+# `make check-slurm SLURM_TESTS=boot.t`; with CDDP_CASES=REGEX only the cases
+# whose names match run, and the others are skipped. On a cluster that stays up:
 #     export CDDP_DEVCLUSTER_DIR=/tmp/mine; slurm/devcluster up
 #     BUILD=... slurm/devcluster exec tests/slurm/boot.t
 #
@@ -96,16 +97,16 @@ skip()
     exit 77
 }
 
+# The command may contain --, too: the last one ends it.
 need()
 {
-    local command=()
+    local i=$#
 
-    while [ $# -gt 0 ] && [ "$1" != -- ]; do
-        command+=("$1")
-        shift
+    while [ "$i" -gt 1 ] && [ "${!i}" != -- ]; do
+        i=$((i - 1))
     done
-    shift
-    "${command[@]}" >/dev/null 2>&1 </dev/null || skip "$*"
+    [ "$i" -gt 1 ] || fail "need without -- TEXT: $*"
+    "${@:1:i-1}" >/dev/null 2>&1 </dev/null || skip "${*:i+1}"
 }
 
 need_mpi()
@@ -266,6 +267,10 @@ test_case()
 
     shift
     test_number=$((test_number + 1))
+    if [[ ! $name =~ ${CDDP_CASES:-} ]]; then
+        echo "ok $test_number - $name # SKIP not in CDDP_CASES"
+        return
+    fi
     WORK=$(mktemp -d "${TMPDIR:-/tmp}/cddp-slurm-test.XXXXXX")
     chmod 755 "$WORK"
     (

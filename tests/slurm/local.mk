@@ -22,6 +22,8 @@ $(SLURM_PROBES): $(PROBE_LIBS)
 $(SLURM_PROBES): LDADD = $(PROBE_LIBS) $(PMIX_LIBS) $(HDF5_LIBS) $(MPI_LIBS)
 tests/slurm/%_probe.o: TEST_CFLAGS = $(HDF5_CFLAGS) $(MPI_CFLAGS)
 
+dist_check_SCRIPTS += tests/slurm/cases.sh
+
 # Tests on a real Slurm: make check-slurm [SLURM_TESTS=boot.t]
 # One test per line, because several people add tests; long tests come first.
 SLURM_TESTS = \
