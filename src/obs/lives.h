@@ -28,6 +28,7 @@
     X(FAULT, "fault")           \
     X(END, "end")               \
     X(REQUEUE, "requeue")       \
+    X(KILL_WAIT, "kill_wait")   \
     X(OTHER, "other") /* read: of a later version */
 
 typedef enum obs_lives_event {

@@ -22,7 +22,8 @@ typedef struct train_deadline {
      * of the time that the job had left when its end became known. */
     double reserve;
     double step_s, save_s; /* slowest step and checkpoint; 0: not measured */
-    bool warned;           /* train_deadline_kill_wait has returned true */
+    bool warned;           /* train_deadline_kill_wait has returned true, in
+                              this life or in an earlier one of the job */
 } train_deadline_t;
 
 /* Nothing is known of the end, so there is no deadline. */

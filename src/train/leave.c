@@ -20,8 +20,10 @@ void train_leave_open(train_state_t *run)
 
 void train_leave_past(train_state_t *run)
 {
-    if (run->leave.watch != NULL)
-        train_deadline_save(&run->leave.deadline, train_lives_save_s(run));
+    const train_lives_past_t past = train_lives_past(run);
+
+    train_deadline_save(&run->leave.deadline, past.save_s);
+    run->leave.deadline.warned = past.kill_wait;
 }
 
 void train_leave_close(train_state_t *run)
@@ -85,18 +87,28 @@ err_code_t train_leave_start(train_state_t *run, err_code_t rc, err_t *err)
                    slurm_signal_name(asked));
 }
 
+/* Warn, and add to the history that this was said. */
+static void kill_wait_say(const train_state_t *run, double seconds)
+{
+    obs_lives_line_t line =
+        obs_lives_line(OBS_LIVES_KILL_WAIT, run->progress.step);
+
+    log_warn("train",
+             "a checkpoint took %.1f s, but Slurm kills a job "
+             "%.0f s (KillWait) after SIGTERM: after scancel, requeue or "
+             "preemption the run may resume from the checkpoint before; "
+             "a longer KillWait or GraceTime, or a faster file system, "
+             "would mend that",
+             seconds, run->leave.deadline.limits.kill_wait);
+    line.seconds = seconds;
+    train_lives_add(run, &line);
+}
+
 void train_leave_saved(train_state_t *run, double seconds)
 {
-    train_deadline_t *deadline = &run->leave.deadline;
-
-    train_deadline_save(deadline, seconds);
+    train_deadline_save(&run->leave.deadline, seconds);
     limits_take(&run->leave);
-    if (run->world.rank == 0 && train_deadline_kill_wait(deadline, seconds))
-        log_warn("train",
-                 "a checkpoint took %.1f s, but Slurm kills a job "
-                 "%.0f s (KillWait) after SIGTERM: after scancel, requeue or "
-                 "preemption the run may resume from the checkpoint before; "
-                 "a longer KillWait or GraceTime, or a faster file system, "
-                 "would mend that",
-                 seconds, deadline->limits.kill_wait);
+    if (run->world.rank == 0 &&
+        train_deadline_kill_wait(&run->leave.deadline, seconds))
+        kill_wait_say(run, seconds);
 }

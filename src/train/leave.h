@@ -15,9 +15,10 @@
  * Slurm, do nothing. Local; does not block. */
 void train_leave_open(train_state_t *run);
 
-/* Rank 0 takes over the duration of the slowest recent checkpoint of earlier
- * lives. It counts until a checkpoint of this life is slower. To be called when
- * the run directory is open. */
+/* Rank 0 takes over from the history the duration of the slowest recent
+ * checkpoint, which counts until a checkpoint of this life is slower, and
+ * whether this job has warned of KillWait. To be called when the run directory
+ * is open. */
 void train_leave_past(train_state_t *run);
 void train_leave_close(train_state_t *run);
 
@@ -34,7 +35,8 @@ bool train_leave_late(train_state_t *run);
  * on the result. */
 err_code_t train_leave_start(train_state_t *run, err_code_t rc, err_t *err);
 
-/* A checkpoint took [seconds]. Rank 0 warns once if KillWait is too short. */
+/* A checkpoint took [seconds]. If KillWait is too short, rank 0 warns, once in
+ * a job: a life after a restart or a requeue does not repeat it. */
 void train_leave_saved(train_state_t *run, double seconds);
 
 #endif

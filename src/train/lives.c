@@ -3,6 +3,7 @@
 #include "train/lives.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/log.h"
 
@@ -38,10 +39,12 @@ void train_lives_begin(const train_state_t *run)
     train_lives_add(run, &line);
 }
 
-/* Seconds of the newest checkpoints: the k-th is in [k % TRAIN_LIVES_SAVES]. */
 typedef struct saves {
+    const char *job; /* this one */
+    /* Of the newest checkpoints: the k-th is in [k % TRAIN_LIVES_SAVES]. */
     double seconds[TRAIN_LIVES_SAVES];
     int count;
+    bool kill_wait;
 } saves_t;
 
 static void save_visit(void *context, const obs_lives_read_t *read)
@@ -51,20 +54,24 @@ static void save_visit(void *context, const obs_lives_read_t *read)
     if (read->line.event == OBS_LIVES_CHECKPOINT &&
         isfinite(read->line.seconds))
         saves->seconds[saves->count++ % TRAIN_LIVES_SAVES] = read->line.seconds;
+    if (read->line.event == OBS_LIVES_KILL_WAIT &&
+        strcmp(read->start.job, saves->job) == 0)
+        saves->kill_wait = true;
 }
 
-double train_lives_save_s(const train_state_t *run)
+train_lives_past_t train_lives_past(const train_state_t *run)
 {
-    saves_t saves = {0};
-    double slowest = 0;
+    saves_t saves = {.job = run->env->job->id};
+    train_lives_past_t past = {0};
     err_t trouble = ERR_INIT;
 
     if (obs_lives_read(run->dir.path, save_visit, &saves, NULL, &trouble) !=
         ERR_OK)
         log_warn("train", "%s", trouble.text);
     for (int i = 0; i < TRAIN_LIVES_SAVES; i++)
-        slowest = fmax(slowest, saves.seconds[i]);
-    return slowest;
+        past.save_s = fmax(past.save_s, saves.seconds[i]);
+    past.kill_wait = saves.kill_wait;
+    return past;
 }
 
 void train_lives_end(const train_state_t *run, err_code_t rc, const err_t *err)

@@ -16,10 +16,15 @@ void train_lives_begin(const train_state_t *run);
  * a run directory. */
 void train_lives_add(const train_state_t *run, const obs_lives_line_t *line);
 
-/* Return the seconds of the slowest of the newest TRAIN_LIVES_SAVES checkpoints
- * in the history; 0: there is none. */
+/* What the history says of checkpoints before this start. */
 #define TRAIN_LIVES_SAVES 16
-double train_lives_save_s(const train_state_t *run);
+typedef struct train_lives_past {
+    double save_s;  /* seconds of the slowest of the newest TRAIN_LIVES_SAVES
+                       checkpoints; 0: there is none */
+    bool kill_wait; /* a start of this job has said that KillWait is shorter
+                       than a checkpoint */
+} train_lives_past_t;
+train_lives_past_t train_lives_past(const train_state_t *run);
 
 /* The run ends with [rc]: add to the history the line "end", and before it
  * "fault" if a rank is to blame. Only the rank that writes for all calls

@@ -58,6 +58,9 @@
 #   submit ARG...            sbatch ARG..., job id in $job
 #   job_field ID FIELD       print a field of `scontrol show job`
 #   wait_job ID STATES SEC   until its state is one of "RUNNING|COMPLETED"
+#   requeue_job ID           scontrol requeue, until the job has been requeued
+#                            once: a busy controller may refuse, or may do it
+#                            without an answer
 #   wait_until SEC CMD...    until CMD succeeds; polls every 0.1 s, as neither
 #                            Slurm nor a shared file offers an event
 #   wait_text SEC FILE REGEX until FILE has a line that matches
@@ -224,6 +227,21 @@ job_state_is()
 wait_job()
 {
     wait_until "$3" job_state_is "$1" "$2"
+}
+
+job_was_requeued()
+{
+    [ "$(job_field "$1" Restarts)" = 1 ]
+}
+
+requeue_job()
+{
+    scontrol requeue "$1" || wait_until 60 requeue_again "$1"
+}
+
+requeue_again()
+{
+    job_was_requeued "$1" || scontrol requeue "$1"
 }
 
 # Found by what only this task carries in its environment: the cluster, the job

@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Runs that are told to leave before their first step. Runs that watch the time
- * are in tests/slurm/time.t. */
+/* Runs that are told to leave before their first step, and the warning of a
+ * short KillWait. Runs that watch the time are in tests/slurm/time.t. */
+#include "train/leave.h"
+
 #include <criterion/criterion.h>
 #include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
+#include "base/log.h"
 #include "train/harness.h"
 
 #define SAMPLES 101
@@ -48,4 +54,52 @@ Test(leave, a_signal_in_start_up_ends_it, .timeout = 120)
     cr_assert_gt(starts, 6, "%d starts", starts);
     cr_assert_eq(memcmp(&out.loss, &straight.loss, sizeof(double)), 0);
     harness_close(&harness);
+}
+
+/* ---- KillWait ------------------------------------------------------------ */
+
+static int warnings;
+
+static void warning_count(void *context, log_level_t level, int rank,
+                          const char *module, const char *text)
+{
+    (void)context;
+    (void)rank;
+    (void)module;
+    warnings += level == LOG_WARN && strstr(text, "KillWait") != NULL;
+}
+
+/* Return how often a life of [job] in the run directory [dir] warns. KillWait
+ * is 10 s; there are two checkpoints, of 7 s and of 14 s. */
+static int life_warns(const char *dir, const char *id, int restarts)
+{
+    slurm_job_t job = {.restarts = restarts};
+    const train_env_t env = {.job = &job};
+    train_state_t run = {.env = &env};
+
+    snprintf(job.id, sizeof job.id, "%s", id);
+    run.dir.path = dir;
+    run.dir.owned = true;
+    run.leave.deadline = train_deadline(60.0);
+    run.leave.deadline.limits.kill_wait = 10.0;
+    run.leave.known = true;
+    warnings = 0;
+    train_leave_past(&run);
+    train_leave_saved(&run, 7.0);
+    train_leave_saved(&run, 14.0);
+    return warnings;
+}
+
+Test(leave, kill_wait_is_said_once_in_a_job)
+{
+    char dir[] = "/tmp/cddp-leave-XXXXXX";
+
+    cr_assert_not_null(mkdtemp(dir));
+    log_sink_set(warning_count, NULL);
+    cr_expect_eq(life_warns(dir, "12", 0), 1);
+    cr_expect_eq(life_warns(dir, "12", 0), 0, "a restart in place");
+    cr_expect_eq(life_warns(dir, "12", 1), 0, "a requeue");
+    cr_expect_eq(life_warns(dir, "13", 0), 1, "another job");
+    log_sink_set(NULL, NULL);
+    cr_assert_eq(file_remove_tree(dir, NULL), ERR_OK);
 }
