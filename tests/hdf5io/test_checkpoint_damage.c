@@ -11,8 +11,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "base/str.h"
 #include "ckpt_fixture.h"
+#include "lib/facts.h"
 
 #define NEWEST "step-0000000020"
 
@@ -148,6 +150,19 @@ Test(checkpoint_damage, all_damaged_stops_and_lists_them)
     ckpt_home_remove(home);
 }
 
+/* The last warning of rank 0, which alone warns. */
+static char warning[600];
+
+static void warning_take(void *context, log_level_t level, int rank,
+                         const char *module, const char *text)
+{
+    (void)context;
+    (void)rank;
+    (void)module;
+    if (level == LOG_WARN)
+        snprintf(warning, sizeof warning, "%s", text);
+}
+
 Test(checkpoint_damage, training_goes_on_after_a_fall_back)
 {
     char *home = ckpt_home_make();
@@ -156,7 +171,12 @@ Test(checkpoint_damage, training_goes_on_after_a_fall_back)
     ckpt_write(home, 2, 10);
     ckpt_write(home, 2, 20);
     damage_do(path, FLIP, 500);
+    log_level_set(LOG_WARN);
+    log_sink_set(warning_take, NULL);
     ckpt_expect(home, 2, 10);
+    log_sink_set(NULL, NULL);
+    FACTS(warning, "a checkpoint is damaged, trying the previous: rank ", path,
+          ": its content has the hash ", " instead of ", ", so it is damaged");
     ckpt_write(home, 2, 15);
     ckpt_expect(home, 2, 15);
     ckpt_write(home, 2, 20);

@@ -74,7 +74,7 @@ absent_ranks_are_named()
 
 three_name()
 {
-    [ "$(grep -c "rank $1 did not come" bg.err)" -eq 3 ]
+    [ "$(grep -cE "start-up exchange 1 was given up after 2 s \(PMIx: [^)]+\): rank $1 did not come\$" bg.err)" -eq 3 ]
 }
 
 # Run mode $1 (die, die-open) of the probe and wait until rank 1 is dead.

@@ -202,7 +202,8 @@ read_error()
         FAULT_TIMES=2 FAULT_ERRNO="$1"
     run 0 srun -N2 -n4 --ntasks-per-node=2 --mpi=pmix ./armed \
         "${settings[@]}" full.yaml
-    expect_text err "train-01.h5.*$2.*trying again in .* \\(2 of 3\\)"
+    expect_text err "cannot read .*train-01.h5.*: $2: trying again in [0-9.]+ s \\(2 of 3\\)\$"
+    note "$(grep 'trying again' err)"
     begins 1
     same_bits
 }
@@ -221,6 +222,18 @@ read_error_stays()
     expect_equal status "$(summary_field run/exit.json status)" 74
     run 0 "${on_two[@]}" "$train" "${settings[@]}" full.yaml
     same_bits
+}
+
+# One node is not allowed to read a file, as where root has no rights there.
+read_forbidden()
+{
+    run_file full
+    armed FAULT_RANK=2 FAULT_CALL=pread:train-01.h5 FAULT_TIMES=0 FAULT_ERRNO=13
+    run 65 srun -N2 -n4 --ntasks-per-node=2 --mpi=pmix ./armed \
+        "${settings[@]}" full.yaml
+    expect_text err "^cddp-train: rank 2 on n2: data.train: cannot read .*train-01.h5: Permission denied: it belongs to $(id -un) .uid $UID., has mode [0-7]{4}, and this process runs as $(id -un) .uid $UID.: let its owner make it readable"
+    expect_lines err '^cddp-train: ' 1
+    [ ! -e run ] || fail "a refused start left files"
 }
 
 # ---- other files on one node --------------------------------------------------
@@ -472,6 +485,7 @@ test_case "an IO error in a checkpoint" write_error
 test_case "a stale file handle while data is read" read_error 116 "Stale file handle"
 test_case "an IO error while data is read" read_error 5 "Input/output error"
 test_case "data that stays away" read_error_stays
+test_case "data that one node may not read" read_forbidden
 test_case "another build on one node" other_build
 test_case "another plugin on one node" other_plugin
 test_case "another run file on one node" other_run_file

@@ -105,6 +105,7 @@ cut_link()
     sleep $((20 - (SECONDS - begin) > 0 ? 20 - (SECONDS - begin) : 0))
     ip link set v2 up
     finish 0
+    expect_text bg.err '^cddp-train: rank [0-3] on n[12] (gives no sign of life|died or lost its connection) \(it last reported step '
     expect_text run/lives.jsonl \
         '"event":"fault".*"attempt":1.*"culprit":[0-3],"host":"n[12]"'
     expect_lines bg.err ': restart, restart in place' 1
@@ -145,6 +146,7 @@ node_lost()
     expect_equal "nodes at first" "$(nodes_of 1)" 'n[1-2]'
     expect_no_text run/lives.jsonl "\"attempt\":[2-9],\"nodes\":\"[^\"]*$node"
     expect_text run/lives.jsonl '"event":"begin".*"restart":0,"attempt":[2-9]'
+    expect_text log "^srun: error: Node failure on $node\$"
     expect_no_text log 'CDDP_MIN_NODES'
     same_bits
 }
@@ -157,17 +159,12 @@ node_lost_job()
     wait_until 60 happened first_step
     trap cluster_mend EXIT
     node_down "$(other_node)"
-    wait_until 60 job_was_requeued
+    wait_until 60 job_was_requeued "$job"
     nodes_ready
     wait_job "$job" COMPLETED 120
     expect_equal restarts "$(job_field "$job" Restarts)" 1
     expect_text run/lives.jsonl '"event":"resumed".*"restart":1,"attempt":1'
     same_bits
-}
-
-job_was_requeued()
-{
-    [ "$(job_field "$job" Restarts)" = 1 ]
 }
 
 # ---- daemons of Slurm --------------------------------------------------------

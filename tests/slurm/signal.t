@@ -62,7 +62,7 @@ fewer_ranks()
     # delay each other.
     export OMP_WAIT_POLICY=passive
     run 0 srun -N2 -n2 --mpi=pmix "$train" "${settings[@]}" plain.yaml
-    expect_text err 'resumed from .*written by 4 ranks'
+    expect_text err 'resumed from run/checkpoints/step-[0-9]{10} \(step [0-9]+, epoch [0-9]+, written by 4 ranks\)$'
     loss=$(summary_field run/summary.json loss)
     other=$(summary_field four/summary.json loss)
     note "validation loss $loss after 4 then 2 ranks, $other on 4"

@@ -141,7 +141,10 @@ Test(device, all_ranks_compute_on_one_kind)
         {"cuda",
          0x3,
          NULL,
-         {"train.device is cuda", "2 of 4", "CUDA_VISIBLE_DEVICES is \"5,7\""}},
+         {"train.device is cuda, and 2 of 4 ranks have no usable GPU, ",
+          ", those on ",
+          " (there is no GPU; CUDA_VISIBLE_DEVICES is \"5,7\"): leave these "
+          "nodes out, or set it to cpu"}},
     };
 
     setenv("CUDA_VISIBLE_DEVICES", "5,7", 1);
@@ -253,8 +256,10 @@ Test(device, gpus_of_all_ranks)
         {{"A", "B", "C", "B"},
          .seen = 2,
          .refused = true,
-         .facts = {"ranks 1 and 3 on n1", "B", "rank 3 sees 2",
-                   "CUDA_VISIBLE_DEVICES is \"5,7\"", "train.share_gpu"}},
+         .facts = {"ranks 1 and 3 on n1 compute on one GPU, B; rank 3 sees 2, "
+                   "as CUDA_VISIBLE_DEVICES is \"5,7\": start one rank for "
+                   "each GPU (srun --gpus-per-node=N --gpu-bind=none with N "
+                   "tasks on a node), or set train.share_gpu to true"}},
         {{"MIG-a", "MIG-b", "MIG-c", "MIG-c"},
          .seen = 1,
          .refused = true,

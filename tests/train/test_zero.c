@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "conf/conf.h"
+#include "lib/facts.h"
 #include "optim/optim_rig.h"
 #include "train/harness.h"
 #include "train/shard.h"
@@ -170,6 +171,8 @@ Test(zero, a_gradient_that_is_no_number_ends_all_ranks)
     zero_open(&harness, "ddp.zero=1", more);
     cr_assert_eq(harness_run(&harness, 3, &out, &err), ERR_DIVERGED, "%s",
                  err.text);
+    FACTS(err.text, " became ", " in step ",
+          ": lower the optimizer's lr, warm up longer or set train.clip_norm");
     harness_close(&harness);
 }
 
