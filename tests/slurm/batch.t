@@ -73,7 +73,7 @@ cancels)
 wait)
     trap 'exit 75' USR1 TERM
     echo waiting
-    sleep 60 &
+    sleep 600 &
     while :; do wait; done
     ;;
 *) exit "$word" ;;
@@ -92,7 +92,7 @@ submit_plan()
 
 ended_with()
 {
-    wait_job "$job" "$1" 60
+    wait_job "$job" "$1" 300
     expect_equal "exit code" "$(job_field "$job" ExitCode)" "$2"
 }
 
@@ -208,7 +208,7 @@ io_errors()
 outlived()
 {
     submit_plan "stays 0"
-    wait_job "$job" COMPLETED 120
+    wait_job "$job" COMPLETED 300
     expect_text job.out 'still runs 30 s after'
     expect_lines job.out '^start' 2
 }
@@ -267,7 +267,7 @@ END
 signalled()
 {
     submit_plan "wait 0"
-    wait_text 30 job.out waiting
+    wait_text 120 job.out waiting
     scancel --signal=USR1 "$job"
     ended_with COMPLETED 0:0
     expect_text job.out 'status 75 in attempt 1 after 0 requeues: requeue'
@@ -277,7 +277,7 @@ signalled()
 signalled_all()
 {
     submit_plan "wait 0"
-    wait_text 30 job.out waiting
+    wait_text 120 job.out waiting
     scancel --full --signal=USR1 "$job"
     ended_with COMPLETED 0:0
     expect_lines job.out '^start' 2
@@ -286,9 +286,9 @@ signalled_all()
 cancelled()
 {
     submit_plan "wait 0"
-    wait_text 30 job.out waiting
+    wait_text 120 job.out waiting
     scancel "$job"
-    wait_job "$job" CANCELLED 30
+    wait_job "$job" CANCELLED 120
     expect_no_text job.out requeue
     expect_lines job.out '^start' 1
 }
@@ -296,8 +296,8 @@ cancelled()
 requeued_from_outside()
 {
     submit_plan "wait 0"
-    wait_text 30 job.out waiting
-    scontrol requeue "$job"
+    wait_text 120 job.out waiting
+    requeue_job "$job"
     ended_with COMPLETED 0:0
     expect_lines job.out '^start' 2
     expect_equal Restarts "$(job_field "$job" Restarts)" 1
@@ -362,7 +362,7 @@ array()
     sed -i 's/dir: run, //' plain.yaml
     trained --array=3,5 -o 'job-%a.out' "$template" plain.yaml --pick sweep.txt
     for task in 3 5; do
-        wait_job "${job}_$task" COMPLETED 60
+        wait_job "${job}_$task" COMPLETED 300
         expect_text "runs/plain-$task/exit.json" "\"job\": \"${job}_$task\""
         expect_text "runs/plain-$task/exit.json" '"status": 0'
         expect_no_text "job-$task.out" 'in use by'

@@ -54,7 +54,7 @@ batch()
 
 batch_ends()
 {
-    wait_job "$job" "COMPLETED|FAILED|CANCELLED|TIMEOUT|NODE_FAIL" 120
+    wait_job "$job" "COMPLETED|FAILED|CANCELLED|TIMEOUT|NODE_FAIL" 600
     expect_equal "state" "$(job_field "$job" JobState)" "$1"
     expect_equal "exit code" "$(job_field "$job" ExitCode)" "$2"
     expect_equal "restarts" "$(job_field "$job" Restarts)" 0
@@ -307,6 +307,13 @@ tree()
     (cd run && find . -type f -exec sha256sum {} + | sort)
 }
 
+# Set $step to the step of the first run; fails if the controller is too busy.
+step_find()
+{
+    step=$(squeue -h -s -n "$SLURM_JOB_NAME,armed" -o %i |
+        grep -v -e batch -e extern)
+}
+
 # The first run is stopped, so that its files do not change. Then the same run
 # is submitted a second time.
 twice()
@@ -316,8 +323,8 @@ twice()
     run_file full
     armed FAULT_RANK=0 FAULT_STOP=1500 FAULT_STOPPED="$PWD/stopped" "$@"
     start srun -N1 -n1 -w n1 --mpi=pmix ./armed "${settings[@]}" full.yaml
-    wait_until 60 test -e stopped
-    step=$(squeue -h -s -n "$SLURM_JOB_NAME,armed" -o %i | grep -v -e batch -e extern)
+    wait_until 120 test -e stopped
+    wait_until 60 step_find
     first=$(task_pid "${step%.*}" 0 cddp-train)
     wait_until 60 grep -q '^State:.T' "/proc/$first/status"
     before=$(tree)
@@ -387,7 +394,9 @@ wrong_network()
     note "ended with $status after $((SECONDS - begin)) s"
     note "$(grep '^cddp-train: ' err)"
     expect_text err '^cddp-train: .*rank 2 on n2 has UCX_NET_DEVICES'
-    [ $((SECONDS - begin)) -le 40 ] || fail "it took $((SECONDS - begin)) s"
+    # A whole run on four ranks shows how busy the machine is.
+    [ $((SECONDS - begin)) -le $((40 + 4 * straight_s)) ] ||
+        fail "it took $((SECONDS - begin)) s, the undisturbed run $straight_s s"
 }
 
 shm_size()
@@ -476,7 +485,9 @@ flipped()
     expect_text err 'other samples than when the checkpoint was written, the first is train-00.h5'
 }
 
+straight_s=$SECONDS
 straight_run "${settings[@]}" || exit 1
+straight_s=$((SECONDS - straight_s))
 test_case "a rank takes more memory than its cgroup has" over_memory
 test_case "ranks that need more memory than the job has" over_the_job
 test_case "the disk of the run directory is full" disk_full

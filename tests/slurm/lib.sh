@@ -213,10 +213,16 @@ submit()
     job=$(sbatch --parsable "$@") || fail "sbatch refused: $*"
 }
 
+# A busy controller may not answer, so it is asked again.
 job_field()
 {
-    scontrol show job "$1" | grep -oE "(^| )$2=[^ ]*" | head -n 1 |
-        cut -d= -f2-
+    local said end=$((SECONDS + 60))
+
+    until said=$(scontrol show job "$1" 2>&1) ||
+        [[ $said = *"Invalid job id"* ]] || [ "$SECONDS" -ge "$end" ]; do
+        sleep 0.5
+    done
+    grep -oE "(^| )$2=[^ ]*" <<<"$said" | head -n 1 | cut -d= -f2-
 }
 
 job_state_is()

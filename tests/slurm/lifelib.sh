@@ -80,7 +80,13 @@ supervise_job()
 # Find the job of this file, after supervise.
 job_find()
 {
-    job=$(squeue -h -n "$SLURM_JOB_NAME" -o %i)
+    wait_until 60 job_found
+}
+
+# Fails if the controller is too busy.
+job_found()
+{
+    job=$(squeue -h -n "$SLURM_JOB_NAME" -o %i) && [ -n "$job" ]
 }
 
 at()
@@ -153,17 +159,33 @@ nodes_return()
         daemon start $name
     done
     wait_until 60 controller_answers
+    nodes_resume
+}
+
+# A busy controller may refuse, so nodes_ready asks again.
+nodes_resume()
+{
+    local name
+
     for name in n1 n2; do
         case $(sinfo -h -n $name -o %t) in
-        down* | fail*) scontrol update nodename=$name state=resume ;;
+        down* | fail*) scontrol update nodename=$name state=resume || true ;;
         esac
     done
+}
+
+nodes_idle_again()
+{
+    nodes_are_idle && return
+    nodes_resume
+    sleep 0.5
+    nodes_are_idle
 }
 
 nodes_ready()
 {
     nodes_return
-    wait_until 90 nodes_are_idle
+    wait_until 300 nodes_idle_again
 }
 
 # A case that has hurt the cluster runs this at its EXIT. It ends the jobs of
@@ -171,8 +193,8 @@ nodes_ready()
 cluster_mend()
 {
     nodes_return
-    scancel -Q --name="$SLURM_JOB_NAME"
-    wait_until 90 nodes_are_idle
+    scancel -Q --name="$SLURM_JOB_NAME" || true
+    wait_until 300 nodes_idle_again
 }
 
 controller_answers()

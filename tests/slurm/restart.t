@@ -29,16 +29,16 @@ kill_one()
 {
     local pid_of begin saved
 
-    wait_until 60 happened first_step "$1"
+    wait_until 300 happened first_step "$1"
     saved=$(count checkpoint)
-    wait_until 60 happened checkpoint $((saved + 1))
+    wait_until 300 happened checkpoint $((saved + 1))
     sleep "0.$((RANDOM % 10))" # the random moment, not a wait for an event
     pid_of=$(rank_pid $(($1 % 2 * 2 + RANDOM % 2)))
     begin=$(date +%s%N)
     kill -KILL "$pid_of"
     until happened first_step $(($1 + 1)); do
-        [ $(($(date +%s%N) - begin)) -lt 60000000000 ] ||
-            fail "no step was done again within 60 s"
+        [ $(($(date +%s%N) - begin)) -lt 300000000000 ] ||
+            fail "no step was done again within 300 s"
         sleep 0.02
     done
     awk -v ns=$(($(date +%s%N) - begin)) 'BEGIN {printf "%.2f\n", ns / 1e9}' \
@@ -60,7 +60,7 @@ restart()
 
     life_file
     supervise --set train.epochs=100000 --set checkpoint.every="$every steps"
-    wait_until 60 happened first_step
+    wait_until 300 happened first_step
     job_find
     for ((i = 1; i <= restarts; i++)); do
         kill_one "$i"

@@ -11,22 +11,31 @@
 . "$(dirname "$0")/trainlib.sh"
 small_data
 four=(srun -N2 -n4 --ntasks-per-node=2 --mpi=pmix)
+# Slow steps: a signal comes in time on a busy machine, too.
+slow=("--export=ALL,LD_PRELOAD=$BUILD/tests/slurm/.libs/slow_point.so,SLOW_STEP=0.02")
 
 # signal_step SIGNAL: send SIGNAL to the step of job name "sig" once step 30 is
 # logged.
 signal_step()
 {
+    wait_text 120 run/metrics.jsonl '"step": 30,'
+    wait_until 60 step_signal "$1" "$2"
+}
+
+# Fails if the controller is too busy. A second signal would change nothing.
+step_signal()
+{
     local id
 
-    wait_text 60 run/metrics.jsonl '"step": 30,'
-    id=$(squeue -h -s -n "$2" -o %i | grep -v -e batch -e extern)
-    scancel --signal="$1" "$id"
+    id=$(squeue -h -s -n "$2" -o %i | grep -v -e batch -e extern) &&
+        scancel --signal="$1" "$id"
 }
 
 usr1_and_resume()
 {
     run_file full
-    start srun -J usr1 -N2 -n4 --ntasks-per-node=2 --mpi=pmix "$train" full.yaml
+    start srun -J usr1 -N2 -n4 --ntasks-per-node=2 --mpi=pmix "${slow[@]}" \
+        "$train" full.yaml
     signal_step USR1 cddp-train
     finish 75
     expect_text bg.err 'asked to stop: checkpointed at step'
@@ -39,7 +48,7 @@ usr1_and_resume()
 term_and_resume()
 {
     run_file full
-    start srun -N2 -n4 --ntasks-per-node=2 --mpi=pmix "$train" full.yaml
+    start "${four[@]}" "${slow[@]}" "$train" full.yaml
     signal_step TERM cddp-train
     finish 75
     run 0 "${four[@]}" "$train" full.yaml
@@ -54,8 +63,7 @@ fewer_ranks()
 
     run_file plain
     run 0 "${four[@]}" "$train" "${settings[@]}" --set run.dir=four plain.yaml
-    start srun -N2 -n4 --ntasks-per-node=2 --mpi=pmix "$train" \
-        "${settings[@]}" plain.yaml
+    start "${four[@]}" "${slow[@]}" "$train" "${settings[@]}" plain.yaml
     signal_step USR1 cddp-train
     finish 75
     # The nodes share the cores of this machine, so threads that spin would
@@ -78,31 +86,41 @@ requeue()
     submit -N2 -n4 --ntasks-per-node=2 --time=10 --output=log \
         --export=ALL,RUNDIR=run,PATH="$BUILD:$PATH" \
         "$SOURCE/slurm/batch/train.sbatch" full.yaml
-    wait_text 60 run/metrics.jsonl '"step": 30,'
-    scancel --signal=USR1 "$job.0"
-    wait_job "$job" 'COMPLETED|FAILED|CANCELLED' 120
+    wait_text 120 run/metrics.jsonl '"step": 30,'
+    wait_until 60 scancel --signal=USR1 "$job.0"
+    wait_job "$job" 'COMPLETED|FAILED|CANCELLED' 300
     expect_equal state "$(job_field "$job" JobState)" COMPLETED
     expect_equal restarts "$(job_field "$job" Restarts)" 1
     expect_text log 'resumed from'
     same_end
 }
 
+job_find()
+{
+    job=$(squeue -h -n "$SLURM_JOB_NAME" -o %i) && [ -n "$job" ]
+}
+
+# becomes STATES WORD: is that the state of the job? If not, ask for it once more.
+becomes()
+{
+    job_state_is "$job" "$1" && return
+    scontrol "$2" "$job" || true
+    job_state_is "$job" "$1"
+}
+
 # An admin suspends the job for longer than fault.timeout: no rank is blamed,
 # and the run goes on after the resume.
 suspended()
 {
-    local id
-
     run_file full
     start srun -N2 -n4 --ntasks-per-node=2 --mpi=pmix "$train" \
         --set "fault.timeout=2 s" full.yaml
-    wait_text 60 run/metrics.jsonl '"step": 30,'
-    id=$(squeue -h -n "$SLURM_JOB_NAME" -o %i)
-    scontrol suspend "$id"
-    wait_job "$id" SUSPENDED 20
+    wait_text 120 run/metrics.jsonl '"step": 30,'
+    wait_until 60 job_find
+    wait_until 60 becomes SUSPENDED suspend
     sleep 5 # for so long; time itself is what is tested
     expect_no_text run/metrics.jsonl '"step": 1008,'
-    scontrol resume "$id"
+    wait_until 60 becomes 'RUNNING|COMPLET.*' resume
     finish 0
     expect_no_text bg.err 'did not answer|no sign of life|lost'
     same_end

@@ -27,8 +27,10 @@ two=(--set train.epochs=1 --set train.batch=1250)
 
 # ranks NAME SECONDS VARIABLE=VALUE...: make NAME/bin/cddp-train, which starts
 # the real program with these variables. If SECONDS is not empty, the job ends
-# so many seconds after this start. A VALUE $(first S T) is S in the first life of
-# the job, later T (0).
+# so many seconds after this start. A VALUE $(first S T) is S in the first life
+# of the job, later T (0). A VALUE $(hurt S T) is S in the first start of tasks 2
+# and 3 of an array, otherwise T. While steps are slow, there is time to disturb
+# a job, also on a busy machine.
 ranks()
 {
     local name=$1 seconds=$2
@@ -38,11 +40,21 @@ ranks()
     cat >"$name/bin/cddp-train" <<RANK
 #!/bin/bash
 [ "\$1" != --print-rundir ] || exec "$train" "\$@"
-[ -z "$seconds" ] ||
-    scontrol update JobId="\$SLURM_JOB_ID" EndTime=now+$seconds
+# A busy controller may refuse.
+until [ -z "$seconds" ] ||
+    scontrol update JobId="\$SLURM_JOB_ID" EndTime=now+$seconds; do
+    sleep 0.5
+done
 first()
 {
     [ -n "\$SLURM_RESTART_COUNT" ] && echo "\${2:-0}" || echo "\$1"
+}
+hurt()
+{
+    case \$SLURM_ARRAY_TASK_ID.\$SLURM_RESTART_COUNT.\$CDDP_ATTEMPT in
+    [23]..1) echo "\$1" ;;
+    *) echo "\$2" ;;
+    esac
 }
 exec env LD_PRELOAD="$slow" $* "$train" "\$@"
 RANK
@@ -184,6 +196,13 @@ clock_is()
         fail "$1: $wrote in the records, expected about $is"
 }
 
+# partition NAME ARG...: make it, unless it is there.
+partition()
+{
+    scontrol show partition "$1" >/dev/null 2>&1 ||
+        scontrol create PartitionName="$1" Nodes=ALL State=UP "${@:2}"
+}
+
 # A job of a partition with a higher tier preempts the run. The run leaves
 # within GraceTime, and is started again later.
 preempted()
@@ -192,23 +211,21 @@ preempted()
 
     scontrol delete PartitionName=low 2>/dev/null || true
     scontrol delete PartitionName=high 2>/dev/null || true
-    scontrol create PartitionName=low Nodes=ALL State=UP PriorityTier=1 \
-        PreemptMode=REQUEUE GraceTime=20
-    scontrol create PartitionName=high Nodes=ALL State=UP PriorityTier=10 \
-        PreemptMode=OFF
-    ranks low "" SLOW_STEP=0.2
+    wait_until 60 partition low PriorityTier=1 PreemptMode=REQUEUE GraceTime=20
+    wait_until 60 partition high PriorityTier=10 PreemptMode=OFF
+    ranks low "" "SLOW_STEP=\$(first 1 0.1)"
     one low -p low --time=10 -- "${many[@]}"
     low=$job
-    wait_text 60 low/run/metrics.jsonl '"step": 10,'
+    wait_text 120 low/run/metrics.jsonl '"step": 3,'
     submit -p high -N2 --exclusive --wrap true
-    wait_job "$job" COMPLETED 60
+    wait_job "$job" COMPLETED 300
     ended_with "$low" COMPLETED 0:0
     same_bits low/run many
     expect_equal Restarts "$(job_field "$low" Restarts)" 1
     expect_lines low/run/lives.jsonl '"event":"end".*"status":75' 1
     expect_text low/log 'resumed from .*checkpoints/step-'
-    scontrol delete PartitionName=low
-    scontrol delete PartitionName=high
+    scontrol delete PartitionName=low || true
+    scontrol delete PartitionName=high || true
 }
 
 # If a checkpoint takes longer than KillWait (10 s), the run warns. It is killed
@@ -251,7 +268,7 @@ slow_saves()
 # array_of NAME: submit an array of four tasks.
 array_of()
 {
-    ranks "$1" "" SLOW_STEP=0.1
+    ranks "$1" "" "SLOW_STEP=\$(hurt 1 0.1)"
     sed -i 's/dir: run, //' "$1/full.yaml"
     one "$1" --array=1-4 --time=10 -o "$PWD/$1/log-%a" -- "${many[@]}"
 }
@@ -262,7 +279,7 @@ array_disturb()
     local task id
 
     for task in 2 3; do
-        wait_text 60 "$1/runs/full-$task/metrics.jsonl" '"step": 10,'
+        wait_text 120 "$1/runs/full-$task/metrics.jsonl" '"step": 3,'
     done
     id=$(job_field "$2_2" JobId)
     kill -KILL "$(task_pid "$id" 0 cddp-train)"
@@ -314,12 +331,12 @@ chain()
 {
     local jobs=()
 
-    ranks chain "" SLOW_STEP=0.1
+    ranks chain "" "SLOW_STEP=\$(first 0.5 0.1)"
     for _ in 1 2 3; do
         one chain --dependency=singleton --time=10 -- "${many[@]}"
         jobs+=("$job")
     done
-    wait_text 60 chain/run/metrics.jsonl '"step": 10,'
+    wait_text 120 chain/run/metrics.jsonl '"step": 3,'
     scancel --signal=USR1 "${jobs[0]}"
     for job in "${jobs[@]}"; do
         ended_with "$job" COMPLETED 0:0
