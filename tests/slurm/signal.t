@@ -14,7 +14,7 @@ four=(srun -N2 -n4 --ntasks-per-node=2 --mpi=pmix)
 # Slow steps: a signal comes in time on a busy machine, too.
 slow=("--export=ALL,LD_PRELOAD=$BUILD/tests/slurm/.libs/slow_point.so,SLOW_STEP=0.02")
 
-# signal_step SIGNAL: send SIGNAL to the step of job name "sig" once step 30 is
+# signal_step SIGNAL NAME: send SIGNAL to the step NAME once training step 30 is
 # logged.
 signal_step()
 {
