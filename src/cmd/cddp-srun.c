@@ -59,9 +59,10 @@ static const setting_t settings[] = {
     /* Seconds that PMIx waits for ranks on other nodes at start-up; its default
      * is 300. */
     {"SLURM_PMIX_TIMEOUT", "60"},
-    /* MPI-IO (io: mpi) on Lustre: use ROMIO, since Open MPI's own component is
-     * known to hang. */
-    {"OMPI_MCA_io", "romio321"},
+    /* MPI-IO (io: mpi) on Lustre: not Open MPI's own component, which is known
+     * to hang, but ROMIO. Its name depends on the version of Open MPI
+     * (romio321, romio341), and a wrong name fails every MPI_File_open. */
+    {"OMPI_MCA_io", "^ompio"},
     /* MPI-IO on several nodes: PMIx's barriers by Slurm's ring. With its tree
      * (Slurm 22.05, Open MPI 4.1), about one start in 300 crashed in MPI_Init,
      * as a rank left the barrier before another had entered it. */

@@ -67,7 +67,7 @@ expect LD_LIBRARY_PATH "$root/lib:/opt/other/lib"
 expect SLURM_WAIT 120
 expect SLURM_PMIX_TIMEOUT 60
 expect SLURM_PMIX_FENCE ring
-expect OMPI_MCA_io romio321
+expect OMPI_MCA_io ^ompio
 expect HDF5_USE_FILE_LOCKING FALSE
 expect HDF5_HERE ""
 [ -f "$CDDP_ROOT/share/cddp/train.sbatch" ] || fail "there is no template"

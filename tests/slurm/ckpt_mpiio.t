@@ -158,11 +158,27 @@ hook_state()
     done
 }
 
+# The environment that cddp-srun gives to MPI fits the MPI library. (The other
+# cases do not use cddp-srun.)
+supervised()
+{
+    need_mpi
+    few_data
+    PATH=$BUILD:$PATH run 0 salloc -Q -N2 -n4 --ntasks-per-node=2 --time=10 \
+        cddp-srun --set run.dir=run --set train.epochs=1 --set train.batch=16 \
+        --set data.io=mpi --set checkpoint.io=mpi \
+        "$SOURCE/examples/ising-mlp.yaml"
+    expect_file run/checkpoints/step-0000000006/shared.h5
+    run 0 "$BUILD/cddp-ckpt" verify run/checkpoints/step-0000000006
+    expect_lines run/lives.jsonl '"event":"begin"' 1
+}
+
 test_case "4 ranks write a shard each" shards
 test_case "one rank that cannot write fails all" one_rank_fails
 test_case "4 ranks write one file by MPI-IO" shared
 test_case "one rank that cannot write fails all by MPI-IO" one_rank_fails_by_mpi
 test_case "both hold the same bits, also written over" both_are_the_same
+test_case "cddp-srun chooses MPI's component" supervised
 test_case "what a comm hook keeps back comes back" hook_state
 test_case "h5py reads the shared file by name" h5py_reads_the_shared_file
 test_done
