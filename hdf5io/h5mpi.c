@@ -17,6 +17,7 @@
 #ifdef HAVE_PARALLEL_HDF5
 
 #include <mpi.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/mem.h"
@@ -29,6 +30,15 @@ struct h5mpi {
 bool h5mpi_built(void)
 {
     return true;
+}
+
+bool h5mpi_wants_boot(void)
+{
+    char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+    int length, major;
+
+    return MPI_Get_library_version(text, &length) != MPI_SUCCESS ||
+           sscanf(text, "Open MPI v%d", &major) != 1 || major < 5;
 }
 
 /* Initialize MPI unless that is done. A process outside any launcher is
@@ -186,6 +196,11 @@ hid_t h5mpi_transfer_list(h5mpi_t *mpi)
 bool h5mpi_built(void)
 {
     return false;
+}
+
+bool h5mpi_wants_boot(void)
+{
+    return true;
 }
 
 err_code_t h5mpi_open(int rank, int size, h5mpi_t **out, err_t *err)

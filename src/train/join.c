@@ -157,19 +157,21 @@ static err_code_t meet(train_state_t *run, err_t *err)
     return group_open(&run->world, config, run->env->backend, err);
 }
 
-/* Leave PMIx before training: if a rank loses it, Slurm kills the step. MPI-IO
- * needs it until the end. */
+/* Leave PMIx before training: if a rank loses it, Slurm kills the step. MPI
+ * keeps it open until the end. */
 static err_code_t leave_boot(train_state_t *run, err_t *err)
 {
     const train_config_t *config = run->config;
+    const bool mpi = config->data.io == TRAIN_IO_MPI ||
+                     config->checkpoint.io == TRAIN_IO_MPI;
 
-    if (config->data.io == TRAIN_IO_MPI ||
-        config->checkpoint.io == TRAIN_IO_MPI)
-        return h5mpi_open(run->world.rank, run->world.size, &run->world.mpi,
-                          err);
-    boot_close(run->world.boot);
-    run->world.boot = NULL;
-    return ERR_OK;
+    if (!mpi || !h5mpi_wants_boot()) {
+        boot_close(run->world.boot);
+        run->world.boot = NULL;
+    }
+    if (!mpi)
+        return ERR_OK;
+    return h5mpi_open(run->world.rank, run->world.size, &run->world.mpi, err);
 }
 
 /* ---- devices ------------------------------------------------------------- */

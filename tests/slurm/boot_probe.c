@@ -32,6 +32,7 @@
 #include "base/str.h"
 #include "boot/boot.h"
 #include "hdf5io/h5mpi.h"
+#include "tests/slurm/probe_mpi.h"
 
 #define BYTES_MAX 100000
 
@@ -159,11 +160,12 @@ static err_code_t run_die(probe_t *probe, bool open, err_t *err)
 static err_code_t run_mpi_inside(probe_t *probe, err_t *err)
 {
     h5mpi_t *mpi;
-    err_code_t code = exchange_round(probe->boot, 0, 8, err);
+    err_code_t code = ERR_OK;
 
+    if (h5mpi_wants_boot())
+        code = exchange_round(probe->boot, 0, 8, err);
     if (code == ERR_OK)
-        code = h5mpi_open(boot_rank(probe->boot), boot_size(probe->boot), &mpi,
-                          err);
+        code = probe_mpi_open(&probe->boot, &mpi, err);
     if (code != ERR_OK)
         return code;
     code = exchange_round(probe->boot, 1, 100, err);

@@ -19,6 +19,7 @@
 #include "boot/boot.h"
 #include "hdf5io/checkpoint.h"
 #include "hdf5io/h5mpi.h"
+#include "tests/slurm/probe_mpi.h"
 
 #define TENSORS 5
 
@@ -128,11 +129,10 @@ static void run_names(const hdf5io_tensor_t *tensors)
                (double)tensors[i].data[elems_of(&tensors[i]) - 1]);
 }
 
-static err_code_t run(boot_t *boot, char **words, err_t *err)
+static err_code_t run(boot_t **boot, char **words, err_t *err)
 {
-    hdf5io_votes_t votes = {.context = boot,
-                            .rank = boot_rank(boot),
-                            .size = boot_size(boot),
+    hdf5io_votes_t votes = {.rank = boot_rank(*boot),
+                            .size = boot_size(*boot),
                             .exchange = boot_exchange_call};
     hdf5io_checkpoint_config_t config = {
         .directory = words[2], .votes = &votes, .keep = 2};
@@ -140,7 +140,8 @@ static err_code_t run(boot_t *boot, char **words, err_t *err)
     err_code_t code = tensors_make(tensors, err);
 
     if (code == ERR_OK && words[3] != NULL && strcmp(words[3], "mpi") == 0)
-        code = h5mpi_open(votes.rank, votes.size, &config.mpi, err);
+        code = probe_mpi_open(boot, &config.mpi, err);
+    votes.context = *boot;
     if (code == ERR_OK && strcmp(words[1], "write") == 0)
         code = run_write(&config, tensors, err);
     else if (code == ERR_OK && strcmp(words[1], "read") == 0)
@@ -164,7 +165,7 @@ int main(int argc, char **argv)
         return ERR_USAGE;
     code = boot_open(&config, &boot, &err);
     if (code == ERR_OK)
-        code = run(boot, argv, &err);
+        code = run(&boot, argv, &err);
     if (code != ERR_OK)
         fprintf(stderr, "%s\n", err.text);
     boot_close(boot);

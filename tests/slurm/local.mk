@@ -61,7 +61,8 @@ EXTRA_DIST += $(SLURM_TESTS:%=tests/slurm/%) \
 	$(SLURM_LONG_TESTS:%=tests/slurm/%) tests/slurm/lib.sh \
 	tests/slurm/trainlib.sh tests/slurm/lifelib.sh \
 	tests/slurm/run-slurm-tests tests/slurm/faults \
-	tests/slurm/crowd.py tests/slurm/mpiio_data.py tests/slurm/runs
+	tests/slurm/crowd.py tests/slurm/mpiio_data.py \
+	tests/slurm/probe_mpi.h tests/slurm/runs
 # Preloaded into one rank; a module is what libtool calls it.
 SLURM_MODULES = tests/slurm/fault_point.la tests/slurm/fault_errno.la \
 	tests/slurm/slow_point.la tests/slurm/clock_point.la

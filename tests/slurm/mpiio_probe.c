@@ -23,6 +23,7 @@
 #include "base/hash.h"
 #include "boot/boot.h"
 #include "hdf5io/loader.h"
+#include "tests/slurm/probe_mpi.h"
 
 #define ELEMS 12
 #define BATCH 18
@@ -124,8 +125,7 @@ static err_code_t run(probe_t *probe, char **words, err_t *err)
     err_code_t code = ERR_OK;
 
     if (strcmp(words[3], "mpi") == 0)
-        code = h5mpi_open(boot_rank(probe->boot), boot_size(probe->boot),
-                          &probe->mpi, err);
+        code = probe_mpi_open(&probe->boot, &probe->mpi, err);
     if (code == ERR_OK)
         code = probe_open(probe, words, err);
     if (code == ERR_OK)
