@@ -76,5 +76,5 @@ class Cddp(AutotoolsPackage, CudaPackage):
         env.set("SLURM_WAIT", "120")
         env.set("SLURM_PMIX_TIMEOUT", "60")
         env.set("SLURM_PMIX_FENCE", "ring")
-        env.set("OMPI_MCA_io", "romio321")
+        env.set("OMPI_MCA_io", "^ompio")
         env.set("HDF5_USE_FILE_LOCKING", "FALSE")
