@@ -112,6 +112,12 @@ struct comm_arena {
     void *data;
 };
 
+/* How far the device of a rank is: collectives of a group that have begun and
+ * ended on it. */
+typedef struct comm_marks {
+    uint64_t begun, ended;
+} comm_marks_t;
+
 struct comm_ops {
     const char *name;
     /* Works on memory that the host cannot access, if config.dev has such. Else
@@ -148,6 +154,11 @@ struct comm_ops {
     /* (optional for self) End all works of all ranks with [fault]. Any
      * thread. */
     void (*fail)(comm_group_t *group, const err_t *fault);
+    /* (optional) Tell the other ranks by beats how far the device is, and fail
+     * if a collective does not end on it: a group beside this one writes that
+     * to *marks at any time. NULL: no more; the old marks are not read after
+     * the call. Any thread. */
+    void (*marks)(comm_group_t *group, const volatile comm_marks_t *marks);
 
     /* (optional) The plan of such a sum, see comm_plan.h. Default: none. */
     void (*allreduce_plan)(const comm_group_t *group, const void *data,

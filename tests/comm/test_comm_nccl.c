@@ -437,11 +437,36 @@ Test(comm_nccl, all_learn_why_one_cannot_join)
 
 /* ---- faults -------------------------------------------------------------- */
 
-/* The fault is always on the last rank: the others must name it as culprit. */
+/* The last rank hangs on the host: it starts no collective. */
+static err_code_t fault_await(const rig_t *rig, err_t *err)
+{
+    err_code_t rc = ERR_OK;
+
+    while (rc == ERR_OK) {
+        usleep(10000);
+        rc = comm_group_check(rig->control, err);
+    }
+    return rc;
+}
+
+/* What the other ranks say if the group beside this one finds the fault. If it
+ * does not, they give up after twice the timeout with other words. */
+static const char *fault_words(const char *what)
+{
+    if (strcmp(what, "never enters") == 0)
+        return "its device has not begun collective";
+    if (strcmp(what, "kernel hangs") == 0)
+        return "although it has begun on all devices";
+    return "";
+}
+
+/* The fault is always on the last rank: the others must name it as culprit,
+ * unless all devices are in the same collective. */
 static int fault_main(const comm_oob_t *oob, void *argument)
 {
     const plan_t *plan = argument;
     const bool last = oob->rank == oob->size - 1;
+    const bool nobody = strcmp(plan->what, "kernel hangs") == 0;
     double begin;
     comm_work_t *work = NULL;
     err_t err = ERR_INIT;
@@ -463,7 +488,11 @@ static int fault_main(const comm_oob_t *oob, void *argument)
         emu_set(plan->fake, hang_copy, 1);
     if (last && strcmp(plan->what, "call fails") == 0)
         emu_set(plan->fake, fail, plan->fail);
+    if (last && nobody)
+        emu_set(plan->fake, nccl_stuck, 1);
     begin = clock_now();
+    if (last && strcmp(plan->what, "never enters") == 0)
+        rc = fault_await(&rig, &err);
     for (int i = 0; rc == ERR_OK && i < 3; i++) {
         rc = rig_put(&rig, COUNT * sizeof(double), &err);
         if (rc != ERR_OK)
@@ -476,7 +505,8 @@ static int fault_main(const comm_oob_t *oob, void *argument)
             rc = comm_work_wait(work, &err);
     }
     RANKS_CHECK(rc == ERR_PEER || last);
-    RANKS_CHECK(err.culprit == oob->size - 1 || last);
+    RANKS_CHECK(err.culprit == (nobody ? -1 : oob->size - 1) || last);
+    RANKS_CHECK(strstr(err.text, fault_words(plan->what)) != NULL || last);
     if (strcmp(plan->what, "call fails") != 0)
         RANKS_CHECK(clock_now() - begin < 2 * plan->timeout + 20);
     rig_close(&rig);
@@ -506,6 +536,18 @@ Test(comm_nccl, a_rank_that_dies_ends_the_others)
 Test(comm_nccl, a_device_that_hangs_ends_all)
 {
     fault_run("device hangs", 0, 10);
+}
+
+/* Nothing but the beats of the group beside this one can find out who is to
+ * blame. */
+Test(comm_nccl, a_rank_that_never_enters_is_named)
+{
+    fault_run("never enters", 0, 10);
+}
+
+Test(comm_nccl, a_collective_that_never_ends_ends_all)
+{
+    fault_run("kernel hangs", 0, 10);
 }
 
 Test(comm_nccl, a_rank_whose_calls_fail_ends_the_others)

@@ -154,12 +154,20 @@ static void nccl_group_fail(comm_group_t *base, const err_t *fault)
     nccl_fault_store(group, fault);
 }
 
+/* Let the group beside this one watch the marks, or end that. */
+static void marks_watch(nccl_group_t *group, const comm_marks_t *marks)
+{
+    if (group->beside->ops->marks != NULL)
+        group->beside->ops->marks(group->beside, marks);
+}
+
 /* ---- close --------------------------------------------------------------- */
 
 static void nccl_close(comm_group_t *base)
 {
     nccl_group_t *group = (nccl_group_t *)base;
 
+    marks_watch(group, NULL);
     nccl_end(group,
              nccl_fault(group, NULL) == ERR_OK && !dev_abandoned(base->dev));
     for (int i = 0; i < COMM_WORKS_MAX; i++)
@@ -215,6 +223,7 @@ static err_code_t nccl_open(const comm_config_t *config, const comm_oob_t *oob,
     pthread_mutex_init(&group->lock, NULL);
     rc = nccl_join(group, oob, err);
     if (rc == ERR_OK) {
+        marks_watch(group, group->marks);
         *out = &group->base;
     } else {
         nccl_fault_store(group, &(err_t){.code = rc});

@@ -10,7 +10,8 @@
  *
  * NCCL does not notice that another rank hangs, and does not know which rank is
  * to blame. The group beside this one, over which this one was opened, does
- * both. A fault of one of the two groups is a fault of the other, too.
+ * both: its beats contain the marks of this one. A fault of one of the two
+ * groups is a fault of the other, too.
  */
 #ifndef CDDP_COMM_NCCL_NCCL_GROUP_H
 #define CDDP_COMM_NCCL_NCCL_GROUP_H
@@ -28,23 +29,17 @@ typedef struct nccl_work {
     bool captured; /* [done] is an event of a capture */
 } nccl_work_t;
 
-/* How far the device is. It writes these numbers to pinned memory of the host.
- */
-typedef struct nccl_marks {
-    uint64_t begun, ended; /* collectives so far */
-} nccl_marks_t;
-
 typedef struct nccl_group {
     comm_group_t base;
     const nccl_library_t *nccl;
     comm_group_t *beside;
     ncclComm_t comm; /* NULL: not open */
     dev_stream_t *stream;
-    void *nothing; /* an int32 of the device, for barriers */
-    nccl_marks_t *marks;
-    uint64_t marked;  /* sum of both marks at the last look */
-    double marked_at; /* instant of the look that saw it change */
-    double broken_at; /* instant when a connection broke; 0: none broke */
+    void *nothing;       /* an int32 of the device, for barriers */
+    comm_marks_t *marks; /* pinned; the device writes them */
+    uint64_t marked;     /* sum of both marks at the last look */
+    double marked_at;    /* instant of the look that saw it change */
+    double broken_at;    /* instant when a connection broke; 0: none broke */
     nccl_work_t works[COMM_WORKS_MAX];
     uint64_t started; /* number of the next collective */
     bool plain_said;  /* a log line said that arenas are not registered */

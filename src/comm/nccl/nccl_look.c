@@ -27,20 +27,21 @@ static err_code_t faults_look(nccl_group_t *group, err_t *err)
 
 /* The device may write the marks at any time. [ended] is read first, so that
  * a collective which begins between the two reads counts as begun. */
-static nccl_marks_t marks_read(const nccl_group_t *group)
+static comm_marks_t marks_read(const nccl_group_t *group)
 {
-    const volatile nccl_marks_t *marks = group->marks;
+    const volatile comm_marks_t *marks = group->marks;
     const uint64_t ended = marks->ended;
 
-    return (nccl_marks_t){.begun = marks->begun, .ended = ended};
+    return (comm_marks_t){.begun = marks->begun, .ended = ended};
 }
 
-/* A device that is in a collective may be waiting for other ranks. They find
- * their own faults by their own looks, so this rank waits twice as long. */
+/* A device that is in a collective may be waiting for other ranks. The group
+ * beside this one finds out from its beats which rank is to blame. Only if it
+ * finds nothing does this rank give up, after twice the timeout. */
 err_code_t nccl_look(comm_group_t *base, double waited, err_t *err)
 {
     nccl_group_t *group = (nccl_group_t *)base;
-    const nccl_marks_t marks = marks_read(group);
+    const comm_marks_t marks = marks_read(group);
     const bool inside = marks.begun > marks.ended;
     const double now = clock_now(),
                  most = inside ? 2 * base->timeout : base->timeout;

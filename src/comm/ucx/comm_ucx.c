@@ -218,6 +218,15 @@ static void ucx_fail(comm_group_t *base, const err_t *fault)
     ucx_group_wake(group);
 }
 
+static void ucx_marks(comm_group_t *base, const volatile comm_marks_t *marks)
+{
+    ucx_group_t *group = (ucx_group_t *)base;
+
+    pthread_mutex_lock(&group->lock);
+    group->marks = marks;
+    pthread_mutex_unlock(&group->lock);
+}
+
 static void ucx_allreduce_plan(const comm_group_t *base, const void *data,
                                size_t count, comm_type_t type, comm_plan_t *out)
 {
@@ -348,6 +357,7 @@ const comm_ops_t comm_ucx_ops = {
     .poll = ucx_poll,
     .wait = ucx_wait,
     .fail = ucx_fail,
+    .marks = ucx_marks,
     .allreduce_plan = ucx_allreduce_plan,
     .arena_open = ucx_arena_open,
     .arena_close = ucx_arena_close,

@@ -115,6 +115,18 @@ static void view_active(const ucx_group_t *group, watch_view_t *view)
     }
 }
 
+/* Add how far the device is. [ended] is read first, so that a collective which
+ * begins between the two reads counts as begun. */
+static void view_device(ucx_group_t *group, watch_view_t *view)
+{
+    pthread_mutex_lock(&group->lock);
+    if (group->marks != NULL) {
+        view->device.ended = group->marks->ended;
+        view->device.begun = group->marks->begun;
+    }
+    pthread_mutex_unlock(&group->lock);
+}
+
 static void view_fill(void *context, watch_view_t *view)
 {
     ucx_group_t *group = context;
@@ -136,6 +148,7 @@ static void view_fill(void *context, watch_view_t *view)
         group->queue[group->taken % COMM_WORKS_MAX]->number < view->finished)
         view->finished = group->queue[group->taken % COMM_WORKS_MAX]->number;
     view_active(group, view);
+    view_device(group, view);
 }
 
 static bool note_send(void *context, int rank, const watch_note_t *note)

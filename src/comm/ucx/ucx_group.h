@@ -67,9 +67,10 @@ typedef struct ucx_group {
     atomic_bool leaving;   /* the owner has called close */
     atomic_bool failed;
     atomic_bool hung;     /* the comm thread does not tick any more */
-    pthread_mutex_t lock; /* for fault, changes of works' state, slept, ended */
+    pthread_mutex_t lock; /* for fault, works' state, marks, slept, ended */
     pthread_cond_t changed;
     err_t fault;
+    const volatile comm_marks_t *marks; /* see comm_ops_t; NULL: none */
     watch_call_t slept; /* the call because of which the owner last slept */
     bool ended;         /* the comm thread has returned */
 

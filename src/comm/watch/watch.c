@@ -44,7 +44,7 @@ err_code_t watch_open(const watch_config_t *config, double now, watch_t **out,
         return rc;
     watch->config = *config;
     watch->left_rank = -1;
-    watch->moved_at = now;
+    watch->moved_at = watch->device_at = now;
     watch->fault = (err_t)ERR_INIT;
     rc = mem_new(watch_peer_t, (size_t)config->size, "comm peers",
                  &watch->peers, err);
@@ -146,6 +146,8 @@ static void note_fill(const watch_t *watch, watch_note_t *note,
     note->beat.progress = view.progress;
     note->beat.step = view.step;
     note->beat.waiting = view.waiting;
+    note->beat.begun = view.device.begun;
+    note->beat.ended = view.device.ended;
     if (view.phase != NULL)
         snprintf(note->beat.phase, sizeof note->beat.phase, "%s", view.phase);
     if (kind == WATCH_CALL)
@@ -406,7 +408,7 @@ static double deadlines_look(watch_t *watch, double now)
 
     /* If this process did not run, no rank may be blamed. */
     if (liveness_tick(&watch->liveness, now)) {
-        watch->moved_at = now;
+        watch->moved_at = watch->device_at = now;
         watch->config.resumed(watch->config.context, now);
     }
     view = view_of(watch);
@@ -420,6 +422,7 @@ static double deadlines_look(watch_t *watch, double now)
         blame(watch, &view, culprit, reason);
     left_check(watch, &view);
     stall_check(watch, &view, now);
+    watch_device_check(watch, &view, now);
     if (watch->failed)
         return watch->beat_at;
     return watch_calls_tick(watch, &view, now,

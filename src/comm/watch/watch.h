@@ -8,6 +8,8 @@
  * neighbours: to all other ranks in a small group, to those at distances 1, 2,
  * 4 ... in a large one. A rank that learns of a fault tells its neighbours
  * once. So all ranks know it within log2(size) hops, whichever ranks have died.
+ * Beats also tell how far the ranks' devices are in the collectives of a group
+ * beside this one, so that ranks know which device the others wait for.
  *
  * A watch knows no transport and no clock. The caller passes to it the notes
  * that arrive, the events of the transport and the time (in seconds, of
@@ -47,8 +49,9 @@ typedef struct watch_view {
     double since;            /* start of collective [oldest] */
     bool driven;             /* a thread of this rank works on a collective */
     /* The oldest call in progress that could be told to others. */
-    watch_call_t call; /* its number is 0 if there is none */
-    double called;     /* start of this call */
+    watch_call_t call;   /* its number is 0 if there is none */
+    double called;       /* start of this call */
+    comm_marks_t device; /* collectives of a group beside this one */
 } watch_view_t;
 
 typedef struct watch_config {

@@ -48,7 +48,8 @@ void liveness_heard(liveness_t *liveness, int rank, const watch_beat_t *beat,
 {
     liveness_peer_t *peer = &liveness->peers[rank];
 
-    if (beat->progress != peer->last.progress || beat->waiting)
+    if (beat->progress != peer->last.progress || beat->waiting ||
+        beat->begun != peer->last.begun || beat->ended != peer->last.ended)
         peer->moved = now;
     peer->heard = now;
     peer->last = *beat;

@@ -28,7 +28,7 @@
 typedef struct liveness_peer {
     watch_beat_t last;
     double heard; /* instant of the last beat */
-    double moved; /* instant when its progress last changed */
+    double moved; /* instant when it or its device last made progress */
     /* Instant when its process or connection ended; 0: it did not. */
     double lost;
     bool watched; /* it sends beats to this rank */

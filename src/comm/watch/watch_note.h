@@ -29,6 +29,8 @@ typedef struct watch_beat {
     uint64_t progress; /* counter of signs of progress */
     int64_t step;      /* training step that was last reported */
     bool waiting;      /* the sender waits for other ranks */
+    /* Collectives that have begun and ended on the sender's device. */
+    uint64_t begun, ended;
     char phase[WATCH_PHASE_MAX];
 } watch_beat_t;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /* The internals of a watch: watch.c (notes, deadlines, messages about faults),
- * watch_calls.c (different calls), watch_liveness.c (who is to blame),
- * watch_peers.c (what they share). */
+ * watch_calls.c (different calls), watch_device.c (collectives of devices),
+ * watch_liveness.c (who is to blame), watch_peers.c (what they share). */
 #ifndef CDDP_COMM_WATCH_PRIV_H
 #define CDDP_COMM_WATCH_PRIV_H
 
@@ -33,7 +33,9 @@ struct watch {
     bool leaving;        /* good-byes were requested */
     uint64_t moved;      /* latest value of view.moves, and */
     double moved_at;     /* the instant when it changed */
-    int left_rank;       /* of those that left, the one that had finished the */
+    uint64_t device;  /* collectives begun and ended on this rank's device, */
+    double device_at; /* and the instant when their sum changed */
+    int left_rank;    /* of those that left, the one that had finished the */
     uint64_t left_finished;          /* fewest collectives; -1: nobody left */
     watch_call_t begun[WATCH_CALLS]; /* calls of this rank, indexed by number */
     watch_call_t mine;               /* call to be told in a note */
@@ -50,6 +52,11 @@ void watch_fail(watch_t *watch, const err_t *fault);
 /* Request a note of [kind] to all neighbours. Good-byes also go to all ranks
  * that have a connection to this one. */
 void watch_want(watch_t *watch, watch_kind_t kind);
+
+/* ---- watch_device.c ------------------------------------------------------ */
+
+/* Fail if a collective does not end on the device of this rank. */
+void watch_device_check(watch_t *watch, const watch_view_t *view, double now);
 
 /* ---- watch_calls.c ------------------------------------------------------- */
 

@@ -315,6 +315,100 @@ Test(watch, nobody_of_a_network_that_stalls)
     }
 }
 
+/* ---- devices ------------------------------------------------------------- */
+
+/* The device of every rank has begun collective [number], and waits in it. */
+static void devices_begin(uint64_t number)
+{
+    for (int i = 0; i < size; i++) {
+        members[i].view.device.begun = number;
+        members[i].view.device.ended = number - 1;
+        members[i].view.phase = "backward";
+    }
+}
+
+/* In a large group only some ranks get its beats; they tell the others. */
+Test(watch, whose_device_does_not_begin)
+{
+    for (int ranks = 4; ranks <= 48; ranks += 44) {
+        group_open(ranks);
+        devices_begin(7);
+        members[2].view.device.begun = 6;
+        pass(TIMEOUT - 1);
+        nobody_blames();
+        pass(3);
+        all_blame(2, "has not begun collective 7");
+        group_close();
+    }
+}
+
+/* The others have ended the collective, and wait in the next one. */
+Test(watch, whose_device_does_not_end)
+{
+    group_open(3);
+    devices_begin(8);
+    members[1].view.device = (comm_marks_t){.begun = 7, .ended = 6};
+    pass(TIMEOUT - 1);
+    nobody_blames();
+    pass(3);
+    all_blame(1, "has not ended collective 7");
+}
+
+/* The others have nothing more to do. */
+Test(watch, its_own_device_that_does_not_end)
+{
+    group_open(3);
+    devices_begin(7);
+    members[0].view.device.ended = members[2].view.device.ended = 7;
+    pass(TIMEOUT - 1);
+    nobody_blames();
+    pass(6);
+    all_blame(1, "has not ended collective 7");
+}
+
+Test(watch, nobody_if_all_devices_are_in_a_collective)
+{
+    group_open(3);
+    devices_begin(7);
+    pass(TIMEOUT + 1);
+    nobody_blames();
+    pass(4);
+    for (int i = 0; i < size; i++) {
+        cr_assert_eq(members[i].fault.code, ERR_PEER);
+        cr_assert_eq(members[i].fault.culprit, -1);
+        cr_assert_not_null(strstr(members[i].fault.text, "collective 7"));
+    }
+}
+
+/* The rank that is behind makes progress, on the host or on its device. */
+Test(watch, nobody_whose_device_is_slow)
+{
+    group_open(3);
+    devices_begin(40);
+    members[1].view.device = (comm_marks_t){.begun = 3, .ended = 3};
+    for (int i = 0; i < 40; i++) {
+        if (i % 2 == 0)
+            members[1].view.progress++;
+        else
+            members[1].view.device.begun = ++members[1].view.device.ended;
+        pass(i % 3);
+    }
+    nobody_blames();
+}
+
+Test(watch, no_device_after_a_pause)
+{
+    group_open(3);
+    devices_begin(7);
+    members[1].view.device.begun = 6;
+    pass(2);
+    now += 10 * TIMEOUT;
+    pass(TIMEOUT - 2);
+    nobody_blames();
+}
+
+/* ---- pauses -------------------------------------------------------------- */
+
 /* All processes were stopped for a while, as on a suspended machine. */
 Test(watch, nobody_after_a_pause)
 {
