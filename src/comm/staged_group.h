@@ -86,7 +86,8 @@ err_code_t staged_thread_start(staged_group_t *group, err_t *err);
 void staged_thread_stop(staged_group_t *group);
 
 /* Fail the group with [fault]; with that of a call of dev, [reason]. The first
- * fault counts. Any thread. */
+ * fault counts, and one that the inner group knows counts before [fault]. Any
+ * thread. */
 void staged_group_fail(staged_group_t *group, const err_t *fault);
 void staged_device_failed(staged_group_t *group, const err_t *reason);
 /* Copy the fault to [err] (may be NULL), and return its code. */

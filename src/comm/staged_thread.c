@@ -33,9 +33,15 @@ static bool fault_store(staged_group_t *group, const err_t *fault)
     return first;
 }
 
+/* A wait for the device also ends because of a fault that the inner group knows
+ * already. Then that fault is the cause, and not this rank. */
 void staged_group_fail(staged_group_t *group, const err_t *fault)
 {
-    if (fault_store(group, fault) && group->inner->ops->fail != NULL)
+    err_t known = ERR_INIT;
+
+    if (comm_group_check(group->inner, &known) != ERR_OK)
+        (void)fault_store(group, &known);
+    else if (fault_store(group, fault) && group->inner->ops->fail != NULL)
         group->inner->ops->fail(group->inner, fault);
 }
 

@@ -134,7 +134,7 @@ void dev_abandon(dev_device_t *dev)
 
 bool dev_abandoned(const dev_device_t *dev)
 {
-    return dev->ops == &dev_lost_ops;
+    return dev->ops->lost;
 }
 
 err_code_t dev_copy(dev_stream_t *stream, void *to, const void *from,
@@ -175,7 +175,12 @@ err_code_t dev_event_record(dev_event_t *event, dev_stream_t *stream,
 
 err_code_t dev_event_wait(dev_event_t *event, err_t *err)
 {
-    return event->dev->ops->event_wait(event, err);
+    const dev_device_t *dev = event->dev;
+    const dev_ops_t *ops = dev->ops;
+
+    return dev->look != NULL && ops->event_wait_or != NULL
+               ? ops->event_wait_or(event, dev->look, dev->context, err)
+               : ops->event_wait(event, err);
 }
 
 err_code_t dev_event_wait_on(dev_event_t *event, dev_stream_t *stream,

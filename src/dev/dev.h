@@ -127,7 +127,9 @@ err_code_t dev_stream_wait_or(dev_stream_t *stream, dev_look_fn *look,
                               void *context, err_t *err);
 
 /* From now on dev_stream_wait is dev_stream_wait_or with [look] for all streams
- * of [dev]. To be called before other threads use [dev]. */
+ * of [dev]. dev_event_wait and dev_alloc wait for the device in the same way.
+ * So all threads that wait for [dev] call [look], also at the same time. To be
+ * called before other threads use [dev]. */
 void dev_watch(dev_device_t *dev, dev_look_fn *look, void *context);
 
 /* Never call the backend of [dev] again, as a call might not return. From now

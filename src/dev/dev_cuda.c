@@ -121,13 +121,19 @@ static err_code_t too_large(dev_device_t *base, size_t bytes, const char *what,
                    (double)free_bytes * gib, (double)total_bytes * gib);
 }
 
+static cudaError_t legacy_poll(void *object)
+{
+    (void)object;
+    return cudaStreamQuery(cudaStreamLegacy);
+}
+
 /* cudaMemset does not wait for its end, and streams do not wait for it. */
-static err_code_t zero(const cuda_device_t *dev, void *block, size_t bytes,
+static err_code_t zero(cuda_device_t *dev, void *block, size_t bytes,
                        err_t *err)
 {
     CUDA_CHECK(cudaMemset(block, 0, bytes), dev->name, err);
-    CUDA_CHECK(cudaStreamSynchronize(cudaStreamLegacy), dev->name, err);
-    return ERR_OK;
+    return dev_cuda_poll_or(legacy_poll, NULL, dev, dev->base.look,
+                            dev->base.context, err);
 }
 
 static err_code_t dev_cuda_alloc(dev_device_t *base, size_t bytes,
@@ -149,7 +155,7 @@ static err_code_t dev_cuda_alloc(dev_device_t *base, size_t bytes,
         rc = zero(dev, block, need, err);
     if (rc == ERR_OK)
         *out = block;
-    else
+    else if (!dev_abandoned(base))
         cudaFree(block);
     return rc;
 }
@@ -240,6 +246,7 @@ const dev_ops_t dev_cuda_ops = {
     .event_close = dev_cuda_event_close,
     .event_record = dev_cuda_event_record,
     .event_wait = dev_cuda_event_wait,
+    .event_wait_or = dev_cuda_event_wait_or,
     .event_wait_on = dev_cuda_event_wait_on,
     .capture_begin = dev_cuda_capture_begin,
     .capture_end = dev_cuda_capture_end,

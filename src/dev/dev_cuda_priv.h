@@ -30,6 +30,20 @@ err_code_t dev_cuda_list(dev_info_t *out, int room, int *count, err_t *err);
 
 err_code_t dev_cuda_links(int index, dev_links_t *out, err_t *err);
 
+/* ---- dev_cuda_poll.c ----------------------------------------------------- */
+
+/* Seconds between two calls of a dev_look_fn. */
+#define DEV_CUDA_LOOK 0.02
+
+/* Ask [poll] again and again until it returns something else than
+ * cudaErrorNotReady: a function of CUDA that waits could not be left. An error
+ * of [look] (NULL: none) ends the wait and is returned; [dev] is then
+ * abandoned. */
+typedef cudaError_t dev_cuda_poll_t(void *object);
+err_code_t dev_cuda_poll_or(dev_cuda_poll_t *poll, void *object,
+                            cuda_device_t *dev, dev_look_fn *look,
+                            void *context, err_t *err);
+
 /* ---- dev_cuda_stream.c --------------------------------------------------- */
 
 err_code_t dev_cuda_stream_open(dev_device_t *base, dev_stream_kind_t kind,
@@ -48,6 +62,8 @@ void dev_cuda_event_close(dev_event_t *base);
 err_code_t dev_cuda_event_record(dev_event_t *base, dev_stream_t *on,
                                  err_t *err);
 err_code_t dev_cuda_event_wait(dev_event_t *base, err_t *err);
+err_code_t dev_cuda_event_wait_or(dev_event_t *base, dev_look_fn *look,
+                                  void *context, err_t *err);
 err_code_t dev_cuda_event_wait_on(dev_event_t *base, dev_stream_t *on,
                                   err_t *err);
 err_code_t dev_cuda_capture_begin(dev_stream_t *base, err_t *err);

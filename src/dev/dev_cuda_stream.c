@@ -10,9 +10,6 @@
 #include "base/thread.h"
 #include "dev/dev_cuda_priv.h"
 
-/* Seconds between two calls of a dev_look_fn. */
-#define LOOK 0.02
-
 typedef struct cuda_stream {
     dev_stream_t base;
     cuda_device_t *dev;
@@ -125,11 +122,12 @@ static void stream_ended(void *argument)
     pthread_mutex_unlock(&stream->lock);
 }
 
-/* Wait until all calls of stream_ended were made, at most LOOK seconds. Returns
+/* Wait until all calls of stream_ended were made, at most DEV_CUDA_LOOK
+ * seconds. Returns
  * whether they were. */
 static bool end_await(cuda_stream_t *stream)
 {
-    const double instant = clock_now() + LOOK;
+    const double instant = clock_now() + DEV_CUDA_LOOK;
     bool ended;
 
     pthread_mutex_lock(&stream->lock);
@@ -251,6 +249,21 @@ err_code_t dev_cuda_event_wait(dev_event_t *base, err_t *err)
 
     CUDA_CHECK(cudaEventSynchronize(event->cuda), event->dev->name, err);
     return ERR_OK;
+}
+
+static cudaError_t event_poll(void *object)
+{
+    const cuda_event_t *event = object;
+
+    return cudaEventQuery(event->cuda);
+}
+
+err_code_t dev_cuda_event_wait_or(dev_event_t *base, dev_look_fn *look,
+                                  void *context, err_t *err)
+{
+    cuda_event_t *event = (cuda_event_t *)base;
+
+    return dev_cuda_poll_or(event_poll, event, event->dev, look, context, err);
 }
 
 err_code_t dev_cuda_event_wait_on(dev_event_t *base, dev_stream_t *on,

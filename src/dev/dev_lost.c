@@ -143,6 +143,7 @@ static void lost_graph_close(dev_graph_t *graph)
 
 const dev_ops_t dev_lost_ops = {
     .name = "lost",
+    .lost = true,
     .close = lost_close,
     .alloc = lost_alloc,
     .free = lost_free,

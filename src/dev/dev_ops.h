@@ -16,6 +16,7 @@
 typedef struct dev_ops {
     const char *name; /* the name for dev_open */
     bool host_visible;
+    bool lost; /* the table of a device that was given up */
 
     err_code_t (*open)(int index, dev_device_t **out, err_t *err);
     void (*close)(dev_device_t *dev);
@@ -52,6 +53,10 @@ typedef struct dev_ops {
     err_code_t (*event_record)(dev_event_t *event, dev_stream_t *stream,
                                err_t *err);
     err_code_t (*event_wait)(dev_event_t *event, err_t *err);
+    /* (optional) If [look] ends the wait, this abandons the device. NULL:
+     * dev_event_wait calls event_wait. */
+    err_code_t (*event_wait_or)(dev_event_t *event, dev_look_fn *look,
+                                void *context, err_t *err);
     err_code_t (*event_wait_on)(dev_event_t *event, dev_stream_t *stream,
                                 err_t *err);
 
@@ -82,7 +87,7 @@ struct dev_graph {
     dev_device_t *dev;
 };
 
-/* The table of a device that was given up. */
+/* The table of a device that was given up. The plugin has a copy of its own. */
 extern const dev_ops_t dev_lost_ops;
 
 /* Backends, one per file; registry.c lists those that were built in. "cuda" is

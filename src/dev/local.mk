@@ -30,5 +30,6 @@ CUDA_DEV_FILES = src/dev/dev.c src/dev/dev_lost.c \
 	src/dev/dev_cuda.c src/dev/dev_cuda.h src/dev/dev_cuda_priv.h \
 	src/dev/dev_cuda_arch.c src/dev/dev_cuda_arch.h \
 	src/dev/dev_cuda_error.c src/dev/dev_cuda_links.c \
-	src/dev/dev_cuda_list.c src/dev/dev_cuda_stream.c
+	src/dev/dev_cuda_list.c src/dev/dev_cuda_poll.c \
+	src/dev/dev_cuda_stream.c
 # End of src/dev

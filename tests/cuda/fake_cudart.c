@@ -167,7 +167,10 @@ static cudaError_t query_run(fake_device_t *dev, far_line_t *line,
 {
     cudaError_t error = cudaSuccess;
 
-    if (!dev->running && !fake_engine_launched(dev))
+    /* So does a copy that never ends. */
+    if (!dev->running && fake.settings.hang_copy > 0)
+        fake_engine_start(dev, false);
+    else if (!dev->running && !fake_engine_launched(dev))
         error = fake_run(dev, line, mark);
     return error == cudaSuccess ? cudaErrorNotReady : error;
 }
@@ -176,6 +179,7 @@ cudaError_t cudaStreamQuery(cudaStream_t stream)
 {
     cudaError_t error = fake_begin_plain("cudaStreamQuery");
 
+    stream = fake_stream(stream);
     if (error == cudaSuccess)
         error = not_captured(stream);
     if (error == cudaSuccess &&

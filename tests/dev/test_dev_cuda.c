@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 #include "cuda/emu.h"
@@ -440,4 +442,103 @@ Test(cuda, operation_fails)
     cr_expect_eq(err.culprit, -1);
     cr_expect_eq(dev_fill(rig.copies, rig.block, 1, BYTES, &err), ERR_PEER);
     rig_close(&rig);
+}
+
+/* ---- a GPU that hangs ---------------------------------------------------- */
+
+/* Ends waits that have lasted [most] seconds. */
+typedef struct patience {
+    double most;
+    int looks;
+} patience_t;
+
+static err_code_t patience_look(void *context, double waited, err_t *err)
+{
+    patience_t *patience = context;
+
+    patience->looks++;
+    return waited < patience->most ? ERR_OK
+                                   : err_set_peer(err, 7, NULL, "too long");
+}
+
+/* A look that never ends a wait changes nothing. */
+Test(cuda, watched)
+{
+    rig_t rig = rig_open();
+    patience_t patience = {.most = 1e9};
+
+    dev_watch(rig.dev, patience_look, &patience);
+    fill_and_copy(&rig, 5);
+    cr_expect_eq(dev_event_wait(rig.event, NULL), ERR_OK);
+    cr_expect_eq(dev_stream_wait(rig.copies, NULL), ERR_OK);
+    cr_expect_eq(((char *)rig.host)[BYTES - 1], 5);
+    dev_free(rig.dev, rig.block);
+    rig.block = block_of(rig.dev, false);
+    rig_close(&rig);
+}
+
+typedef err_code_t wait_fn(rig_t *rig, err_t *err);
+
+static err_code_t wait_stream(rig_t *rig, err_t *err)
+{
+    return dev_stream_wait(rig->copies, err);
+}
+
+static err_code_t wait_event(rig_t *rig, err_t *err)
+{
+    return dev_event_wait(rig->event, err);
+}
+
+static err_code_t wait_alloc(rig_t *rig, err_t *err)
+{
+    void *block;
+
+    return dev_alloc(rig->dev, BYTES, "a test", &block, err);
+}
+
+/* The process that waits, whose thread of the GPU then stays. Returns the
+ * number of the first check that fails; 0: none. */
+static int hang_main(wait_fn *wait)
+{
+    rig_t rig = rig_open();
+    patience_t patience = {.most = 0.1};
+    err_t err = ERR_INIT;
+
+    dev_watch(rig.dev, patience_look, &patience);
+    emu_set(rig.fake, hang_copy, 1);
+    if (to_host(&rig, rig.copies, &err) != ERR_OK ||
+        dev_event_record(rig.event, rig.copies, &err) != ERR_OK)
+        return 1;
+    if (wait(&rig, &err) != ERR_PEER || err.culprit != 7)
+        return 2;
+    if (patience.looks < 1 || !dev_abandoned(rig.dev))
+        return 3;
+    /* From here on nothing calls the GPU. */
+    if (dev_event_wait(rig.event, NULL) != ERR_PEER)
+        return 4;
+    dev_free(rig.dev, rig.block);
+    return 0;
+}
+
+/* Only a wait that cannot be ended takes a minute. */
+static void hang_run(const char *what, wait_fn *wait)
+{
+    const pid_t child = fork();
+    int status = -1;
+
+    cr_assert_geq(child, 0);
+    if (child == 0) {
+        alarm(60);
+        _exit(hang_main(wait));
+    }
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    cr_expect_eq(status, 0, "%s: status %d", what, status);
+}
+
+Test(cuda, no_wait_lasts_longer_than_a_look_allows)
+{
+    emu_open();
+    hang_run("stream", wait_stream);
+    hang_run("event", wait_event);
+    hang_run("memory", wait_alloc);
 }

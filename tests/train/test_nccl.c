@@ -25,6 +25,7 @@ enum { SAMPLES = 118, VALUES_MAX = 64, RANKS_MOST = 8, ROW = 77 };
 
 #define SECONDS 240 /* only a rank that hangs takes so long */
 #define TIMEOUT 20  /* fault.timeout, in tests of faults */
+#define KERNELS 500 /* more than those of the first step */
 
 typedef struct plan {
     const fake_cuda_t *fake;
@@ -35,6 +36,7 @@ typedef struct plan {
     int64_t hangs; /* nccl_hangs of all ranks */
     int signal;    /* the last rank gets this in its first graphs */
     bool stops;    /* instead of a signal, its GPU hangs in a copy */
+    bool staged;   /* gradients go through the host, without graphs */
 } plan_t;
 
 /* ---- runs ---------------------------------------------------------------- */
@@ -43,7 +45,8 @@ static void *victim_main(void *argument)
 {
     const plan_t *plan = argument;
 
-    while (plan->fake->counts().graphs < 2)
+    while (plan->staged ? plan->fake->counts().kernels < KERNELS
+                        : plan->fake->counts().graphs < 2)
         usleep(1000);
     if (plan->stops)
         emu_set(plan->fake, hang_copy, 1);
@@ -90,7 +93,7 @@ static void settings(harness_t *harness, const char *a, const char *b)
                            "{rate: 0.2}}, {linear: {out: 2}}]";
     harness->settings[4] = a;
     harness->settings[5] = a == NULL ? NULL : b;
-    harness->settings[6] = NULL;
+    harness->settings[6] = harness->settings[7] = NULL;
 }
 
 static int losses(const harness_t *harness, double *out)
@@ -187,6 +190,8 @@ static void fault(plan_t *plan, int result)
     harness_open(&harness, SAMPLES);
     snprintf(timeout, sizeof timeout, "fault.timeout=%d", TIMEOUT);
     settings(&harness, timeout, "train.epochs=200");
+    if (plan->staged)
+        harness.settings[6] = "ddp.backend=ucx";
     run(&harness, plan, 3, results, texts);
     for (int r = 0; r < 2; r++) {
         cr_assert_eq(results[r], ERR_PEER, "rank %d: %d: %s", r, results[r],
@@ -226,6 +231,14 @@ Test(nccl, a_gpu_hangs)
     /* In this order the copy is the last operation of the step, after its
      * collectives. */
     plan_t plan = {.stops = true, .order = DEV_FAR_NEEDED_ONLY};
+
+    fault(&plan, ERR_PEER);
+}
+
+/* The thread of the staged group waits for the GPU, too. */
+Test(nccl, a_gpu_hangs_and_gradients_go_through_the_host)
+{
+    plan_t plan = {.stops = true, .staged = true};
 
     fault(&plan, ERR_PEER);
 }

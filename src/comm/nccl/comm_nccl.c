@@ -91,11 +91,6 @@ static comm_state_t nccl_poll(comm_work_t *base)
     return state == cudaSuccess ? COMM_DONE : COMM_FAILED;
 }
 
-static err_code_t group_look(void *context, double waited, err_t *err)
-{
-    return nccl_look(context, waited, err);
-}
-
 /* End [work] after a call that returned [rc] with the error [reason]. Returns
  * ERR_OK or the fault of the group. */
 static err_code_t work_end(nccl_work_t *work, err_code_t rc,
@@ -116,7 +111,7 @@ static err_code_t nccl_wait(comm_work_t *base, err_t *err)
     err_code_t rc;
 
     check(work->busy, "a collective is waited for, and is over");
-    rc = dev_stream_wait_or(group->stream, group_look, group, &reason);
+    rc = nccl_stream_wait(group, &reason);
     return work_end(work, rc, &reason, err);
 }
 

@@ -44,8 +44,10 @@ static bool arena_register(nccl_group_t *group, size_t bytes,
         arena_plain_say(group, nccl->GetErrorString(result));
     }
     if (cudaMemsetAsync(arena->base.data, 0, bytes, stream) == cudaSuccess &&
-        cudaStreamSynchronize(stream) == cudaSuccess)
+        nccl_stream_wait(group, NULL) == ERR_OK)
         return true;
+    if (dev_abandoned(group->base.dev)) /* what follows might not return */
+        return false;
     if (arena->handle != NULL)
         nccl->CommDeregister(group->comm, arena->handle);
     nccl->MemFree(arena->base.data);

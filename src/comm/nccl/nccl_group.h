@@ -84,6 +84,8 @@ err_code_t nccl_join(nccl_group_t *group, const comm_oob_t *oob, err_t *err);
 
 /* nccl_look.c, nccl_arena.c: functions of comm_ops_t. */
 err_code_t nccl_look(comm_group_t *base, double waited, err_t *err);
+/* Wait for the stream of [group]; nccl_look can end the wait. */
+err_code_t nccl_stream_wait(nccl_group_t *group, err_t *err);
 err_code_t nccl_arena_open(comm_group_t *base, size_t bytes, comm_arena_t **out,
                            err_t *err);
 void nccl_arena_close(comm_arena_t *base);

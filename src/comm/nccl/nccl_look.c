@@ -62,3 +62,13 @@ err_code_t nccl_look(comm_group_t *base, double waited, err_t *err)
                    (unsigned long long)(inside ? marks.begun : marks.begun + 1),
                    most);
 }
+
+static err_code_t group_look(void *context, double waited, err_t *err)
+{
+    return nccl_look(context, waited, err);
+}
+
+err_code_t nccl_stream_wait(nccl_group_t *group, err_t *err)
+{
+    return dev_stream_wait_or(group->stream, group_look, group, err);
+}
