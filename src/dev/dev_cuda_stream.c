@@ -123,8 +123,7 @@ static void stream_ended(void *argument)
 }
 
 /* Wait until all calls of stream_ended were made, at most DEV_CUDA_LOOK
- * seconds. Returns
- * whether they were. */
+ * seconds. Returns whether they were. */
 static bool end_await(cuda_stream_t *stream)
 {
     const double instant = clock_now() + DEV_CUDA_LOOK;
