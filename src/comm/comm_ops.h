@@ -112,8 +112,8 @@ struct comm_arena {
     void *data;
 };
 
-/* How far the device of a rank is: collectives of a group that have begun and
- * ended on it. */
+/* Progress of the device of a rank: how many collectives of a group have begun
+ * on it, and how many have ended. */
 typedef struct comm_marks {
     uint64_t begun, ended;
 } comm_marks_t;
@@ -154,10 +154,10 @@ struct comm_ops {
     /* (optional for self) End all works of all ranks with [fault]. Any
      * thread. */
     void (*fail)(comm_group_t *group, const err_t *fault);
-    /* (optional) Tell the other ranks by beats how far the device is, and fail
-     * if a collective does not end on it: a group beside this one writes that
-     * to *marks at any time. NULL: no more; the old marks are not read after
-     * the call. Any thread. */
+    /* (optional) From now on send *marks to the other ranks in the beats, and
+     * fail if a collective does not end on a device. Another group writes
+     * *marks, at any time. NULL: stop; the old marks are not read after this
+     * call. Any thread. */
     void (*marks)(comm_group_t *group, const volatile comm_marks_t *marks);
 
     /* (optional) The plan of such a sum, see comm_plan.h. Default: none. */

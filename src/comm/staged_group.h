@@ -85,9 +85,9 @@ static inline staged_work_t *staged_work_at(staged_group_t *group,
 err_code_t staged_thread_start(staged_group_t *group, err_t *err);
 void staged_thread_stop(staged_group_t *group);
 
-/* Fail the group with [fault]; with that of a call of dev, [reason]. The first
- * fault counts, and one that the inner group knows counts before [fault]. Any
- * thread. */
+/* Fail the group with [fault]; with that of a call of dev, [reason]. Only
+ * the first fault is kept. If the inner group has failed already, its fault is
+ * kept instead of this one. Any thread. */
 void staged_group_fail(staged_group_t *group, const err_t *fault);
 void staged_device_failed(staged_group_t *group, const err_t *reason);
 /* Copy the fault to [err] (may be NULL), and return its code. */

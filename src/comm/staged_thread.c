@@ -33,8 +33,8 @@ static bool fault_store(staged_group_t *group, const err_t *fault)
     return first;
 }
 
-/* A wait for the device also ends because of a fault that the inner group knows
- * already. Then that fault is the cause, and not this rank. */
+/* If the inner group has failed, waits for the device end for that reason. Then
+ * the fault of the inner group is the cause, and not this rank. */
 void staged_group_fail(staged_group_t *group, const err_t *fault)
 {
     err_t known = ERR_INIT;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Waits for a GPU that can be ended. */
+/* Waiting for a GPU in such a way that a fault elsewhere can end the wait. */
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "dev/dev_cuda_priv.h"
 
-/* Microseconds between two questions whether the GPU has come to a point. */
+/* Microseconds between two queries of the GPU. */
 #define PAUSE_LEAST 5
 #define PAUSE_MOST 1000
 
-/* The pauses grow with the wait, so that they make it longer by a sixteenth at
- * most. */
+/* A pause is a sixteenth of the time that this wait has taken so far, within
+ * these limits. So it makes a long wait longer by a sixteenth at most. */
 static void pause_for(double waited)
 {
     const double share = waited * 1e6 / 16;

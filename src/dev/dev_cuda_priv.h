@@ -35,10 +35,9 @@ err_code_t dev_cuda_links(int index, dev_links_t *out, err_t *err);
 /* Seconds between two calls of a dev_look_fn. */
 #define DEV_CUDA_LOOK 0.02
 
-/* Ask [poll] again and again until it returns something else than
- * cudaErrorNotReady: a function of CUDA that waits could not be left. An error
- * of [look] (NULL: none) ends the wait and is returned; [dev] is then
- * abandoned. */
+/* Call [poll] until it returns anything but cudaErrorNotReady. (The functions
+ * of CUDA that wait cannot be interrupted.) An error of [look] (NULL: none)
+ * ends the wait and is returned; [dev] is then abandoned. */
 typedef cudaError_t dev_cuda_poll_t(void *object);
 err_code_t dev_cuda_poll_or(dev_cuda_poll_t *poll, void *object,
                             cuda_device_t *dev, dev_look_fn *look,

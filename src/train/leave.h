@@ -15,10 +15,10 @@
  * Slurm, do nothing. Local; does not block. */
 void train_leave_open(train_state_t *run);
 
-/* Rank 0 takes over from the history the duration of the slowest recent
- * checkpoint, which counts until a checkpoint of this life is slower, and
- * whether this job has warned of KillWait. To be called when the run directory
- * is open. */
+/* Rank 0 reads two things from the history: the duration of the slowest recent
+ * checkpoint, which is used until a checkpoint of this life is slower, and
+ * whether this job has warned of KillWait already. To be called when the run
+ * directory is open. */
 void train_leave_past(train_state_t *run);
 void train_leave_close(train_state_t *run);
 

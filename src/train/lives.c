@@ -40,7 +40,7 @@ void train_lives_begin(const train_state_t *run)
 }
 
 typedef struct saves {
-    const char *job; /* this one */
+    const char *job; /* id of the job of this process */
     /* Of the newest checkpoints: the k-th is in [k % TRAIN_LIVES_SAVES]. */
     double seconds[TRAIN_LIVES_SAVES];
     int count;

@@ -437,18 +437,6 @@ Test(comm_nccl, all_learn_why_one_cannot_join)
 
 /* ---- faults -------------------------------------------------------------- */
 
-/* The last rank hangs on the host: it starts no collective. */
-static err_code_t fault_await(const rig_t *rig, err_t *err)
-{
-    err_code_t rc = ERR_OK;
-
-    while (rc == ERR_OK) {
-        usleep(10000);
-        rc = comm_group_check(rig->control, err);
-    }
-    return rc;
-}
-
 /* What the other ranks say if the group beside this one finds the fault. If it
  * does not, they give up after twice the timeout with other words. */
 static const char *fault_words(const char *what)
@@ -491,8 +479,11 @@ static int fault_main(const comm_oob_t *oob, void *argument)
     if (last && nobody)
         emu_set(plan->fake, nccl_stuck, 1);
     begin = clock_now();
-    if (last && strcmp(plan->what, "never enters") == 0)
-        rc = fault_await(&rig, &err);
+    /* This one hangs on the host: it starts no collective. */
+    if (last && strcmp(plan->what, "never enters") == 0) {
+        waits_fault(rig.control, &err);
+        rc = err.code;
+    }
     for (int i = 0; rc == ERR_OK && i < 3; i++) {
         rc = rig_put(&rig, COUNT * sizeof(double), &err);
         if (rc != ERR_OK)

@@ -167,7 +167,7 @@ static cudaError_t query_run(fake_device_t *dev, far_line_t *line,
 {
     cudaError_t error = cudaSuccess;
 
-    /* So does a copy that never ends. */
+    /* A copy that never ends runs in the thread of the device. */
     if (!dev->running && fake.settings.hang_copy > 0)
         fake_engine_start(dev, false);
     else if (!dev->running && !fake_engine_launched(dev))

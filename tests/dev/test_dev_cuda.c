@@ -496,8 +496,8 @@ static err_code_t wait_alloc(rig_t *rig, err_t *err)
     return dev_alloc(rig->dev, BYTES, "a test", &block, err);
 }
 
-/* The process that waits, whose thread of the GPU then stays. Returns the
- * number of the first check that fails; 0: none. */
+/* To be called in a process of its own, since the thread of the emulated GPU
+ * never ends. Returns the number of the first check that fails; 0: none. */
 static int hang_main(wait_fn *wait)
 {
     rig_t rig = rig_open();

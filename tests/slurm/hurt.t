@@ -224,7 +224,7 @@ read_error_stays()
     same_bits
 }
 
-# One node is not allowed to read a file, as where root has no rights there.
+# One node may not read a file, as on a file system where root has no rights.
 read_forbidden()
 {
     run_file full

@@ -265,8 +265,8 @@ controller_away_in_requeue()
     same_bits
 }
 
-# A rank dies, and after that Slurm takes the nodes for busy for as long as the
-# job stays: srun says what that of Slurm 22.05 says then.
+# A rank dies. From then on srun creates no step in this job, and says with the
+# words of Slurm 22.05 that the nodes are busy. Only a requeue helps.
 nodes_stay_busy()
 {
     life_file

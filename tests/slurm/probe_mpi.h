@@ -8,9 +8,9 @@
 #include "hdf5io/h5mpi.h"
 
 /* Start MPI as h5mpi_open does, with [*boot] open before and after. If MPI
- * wants boot to be closed meanwhile, it is opened anew; then there must
- * be no exchange before, whose keys would come again. After a failure [*boot]
- * may be NULL. Collective. */
+ * wants boot to be closed meanwhile, boot is opened again. A boot that is
+ * opened again uses the same keys, so there must be no exchange before this
+ * call. After a failure [*boot] may be NULL. Collective. */
 static inline err_code_t probe_mpi_open(boot_t **boot, h5mpi_t **mpi,
                                         err_t *err)
 {

@@ -100,7 +100,8 @@ job_find()
     job=$(squeue -h -n "$SLURM_JOB_NAME" -o %i) && [ -n "$job" ]
 }
 
-# becomes STATES WORD: is that the state of the job? If not, ask for it once more.
+# becomes STATES WORD: does the job have one of these states? If not, call
+# scontrol WORD again, which a busy controller may have refused.
 becomes()
 {
     job_state_is "$job" "$1" && return

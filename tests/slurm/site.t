@@ -20,14 +20,14 @@ scratch=$(mktemp -d "${TMPDIR:-/tmp}/cddp-site.XXXXXX")
 trap 'rm -rf "$scratch"' EXIT
 # An account that every Linux has, so that none has to be made.
 account=nobody
-# Words ahead of a command that the account runs: as it is, in a shell that knows
-# `module`, and with the module.
+# Prefixes of commands that the account runs: without a shell, in a shell that has
+# `module`, and in a shell that has loaded the module.
 as=()
 shell=()
 user=()
 
-# The tools may lie where only root may go, and know where that is. So the account
-# gets a copy. Sets $command, the words that run the tool.
+# The tools may be in a directory that only root can enter, and contain its path.
+# So the account gets a copy with other paths. Sets $command, which runs the tool.
 copy_tools()
 {
     local part

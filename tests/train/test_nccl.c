@@ -36,7 +36,7 @@ typedef struct plan {
     int64_t hangs; /* nccl_hangs of all ranks */
     int signal;    /* the last rank gets this in its first graphs */
     bool stops;    /* instead of a signal, its GPU hangs in a copy */
-    bool staged;   /* gradients go through the host, without graphs */
+    bool staged;   /* by the staged group; steps are not replayed */
 } plan_t;
 
 /* ---- runs ---------------------------------------------------------------- */

@@ -149,7 +149,7 @@ static void nccl_group_fail(comm_group_t *base, const err_t *fault)
     nccl_fault_store(group, fault);
 }
 
-/* Let the group beside this one watch the marks, or end that. */
+/* Let the group beside this one watch [marks]. NULL: it stops. */
 static void marks_watch(nccl_group_t *group, const comm_marks_t *marks)
 {
     if (group->beside->ops->marks != NULL)

@@ -46,7 +46,7 @@ static bool arena_register(nccl_group_t *group, size_t bytes,
     if (cudaMemsetAsync(arena->base.data, 0, bytes, stream) == cudaSuccess &&
         nccl_stream_wait(group, NULL) == ERR_OK)
         return true;
-    if (dev_abandoned(group->base.dev)) /* what follows might not return */
+    if (dev_abandoned(group->base.dev)) /* CUDA might not return */
         return false;
     if (arena->handle != NULL)
         nccl->CommDeregister(group->comm, arena->handle);

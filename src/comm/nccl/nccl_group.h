@@ -10,8 +10,8 @@
  *
  * NCCL does not notice that another rank hangs, and does not know which rank is
  * to blame. The group beside this one, over which this one was opened, does
- * both: its beats contain the marks of this one. A fault of one of the two
- * groups is a fault of the other, too.
+ * both, since its beats contain the marks of this one. If one of the two groups
+ * fails, the other one fails, too.
  */
 #ifndef CDDP_COMM_NCCL_NCCL_GROUP_H
 #define CDDP_COMM_NCCL_NCCL_GROUP_H
@@ -84,7 +84,8 @@ err_code_t nccl_join(nccl_group_t *group, const comm_oob_t *oob, err_t *err);
 
 /* nccl_look.c, nccl_arena.c: functions of comm_ops_t. */
 err_code_t nccl_look(comm_group_t *base, double waited, err_t *err);
-/* Wait for the stream of [group]; nccl_look can end the wait. */
+/* Wait until the stream of [group] has done its work, or until nccl_look
+ * returns an error, which is then returned. */
 err_code_t nccl_stream_wait(nccl_group_t *group, err_t *err);
 err_code_t nccl_arena_open(comm_group_t *base, size_t bytes, comm_arena_t **out,
                            err_t *err);

@@ -8,8 +8,8 @@
  * neighbours: to all other ranks in a small group, to those at distances 1, 2,
  * 4 ... in a large one. A rank that learns of a fault tells its neighbours
  * once. So all ranks know it within log2(size) hops, whichever ranks have died.
- * Beats also tell how far the ranks' devices are in the collectives of a group
- * beside this one, so that ranks know which device the others wait for.
+ * Beats also contain how many collectives of another group have begun and ended
+ * on the sender's device. This shows for which device the others wait.
  *
  * A watch knows no transport and no clock. The caller passes to it the notes
  * that arrive, the events of the transport and the time (in seconds, of

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Finds the rank whose device keeps the devices of others in a collective.
+ * Finds the rank for whose device the devices of other ranks wait.
  *
  * A device that is in a collective waits for those that have not begun it. So
  * the rank to blame is the one whose device is behind all others, if nothing of
@@ -13,11 +13,11 @@
 
 #include "comm/watch/watch_priv.h"
 
-/* Beats to wait for before the own device, or none, is blamed: other ranks may
- * know better, and their news may be under way. */
+/* Before a rank blames its own device, or nobody, it waits for so many beats
+ * more: another rank may have found the cause and may just be telling it. */
 #define LATE_BEATS 3
 
-/* The place of a device in the list of its begins and ends. */
+/* How many begins and ends of collectives a device has passed. */
 static uint64_t beat_place(const watch_beat_t *beat)
 {
     return beat->begun + beat->ended;

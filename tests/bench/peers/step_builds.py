@@ -12,9 +12,10 @@ come to the same losses first, to 1e-3 (bf16: 3e-2). `ratio` is BUILD's time ove
 OTHER's: above 1, OTHER is faster; `low` and `high` are the ends of the 95 %
 interval of its median. Prints CSV.
 
-Where the pages of a process lie changes all of its steps by up to 2 %. With P > 1
-processes of each build, one after another, a process pair counts once, by the
-median of its N pairs of rounds: so differences below 2 % can be seen.
+All steps of a process can be 2 to 4 % faster or slower than those of another
+process of the same build, as its pages lie elsewhere in memory. With P > 1 processes
+of each build, one after another, each pair of processes counts once, by the median
+of its N pairs of rounds.
 """
 import argparse
 import json

@@ -10,9 +10,9 @@
 #include "op/cuda/device/pack.cuh"
 
 #define EACH_THREADS 256
-/* Blocks on an SM that are enough. A kernel whose variables ptxas would keep in
- * memory, so that more blocks fit, has these as second launch bound: it may use
- * 64 registers. */
+/* The second launch bound (blocks on an SM) of kernels for which ptxas would
+ * otherwise keep variables in memory, so that more blocks fit. With it a thread
+ * may use 64 registers. */
 #define EACH_FEW 4
 /* More blocks than any GPU runs at once; the rest of the work is a loop. */
 #define EACH_BLOCKS 16384

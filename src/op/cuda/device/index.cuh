@@ -3,10 +3,11 @@
 /*
  * Division of indices by sizes. A GPU divides integers of 64 bits by calling a
  * function of about 70 instructions. So the host computes a factor of each
- * size once, and a kernel multiplies instead: a / by is the upper half of
- * 2 a factor, shifted to the right. With factor = ceil(2^(63 + shift) / by) and
- * by <= 2^shift this is exact for 0 <= a < 2^63 (Granlund and Montgomery,
- * Division by Invariant Integers using Multiplication, 1994).
+ * size once, and a kernel multiplies instead: a / by is the upper half of the
+ * product (2 * a) * factor, shifted to the right by [shift]. With factor =
+ * ceil(2^(63 + shift) / by) and by <= 2^shift this is exact for 0 <= a < 2^63
+ * (Granlund and Montgomery, Division by Invariant Integers using
+ * Multiplication, 1994).
  */
 #ifndef CDDP_OP_CUDA_DEVICE_INDEX_CUH
 #define CDDP_OP_CUDA_DEVICE_INDEX_CUH
@@ -25,7 +26,7 @@ typedef struct index_divisor {
 static inline index_divisor_t index_divisor_of(int64_t by)
 {
     index_divisor_t divisor = {by, 0, 0};
-    unsigned __int128 rest; /* of 2^shift, which is once by */
+    unsigned __int128 rest; /* in the end factor - 2^63 */
 
     while ((uint64_t)1 << divisor.shift < (uint64_t)by)
         divisor.shift++;

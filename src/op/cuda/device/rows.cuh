@@ -99,8 +99,8 @@ static __device__ __forceinline__ T rows_max(T value)
 }
 
 /* Can rows of [length] elements, of which neighbours are [inner] elements
- * apart, be treated in packs of 4? That all addresses allow it is another
- * question (pack_aligned). */
+ * apart, be treated in packs of 4? Their addresses must allow it, too, which
+ * this does not check (pack_aligned). */
 static inline bool rows_packed(int64_t length, int64_t inner)
 {
     return rows_for(length, inner) != ROWS_THREAD && length % 4 == 0;

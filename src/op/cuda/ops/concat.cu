@@ -166,7 +166,7 @@ struct last_value {
 /* The gradient of an input, eight channels at a position. */
 struct last_gradient {
     last_part p;              /* pitch is that of the input */
-    index_divisor_t by_pitch; /* the same */
+    index_divisor_t by_pitch; /* p.pitch */
     int64_t pitch;            /* of y */
     const bf16_t *dy;
     bf16_t *to;

@@ -228,8 +228,8 @@ static __device__ entropy_slope slope_of(const entropy_work &work, int64_t r,
     return slope;
 }
 
-/* The factor of -log p in the loss of a row with probabilities: of a class with
- * this probability in the target, and this weight. */
+/* For targets that are probabilities: the factor of -log p of a class, from its
+ * probability in the target and its weight. */
 static __device__ float soft_share(const entropy_work &work, float target,
                                    float weight)
 {

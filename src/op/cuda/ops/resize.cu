@@ -36,7 +36,7 @@ struct tap {
 /* op_upsample_tap. In float32 the position is exact up to 2^22 elements. */
 static __device__ __forceinline__ tap tap_of(int at, int factor, int size)
 {
-    /* twice the factor times the position in x, which 32 bits hold */
+    /* 2 * factor * (position in x); fits into 32 bits */
     const int64_t twice = 2 * (int64_t)at + 1 - factor;
     const uint32_t whole = 2 * (uint32_t)factor;
     tap out = {0, 0, 0};

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /* softmax and log_softmax along one dimension; op/ref/softmax.c has the
  * formulas. A row is read three times, of which the later two find it in a
- * cache. Results may overwrite what is read: a lane stores after the sum, for
- * which all lanes have read the row. */
+ * cache. The output may lie over the input, since a lane stores only after the
+ * sum is known, and then all lanes have read the row. */
 #include "op/cuda/device/rows.cuh"
 
 namespace
