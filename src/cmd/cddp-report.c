@@ -3,7 +3,6 @@
 /* cddp-report: shows runs, as an HTML file, a table, a plot or CSV. */
 #include "config.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,25 +79,32 @@ static err_code_t list_main(const report_args_t *args, err_t *err)
     return rc;
 }
 
-static err_code_t csv_main(const report_args_t *args, err_t *err)
+/* CSV to a file, which appears complete or not at all. */
+static err_code_t csv_publish(const report_args_t *args, err_t *err)
 {
-    const bool file = args->output != NULL && !is_standard(args->output);
-    FILE *out = file ? fopen(args->output, "we") : stdout;
+    char *text = NULL;
+    size_t length = 0;
+    FILE *out = open_memstream(&text, &length);
     err_code_t rc;
-    bool bad;
 
     if (out == NULL)
-        return err_set(err, ERR_IO, "cannot write %s: %s", args->output,
-                       strerror(errno));
+        return err_set(err, ERR_MEMORY, "no memory for the rows of %s",
+                       args->output);
     rc = report_csv(args->dirs, args->count, out, err);
-    if (!file)
-        return rc;
-    bad = ferror(out) != 0;
-    bad |= fclose(out) != 0;
-    if (rc == ERR_OK && bad)
-        rc = err_set(err, ERR_IO, "cannot write %s: %s", args->output,
-                     strerror(errno));
+    if (fclose(out) != 0 && rc == ERR_OK)
+        rc = err_set(err, ERR_MEMORY, "no memory for the rows of %s",
+                     args->output);
+    if (rc == ERR_OK)
+        rc = file_publish(args->output, text, length, err);
+    free(text);
     return rc;
+}
+
+static err_code_t csv_main(const report_args_t *args, err_t *err)
+{
+    if (args->output != NULL && !is_standard(args->output))
+        return csv_publish(args, err);
+    return report_csv(args->dirs, args->count, stdout, err);
 }
 
 static err_code_t mode_main(const report_args_t *args, err_t *err)

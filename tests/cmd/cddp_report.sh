@@ -149,6 +149,8 @@ touch strange/config.yaml
 mkfifo strange/metrics.jsonl
 expect 65 'metrics.jsonl' strange
 expect 65 'metrics.jsonl' --csv strange
+expect 65 'metrics.jsonl' --csv -o partial.csv runs/first strange
+[ ! -e partial.csv ] || fail "a part of the rows was written"
 expect 65 'metrics.jsonl' --watch strange
 
 # --- A long run: bounded memory, a small file, and less time than Python's JSON.
