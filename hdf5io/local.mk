@@ -8,6 +8,9 @@ libhdf5io_la_SOURCES += hdf5io/h5mpi.h
 # Dataset, sampler, loader
 libhdf5io_la_SOURCES += hdf5io/attribute.c
 libhdf5io_la_SOURCES += hdf5io/attribute.h
+libhdf5io_la_SOURCES += hdf5io/catalogue.c
+libhdf5io_la_SOURCES += hdf5io/catalogue.h
+libhdf5io_la_SOURCES += hdf5io/catalogue_pack.c
 libhdf5io_la_SOURCES += hdf5io/column.c
 libhdf5io_la_SOURCES += hdf5io/column.h
 libhdf5io_la_SOURCES += hdf5io/column_name.c
