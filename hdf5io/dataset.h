@@ -24,6 +24,7 @@
 #include "base/opt.h"
 #include "base/retry.h"
 #include "base/trace.h"
+#include "hdf5io/catalogue.h"
 #include "hdf5io/h5mpi.h"
 
 typedef struct hdf5io_dataset hdf5io_dataset_t;
@@ -105,6 +106,26 @@ typedef struct hdf5io_dataset_config {
 err_code_t hdf5io_dataset_open(const hdf5io_dataset_config_t *config,
                                hdf5io_dataset_t **out, err_t *err);
 void hdf5io_dataset_close(hdf5io_dataset_t *dataset); /* NULL allowed */
+
+/*
+ * The same in parts, for ranks that divide the shards among themselves: begin;
+ * a look at some of them; merging into the catalogue what other ranks found;
+ * finish, when all facts are known. A shard at which this process did not look
+ * stays closed until it is read. All parts are local, and have the errors of
+ * hdf5io_dataset_open; after an error, close the dataset. [config] must live
+ * until the dataset is finished or closed. Not with mpi.
+ *
+ * look: open shard [index] (once), check it, and store its facts. Repeats what
+ * storage refuses, so it may block.
+ */
+err_code_t hdf5io_dataset_begin(const hdf5io_dataset_config_t *config,
+                                hdf5io_dataset_t **out, err_t *err);
+err_code_t hdf5io_dataset_look(hdf5io_dataset_t *dataset, int index,
+                               err_t *err);
+err_code_t hdf5io_dataset_finish(hdf5io_dataset_t *dataset, err_t *err);
+/* The facts of the dataset's shards; valid as long as the dataset. Facts may be
+ * merged into it between begin and finish. */
+hdf5io_catalogue_t *hdf5io_dataset_catalogue(hdf5io_dataset_t *dataset);
 
 /* Number of samples, and of shards. */
 int64_t hdf5io_dataset_samples(const hdf5io_dataset_t *dataset);

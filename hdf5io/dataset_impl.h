@@ -33,8 +33,11 @@ typedef struct dataset_field {
 struct hdf5io_dataset {
     dataset_field_t fields[DATASET_FIELDS_MAX]; /* inputs, then targets */
     int inputs, field_count;
+    /* While it is opened; else NULL. Not owned. */
+    const hdf5io_dataset_config_t *config;
     h5mpi_t *mpi;
-    hid_t transfer; /* H5P_DEFAULT, or collective */
+    hid_t transfer;                /* H5P_DEFAULT, or collective */
+    hdf5io_catalogue_t *catalogue; /* of the shards below */
     hdf5io_shard_t *shards;
     int count;
     hdf5io_shard_config_t how; /* how shards are opened; owns [access] */
@@ -62,6 +65,11 @@ typedef err_code_t (*dataset_work_t)(void *context, err_t *err);
  * [work]. */
 err_code_t hdf5io_dataset_use(hdf5io_dataset_t *dataset, hdf5io_shard_t *shard,
                               dataset_work_t work, void *context, err_t *err);
+
+/* Make shards of the facts in the catalogue, which must all be known, and
+ * compare and number all shards. The last part of opening that is local.
+ * ERR_DATA, ERR_UNAVAILABLE (see hdf5io_dataset_open), ERR_MEMORY. */
+err_code_t hdf5io_dataset_settle(hdf5io_dataset_t *dataset, err_t *err);
 
 /* Close the least recently used open shard that nobody reads; false: there is
  * none. Lock held, or the dataset is not shared yet. */

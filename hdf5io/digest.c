@@ -54,18 +54,9 @@ uint64_t hdf5io_dataset_place(const hdf5io_dataset_t *dataset)
     hash_state_t *state = hash_state_open();
     uint64_t place;
 
-    for (int s = 0; s < dataset->count; s++) {
-        const hdf5io_shard_t *shard = &dataset->shards[s];
-
-        hash_state_add(state, &shard->device, sizeof shard->device);
-        hash_state_add(state, &shard->inode, sizeof shard->inode);
-        for (int k = 0; k < shard->count; k++) {
-            const hdf5io_column_t *column = &shard->columns[k];
-
-            hash_state_add(state, &column->device, sizeof column->device);
-            hash_state_add(state, &column->inode, sizeof column->inode);
-        }
-    }
+    for (int s = 0; s < dataset->count; s++)
+        hash_state_add(state, &dataset->shards[s].place,
+                       sizeof dataset->shards[s].place);
     place = hash_state_value(state);
     hash_state_free(state);
     return place;

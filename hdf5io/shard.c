@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "base/hash.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "hdf5io/descriptor.h"
@@ -32,6 +33,8 @@ static err_code_t shard_descriptor_open(hdf5io_shard_t *shard, err_t *err)
         return err_set(err, ERR_DATA, "%s is not a file", shard->path);
     shard->crowded = hdf5io_descriptor_crowded(shard->fd);
     shard->bytes = (uint64_t)status.st_size;
+    shard->changed =
+        (int64_t)status.st_mtim.tv_sec * 1000000000 + status.st_mtim.tv_nsec;
     shard->device = (uint64_t)status.st_dev;
     shard->inode = (uint64_t)status.st_ino;
     if (shard->bytes == 0)
@@ -160,32 +163,34 @@ static void shard_trim(hdf5io_shard_t *shard)
     }
 }
 
-/* Allocate the columns; none is open. */
-static err_code_t shard_columns_make(hdf5io_shard_t *shard, int count,
-                                     err_t *err)
+static uint64_t shard_place(const hdf5io_shard_t *shard)
 {
-    err_code_t rc = mem_new(hdf5io_column_t, (size_t)count,
-                            "the columns of a shard", &shard->columns, err);
+    hash_state_t *state = hash_state_open();
+    uint64_t place;
 
-    if (rc != ERR_OK)
-        return rc;
-    shard->count = count;
-    for (int k = 0; k < count; k++)
-        shard->columns[k] = (hdf5io_column_t){
-            .fd = -1, .dataset = H5I_INVALID_HID, .memory = H5I_INVALID_HID};
-    return ERR_OK;
+    hash_state_add(state, &shard->device, sizeof shard->device);
+    hash_state_add(state, &shard->inode, sizeof shard->inode);
+    for (int k = 0; k < shard->count; k++) {
+        const hdf5io_column_t *column = &shard->columns[k];
+
+        hash_state_add(state, &column->device, sizeof column->device);
+        hash_state_add(state, &column->inode, sizeof column->inode);
+    }
+    place = hash_state_value(state);
+    hash_state_free(state);
+    return place;
 }
 
 err_code_t hdf5io_shard_open(const hdf5io_shard_config_t *config,
                              const char *path, hdf5io_shard_t *out, err_t *err)
 {
-    hdf5io_shard_t shard = {
-        .fd = -1, .file = H5I_INVALID_HID, .joined = H5I_INVALID_HID};
+    hdf5io_shard_t shard;
     err_code_t rc;
 
+    hdf5io_shard_init(&shard);
     errno = 0;
     shard.path = str_dup(path);
-    rc = shard_columns_make(&shard, config->count, err);
+    rc = hdf5io_shard_columns_make(&shard, config->count, err);
     if (rc == ERR_OK)
         rc = shard_descriptor_open(&shard, err);
     if (rc == ERR_OK) {
@@ -201,6 +206,7 @@ err_code_t hdf5io_shard_open(const hdf5io_shard_config_t *config,
     }
     for (int k = 0; k < shard.count; k++)
         shard.cached += shard.columns[k].cached;
+    shard.place = shard_place(&shard);
     shard.open = true;
     *out = shard;
     return ERR_OK;

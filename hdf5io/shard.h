@@ -10,14 +10,18 @@
 
 #include "base/err.h"
 #include "base/opt.h"
+#include "hdf5io/catalogue.h"
 #include "hdf5io/column.h"
 
-#define SHARD_COLUMNS_MAX 16
+#define SHARD_COLUMNS_MAX CATALOGUE_FIELDS_MAX
 
 typedef struct hdf5io_shard {
     char *path;
     uint64_t bytes;
+    int64_t changed;        /* its last change (mtime), in nanoseconds */
     uint64_t device, inode; /* identity of the file on this host */
+    uint64_t place;         /* hash of the identities of the file and of the
+                               files that links lead to */
     int64_t rows;
     int64_t first; /* global index of its first sample */
     int fd;        /* for pread of located columns, else -1 */
@@ -46,6 +50,9 @@ typedef struct hdf5io_shard_config {
     int64_t sequence;   /* not 0: both columns are one stream, see dataset.h */
 } hdf5io_shard_config_t;
 
+/* A shard that is not known yet. It may be closed. */
+void hdf5io_shard_init(hdf5io_shard_t *shard);
+
 /* Open the file [path] and its columns. ERR_DATA: not HDF5, truncated, an
  * unsuitable column, or columns with different numbers of samples.
  * ERR_UNAVAILABLE: too many open files, although the soft limit was raised to
@@ -66,6 +73,21 @@ void hdf5io_shard_rest(hdf5io_shard_t *shard);
 /* Reopen a closed shard: take the open files of [from], the same shard opened
  * again. */
 void hdf5io_shard_adopt(hdf5io_shard_t *shard, hdf5io_shard_t *from);
+
+/* The facts of the open shard [shard] for a catalogue; out->columns becomes
+ * [columns], an array of at least shard->count. */
+void hdf5io_shard_facts(const hdf5io_shard_t *shard,
+                        catalogue_column_t *columns, catalogue_facts_t *out);
+/* Make the closed shard [path] from its facts; no file is opened.
+ * hdf5io_shard_close frees it. ERR_MEMORY. */
+err_code_t hdf5io_shard_restore(const hdf5io_shard_config_t *config,
+                                const char *path,
+                                const catalogue_facts_t *facts,
+                                hdf5io_shard_t *out, err_t *err);
+
+/* Allocate [count] closed columns. ERR_MEMORY. */
+err_code_t hdf5io_shard_columns_make(hdf5io_shard_t *shard, int count,
+                                     err_t *err);
 
 /* Check the file [path] without HDF5 and get its size. Errors as for
  * hdf5io_shard_open. */

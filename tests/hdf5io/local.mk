@@ -15,6 +15,7 @@ HDF5IO_TESTS = \
 	tests/hdf5io/test_cover \
 	tests/hdf5io/test_dataset \
 	tests/hdf5io/test_dataset_errors \
+	tests/hdf5io/test_dataset_look \
 	tests/hdf5io/test_dataset_use \
 	tests/hdf5io/test_digest \
 	tests/hdf5io/test_h5 \

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * Looking at shards. A shard that this process looks at is opened and compared
+ * with the model (dataset_fits.c), and its facts are stored in the catalogue.
+ * Facts of other shards may come from ranks that looked at them. When all are
+ * known, the shards are numbered and compared with each other.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+
+#include "base/check.h"
+#include "hdf5io/dataset_impl.h"
+
+/* Descriptors reserved for the rest of the program. */
+#define DATASET_SPARE_FILES 256
+
+/* Raise the limit of open files for the sources of virtual datasets. HDF5 keeps
+ * sources open, and returns fill values for a source that it cannot open. Ranks
+ * that are threads share the limit. */
+static err_code_t dataset_sources_allow(const hdf5io_dataset_t *dataset,
+                                        err_t *err)
+{
+    rlim_t wanted = (rlim_t)dataset->count * 2 + DATASET_SPARE_FILES;
+    struct rlimit limit;
+    rlim_t files = 0;
+
+    for (int i = 0; i < dataset->count; i++)
+        for (int k = 0; k < dataset->shards[i].count; k++)
+            files += (rlim_t)dataset->shards[i].columns[k].files;
+    if (files == 0 || getrlimit(RLIMIT_NOFILE, &limit) != 0 ||
+        limit.rlim_cur >= wanted + files)
+        return ERR_OK;
+    limit.rlim_cur = wanted + files;
+    if (limit.rlim_cur <= limit.rlim_max &&
+        setrlimit(RLIMIT_NOFILE, &limit) == 0)
+        return ERR_OK;
+    return err_set(err, ERR_UNAVAILABLE,
+                   "virtual datasets need %llu files open at a time, but the "
+                   "limit is %llu: raise it (ulimit -n)",
+                   (unsigned long long)(wanted + files),
+                   (unsigned long long)limit.rlim_max);
+}
+
+static err_code_t dataset_same_shape(const hdf5io_column_t *first,
+                                     const hdf5io_column_t *other, err_t *err)
+{
+    char here[256], there[256];
+    bool same;
+
+    check(first != NULL && other != NULL, "a shard is not open");
+    same = first->ndim == other->ndim;
+
+    for (int i = 0; same && i < first->ndim; i++)
+        same = first->dims[i] == other->dims[i];
+    if (same)
+        return ERR_OK;
+    return err_set(err, ERR_DATA,
+                   "shapes disagree: samples of %s are %s in %s, but %s in "
+                   "%s: all shards need the same",
+                   first->path, hdf5io_column_shape(first, here, sizeof here),
+                   first->file, hdf5io_column_shape(other, there, sizeof there),
+                   other->file);
+}
+
+/* Arguments of one try to open a shard, see retry.h. */
+typedef struct shard_try {
+    hdf5io_dataset_t *dataset;
+    const char *path;
+    hdf5io_shard_t *out;
+} shard_try_t;
+
+static err_code_t dataset_shard_try(void *context, int *number, err_t *err)
+{
+    const shard_try_t *try = context;
+    err_code_t rc;
+
+    do
+        rc = hdf5io_shard_open(&try->dataset->how, try->path, try->out, err);
+    while (rc == ERR_UNAVAILABLE && errno == EMFILE &&
+           hdf5io_dataset_rest_oldest(try->dataset));
+    if (rc == ERR_OK)
+        return rc;
+    if (rc == ERR_IO || rc == ERR_UNAVAILABLE ||
+        retry_cause(errno) == RETRY_FORBIDDEN)
+        *number = errno;
+    return rc;
+}
+
+static err_code_t dataset_shard_open(hdf5io_dataset_t *dataset,
+                                     const char *path, hdf5io_shard_t *out,
+                                     err_t *err)
+{
+    shard_try_t try = {dataset, path, out};
+
+    if (dataset->mpi != NULL)
+        return hdf5io_shard_open(&dataset->how, path, out, err);
+    return retry_run(&dataset->retry, path, dataset_shard_try, &try, NULL, err);
+}
+
+/* Compare the known shard [shard] with the first one, if that is known, and
+ * with the model. */
+static err_code_t dataset_suits(const hdf5io_dataset_t *dataset,
+                                const hdf5io_shard_t *shard, err_t *err)
+{
+    const hdf5io_shard_t *first = &dataset->shards[0];
+    err_code_t rc = ERR_OK;
+
+    for (int k = 0; first->path != NULL && k < shard->count && rc == ERR_OK;
+         k++)
+        rc = dataset_same_shape(&first->columns[k], &shard->columns[k], err);
+    return rc == ERR_OK
+               ? hdf5io_dataset_fits(dataset, dataset->config, shard, err)
+               : rc;
+}
+
+err_code_t hdf5io_dataset_look(hdf5io_dataset_t *dataset, int index, err_t *err)
+{
+    hdf5io_shard_t *shard = &dataset->shards[index];
+    catalogue_column_t columns[CATALOGUE_FIELDS_MAX];
+    catalogue_facts_t facts;
+    err_code_t rc;
+
+    check(index >= 0 && index < dataset->count && shard->path == NULL &&
+              dataset->config != NULL,
+          "a look at shard %d of %d", index, dataset->count);
+    rc = dataset_shard_open(
+        dataset, hdf5io_catalogue_path(dataset->catalogue, index), shard, err);
+    if (rc != ERR_OK)
+        return rc;
+    dataset->cached += shard->cached;
+    dataset->open_count++;
+    shard->used = ++dataset->uses;
+    rc = dataset_suits(dataset, shard, err);
+    if (rc != ERR_OK)
+        return rc;
+    hdf5io_shard_facts(shard, columns, &facts);
+    rc = hdf5io_catalogue_set(dataset->catalogue, index, &facts, err);
+    if (rc == ERR_OK)
+        hdf5io_dataset_trim(dataset, shard);
+    return rc;
+}
+
+/* Make a closed shard, at which this process did not look. */
+static err_code_t dataset_shard_restore(hdf5io_dataset_t *dataset, int index,
+                                        err_t *err)
+{
+    const char *path = hdf5io_catalogue_path(dataset->catalogue, index);
+    hdf5io_shard_t *shard = &dataset->shards[index];
+    catalogue_facts_t facts;
+
+    if (shard->path != NULL)
+        return ERR_OK;
+    if (!hdf5io_catalogue_get(dataset->catalogue, index, &facts))
+        return err_set(err, ERR_DATA, "nothing is known of %s", path);
+    return hdf5io_shard_restore(&dataset->how, path, &facts, shard, err);
+}
+
+/* Number the samples of shard [index], which follow those before it. */
+static err_code_t dataset_shard_place(hdf5io_dataset_t *dataset, int index,
+                                      err_t *err)
+{
+    hdf5io_shard_t *shard = &dataset->shards[index];
+
+    shard->first = dataset->samples;
+    if (__builtin_add_overflow(dataset->samples, shard->rows,
+                               &dataset->samples))
+        return err_set(err, ERR_DATA,
+                       "the shards up to %s hold more samples than can be "
+                       "counted: the header of one is wrong",
+                       shard->path);
+    for (int k = 0; k < shard->count; k++)
+        if (shard->columns[k].row_bytes > dataset->row_bytes)
+            dataset->row_bytes = shard->columns[k].row_bytes;
+    return ERR_OK;
+}
+
+err_code_t hdf5io_dataset_settle(hdf5io_dataset_t *dataset, err_t *err)
+{
+    const char *first = hdf5io_dataset_shard(dataset, 0);
+    err_code_t rc = ERR_OK;
+
+    for (int i = 0; i < dataset->count && rc == ERR_OK; i++) {
+        rc = dataset_shard_restore(dataset, i, err);
+        if (rc == ERR_OK)
+            rc = dataset_suits(dataset, &dataset->shards[i], err);
+        if (rc == ERR_OK)
+            rc = dataset_shard_place(dataset, i, err);
+    }
+    if (rc == ERR_OK)
+        rc = dataset_sources_allow(dataset, err);
+    if (rc == ERR_OK && dataset->samples == 0 && dataset->count == 1)
+        rc = err_set(err, ERR_DATA, "%s holds no samples", first);
+    else if (rc == ERR_OK && dataset->samples == 0)
+        rc = err_set(err, ERR_DATA,
+                     "none of the %d shards holds a sample; the first is %s",
+                     dataset->count, first);
+    return rc;
+}

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* Ranks that look at shards by turns and merge what they found. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "open.h"
+
+enum { RANKS = 3, SHARDS = 8, ROWS = 20 };
+
+TestSuite(look, .init = open_start, .fini = open_stop, .timeout = 120);
+
+static void shards_write(files_layout_t layout)
+{
+    char name[32];
+
+    for (int i = 0; i < SHARDS; i++) {
+        snprintf(name, sizeof name, "part-%d.h5", i);
+        open_write(open_directory, name, layout, i * ROWS, ROWS);
+    }
+}
+
+/* Begin a dataset for each rank, and look by turns. */
+static void ranks_look(hdf5io_dataset_t *ranks[RANKS])
+{
+    err_t err = ERR_INIT;
+
+    for (int r = 0; r < RANKS; r++) {
+        cr_assert_eq(hdf5io_dataset_begin(&open_all.config, &ranks[r], &err),
+                     ERR_OK, "%s", err.text);
+        cr_assert_eq(hdf5io_dataset_shards(ranks[r]), SHARDS);
+        cr_assert_eq(hdf5io_dataset_open_shards(ranks[r]), 0);
+        for (int i = r; i < SHARDS; i += RANKS)
+            cr_assert_eq(hdf5io_dataset_look(ranks[r], i, &err), ERR_OK, "%s",
+                         err.text);
+    }
+}
+
+/* Give every rank the facts that all ranks found. */
+static void ranks_merge(hdf5io_dataset_t *ranks[RANKS])
+{
+    err_t err = ERR_INIT;
+
+    for (int from = 0; from < RANKS; from++) {
+        void *packed = NULL;
+        size_t bytes = 0;
+
+        cr_assert_eq(
+            hdf5io_catalogue_pack(hdf5io_dataset_catalogue(ranks[from]), from,
+                                  RANKS, &packed, &bytes, &err),
+            ERR_OK, "%s", err.text);
+        for (int r = 0; r < RANKS; r++)
+            cr_assert_eq(
+                hdf5io_catalogue_merge(hdf5io_dataset_catalogue(ranks[r]),
+                                       packed, bytes, &err),
+                ERR_OK, "%s", err.text);
+        mem_free(packed);
+    }
+}
+
+static void ranks_finish(hdf5io_dataset_t *ranks[RANKS])
+{
+    err_t err = ERR_INIT;
+
+    ranks_look(ranks);
+    ranks_merge(ranks);
+    for (int r = 0; r < RANKS; r++)
+        cr_assert_eq(hdf5io_dataset_finish(ranks[r], &err), ERR_OK, "%s",
+                     err.text);
+}
+
+static void ranks_close(hdf5io_dataset_t *ranks[RANKS])
+{
+    for (int r = 0; r < RANKS; r++)
+        hdf5io_dataset_close(ranks[r]);
+}
+
+/* Number of shards with which rank [r] has to do. */
+static int share_of(int r)
+{
+    return (SHARDS - r + RANKS - 1) / RANKS;
+}
+
+static void check_layout(files_layout_t layout)
+{
+    hdf5io_dataset_t *ranks[RANKS] = {0};
+
+    shards_write(layout);
+    ranks_finish(ranks);
+    for (int r = 0; r < RANKS; r++) {
+        cr_assert_eq(hdf5io_dataset_open_shards(ranks[r]), share_of(r));
+        cr_assert_eq(hdf5io_dataset_samples(ranks[r]), SHARDS * ROWS);
+        cr_assert_eq(hdf5io_dataset_sample_bytes(ranks[r]),
+                     hdf5io_dataset_sample_bytes(ranks[0]));
+        cr_assert_eq(open_wrong_orders(ranks[r], SHARDS * ROWS), 0);
+        cr_assert_eq(hdf5io_dataset_open_shards(ranks[r]), SHARDS);
+    }
+    ranks_close(ranks);
+}
+
+Test(look, shards_that_others_looked_at_are_read_when_they_are_contiguous)
+{
+    check_layout(FILES_CONTIGUOUS);
+}
+
+Test(look, shards_that_others_looked_at_are_read_when_they_are_compressed)
+{
+    check_layout(FILES_GZIP);
+}
+
+Test(look, shards_that_others_looked_at_are_read_behind_a_user_block)
+{
+    check_layout(FILES_USERBLOCK);
+}
+
+/* Read one sample of shard 1, at which rank 0 did not look. */
+static err_code_t read_other(hdf5io_dataset_t *dataset, err_t *err)
+{
+    int64_t row = ROWS + 3, target;
+    float input[OPEN_ELEMS];
+
+    return hdf5io_dataset_read(dataset, &row, 1, input, &target, err);
+}
+
+Test(look, a_shard_that_changed_since_is_refused)
+{
+    hdf5io_dataset_t *ranks[RANKS] = {0};
+    err_t err = ERR_INIT;
+
+    shards_write(FILES_CONTIGUOUS);
+    ranks_finish(ranks);
+    open_write(open_directory, "part-1.h5", FILES_CONTIGUOUS, ROWS, ROWS - 1);
+    cr_assert_eq(read_other(ranks[0], &err), ERR_DATA);
+    cr_assert_not_null(strstr(err.text, "part-1.h5"), "%s", err.text);
+    ranks_close(ranks);
+}
+
+Test(look, a_shard_that_is_gone_since_is_refused)
+{
+    char *path = files_path(open_directory, "part-1.h5");
+    hdf5io_dataset_t *ranks[RANKS] = {0};
+    err_t err = ERR_INIT;
+
+    shards_write(FILES_CONTIGUOUS);
+    ranks_finish(ranks);
+    cr_assert_eq(unlink(path), 0);
+    cr_assert_eq(read_other(ranks[0], &err), ERR_DATA);
+    cr_assert_not_null(strstr(err.text, path), "%s", err.text);
+    ranks_close(ranks);
+    free(path);
+}
+
+Test(look, a_shard_that_was_cut_since_is_refused)
+{
+    char *path = files_path(open_directory, "part-1.h5");
+    hdf5io_dataset_t *ranks[RANKS] = {0};
+    err_t err = ERR_INIT;
+
+    shards_write(FILES_CONTIGUOUS);
+    ranks_finish(ranks);
+    files_truncate(path, files_bytes(path) / 2);
+    cr_assert_eq(read_other(ranks[0], &err), ERR_DATA);
+    cr_assert_not_null(strstr(err.text, path), "%s", err.text);
+    ranks_close(ranks);
+    free(path);
+}
+
+/* Shard 4 has other shapes than shard 0. Rank 1 looks at 4 and never at 0. */
+Test(look, shapes_that_disagree_are_found_by_all)
+{
+    const files_column_t columns[] = {
+        {"/spins", 2, {4, 3}, H5T_STD_I8LE, open_spin},
+        {"/phase", 0, {0}, H5T_STD_I64LE, open_phase}};
+    char *path = files_path(open_directory, "part-4.h5");
+    hdf5io_dataset_t *ranks[RANKS] = {0};
+
+    shards_write(FILES_CONTIGUOUS);
+    files_write(path, FILES_CONTIGUOUS, 4 * ROWS, ROWS, columns, 2);
+    ranks_look(ranks);
+    ranks_merge(ranks);
+    for (int r = 0; r < RANKS; r++) {
+        err_t err = ERR_INIT;
+
+        cr_assert_eq(hdf5io_dataset_finish(ranks[r], &err), ERR_DATA);
+        cr_assert_not_null(strstr(err.text, "shapes disagree"), "%s", err.text);
+        cr_assert_not_null(strstr(err.text, path), "%s", err.text);
+    }
+    ranks_close(ranks);
+    free(path);
+}
+
+Test(look, a_shard_at_which_nobody_looked_is_named)
+{
+    hdf5io_dataset_t *ranks[RANKS] = {0};
+    err_t err = ERR_INIT;
+
+    shards_write(FILES_CONTIGUOUS);
+    ranks_look(ranks);
+    cr_assert_eq(hdf5io_dataset_finish(ranks[0], &err), ERR_DATA);
+    cr_assert_not_null(strstr(err.text, "part-1.h5"), "%s", err.text);
+    ranks_close(ranks);
+}
+
+Test(look, a_bad_shard_is_named_by_the_rank_that_looks_at_it)
+{
+    char *path = files_path(open_directory, "part-2.h5");
+    hdf5io_dataset_t *dataset = NULL;
+    err_t err = ERR_INIT;
+
+    shards_write(FILES_CONTIGUOUS);
+    files_write_text(path, "nothing", 7);
+    cr_assert_eq(hdf5io_dataset_begin(&open_all.config, &dataset, &err),
+                 ERR_OK);
+    cr_assert_eq(hdf5io_dataset_look(dataset, 0, &err), ERR_OK);
+    cr_assert_eq(hdf5io_dataset_look(dataset, 2, &err), ERR_DATA);
+    cr_assert_not_null(strstr(err.text, path), "%s", err.text);
+    hdf5io_dataset_close(dataset);
+    free(path);
+}
