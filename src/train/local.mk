@@ -74,6 +74,7 @@ libtrain_la_SOURCES = \
 	src/train/trace.c src/train/trace.h \
 	src/train/trouble.c src/train/trouble.h \
 	src/train/turn.c src/train/turn.h \
+	src/train/view.c src/train/view.h \
 	src/train/vote.c src/train/vote.h \
 	src/train/weigh.c src/train/weigh.h \
 	src/train/world.c src/train/world.h

@@ -13,17 +13,15 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "hdf5io/digest.h"
+#include "train/view.h"
 
 #define SAME_LOG_SECONDS 10.0
 
@@ -64,33 +62,15 @@ static const char *base_name(const char *path)
 
 /* ---- the cards ----------------------------------------------------------- */
 
-/* Add what identifies this rank's view of the file system: the kernel, the host
- * name and the mounts. */
-static void view_add(hash_state_t *state, const comm_group_t *group)
-{
-    const char *host = comm_group_host(group, comm_group_rank(group));
-    struct stat mounts = {0};
-    char *boot = NULL;
-    size_t bytes = 0;
-
-    hash_state_add(state, host, strlen(host) + 1);
-    /* Without /proc the host name and the inodes must suffice. */
-    if (stat("/proc/self/ns/mnt", &mounts) == 0)
-        hash_state_add(state, &mounts.st_ino, sizeof mounts.st_ino);
-    if (file_read("/proc/sys/kernel/random/boot_id", &boot, &bytes, NULL) ==
-        ERR_OK)
-        hash_state_add(state, boot, bytes);
-    free(boot);
-}
-
 static card_t card_of(const look_t *look)
 {
+    const uint64_t view = train_view(look->same->group);
     const uint64_t files = hdf5io_dataset_place(look->dataset);
     hash_state_t *place = hash_state_open(), *shape = hash_state_open();
     card_t card = {.shards = look->shards,
                    .samples = hdf5io_dataset_samples(look->dataset)};
 
-    view_add(place, look->same->group);
+    hash_state_add(place, &view, sizeof view);
     hash_state_add(place, &files, sizeof files);
     for (int s = 0; s < look->shards; s++) {
         const uint64_t one = hdf5io_dataset_shape(look->dataset, s);
