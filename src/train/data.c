@@ -14,22 +14,6 @@ int64_t train_micro_size(int64_t count, int64_t parts)
     return (count + parts - 1) / parts;
 }
 
-/* Return whether the message begins with a place (file:line:column) of the run
- * file. */
-static bool is_placed(const hdf5io_dataset_config_t *shards, const err_t *err)
-{
-    for (int k = 0; k < NN_FIELDS_MAX; k++) {
-        const char *input = shards->inputs[k].place;
-        const char *target = shards->targets[k].place;
-
-        if (input != NULL && strncmp(err->text, input, strlen(input)) == 0)
-            return true;
-        if (target != NULL && strncmp(err->text, target, strlen(target)) == 0)
-            return true;
-    }
-    return false;
-}
-
 static retry_t retry_of(const train_config_t *config)
 {
     return (retry_t){.tries = (int)config->fault.io_retries,
@@ -45,16 +29,13 @@ static err_code_t shards_open(const train_split_t *split, train_data_t *data,
         .sequence = config->data.sequence,
         .retry = retry_of(config),
         .mpi = split->mpi};
+    train_look_t look = split->look;
     train_fields_t texts;
     err_code_t rc =
         train_fields_match(config, split->graph, &texts, &shards, err);
 
-    if (rc != ERR_OK)
-        return rc;
-    rc = hdf5io_dataset_open(&shards, &data->dataset, err);
-    if (rc != ERR_OK && err != NULL && !is_placed(&shards, err))
-        err_prefix(err, "data.%s", split->valid ? "valid" : "train");
-    return rc;
+    look.what = split->valid ? "data.valid" : "data.train";
+    return train_look_open(&look, &shards, rc, &data->dataset, err);
 }
 
 /* Store the two micro-batch sizes of a step in which this rank has [count]

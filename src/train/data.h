@@ -11,6 +11,7 @@
 #include "nn/nn.h"
 #include "train/config.h"
 #include "train/feed.h"
+#include "train/look.h"
 #include "train/same.h"
 #include "train/team.h"
 
@@ -35,12 +36,16 @@ typedef struct train_split {
     const nn_graph_t *graph;
     h5mpi_t *mpi;      /* NULL: independent reads */
     dev_device_t *dev; /* computes with the samples */
+    /* (optional) The group that opens the shards together. [what] is not
+     * used. */
+    train_look_t look;
     int rank, size;
     bool valid; /* true: the valid split; false: the train split */
 } train_split_t;
 
-/* Open shards and sampler, and plan the micro-batch sizes. Collective with
- * MPI-IO. A split without shards (valid: []) leaves [out] zeroed. */
+/* Open shards and sampler, and plan the micro-batch sizes. Collective over the
+ * group of split->look, and with MPI-IO; a vote has to follow. A split without
+ * shards (valid: []) leaves [out] zeroed. */
 err_code_t train_data_open(const train_split_t *split, train_data_t *out,
                            err_t *err);
 

@@ -33,6 +33,7 @@ libtrain_la_SOURCES = \
 	src/train/lives.c src/train/lives.h \
 	src/train/local_sgd.c \
 	src/train/lone.c src/train/lone.h \
+	src/train/look.c src/train/look.h \
 	src/train/marks.c src/train/marks.h \
 	src/train/near.c src/train/near.h \
 	src/train/oom.c src/train/oom.h \

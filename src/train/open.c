@@ -26,13 +26,25 @@
 #include "train/seen.h"
 #include "train/straggler.h"
 
-static train_split_t split_of(const train_state_t *run, bool valid)
+/* Called while shards are opened or compared. Reports progress, as the next
+ * read may be slow, too. */
+static void storage_alive(void *context)
+{
+    train_world_t *world = context;
+
+    train_storage_begin(world, world->phase);
+}
+
+static train_split_t split_of(train_state_t *run, bool valid)
 {
     return (train_split_t){
         .config = run->config,
         .graph = run->graph,
         .mpi = run->config->data.io == TRAIN_IO_MPI ? run->world.mpi : NULL,
         .dev = run->compute.dev,
+        .look = {.group = run->world.group,
+                 .alive = storage_alive,
+                 .context = &run->world},
         .rank = run->world.rank,
         .size = run->world.size,
         .valid = valid};
@@ -49,9 +61,8 @@ static int teams_of(const train_state_t *run)
                                                           : 1);
 }
 
-static err_code_t data_open(train_state_t *run, err_t *err)
+static err_code_t graph_open(train_state_t *run, err_t *err)
 {
-    train_split_t split;
     err_code_t rc;
 
     rc = nn_graph_open(run->config->model, run->config->loss, &run->graph, err);
@@ -64,34 +75,36 @@ static err_code_t data_open(train_state_t *run, err_t *err)
                      "the model has syncbatchnorm layers, whose statistics "
                      "span the ranks; use batchnorm there, or leave "
                      "train.reproducible false");
-    if (rc != ERR_OK)
-        return rc;
-    split = split_of(run, false);
-    rc = train_data_open(&split, &run->data.train, err);
+    return rc;
+}
+
+/* Open the training data. Collective. */
+static err_code_t train_split_open(train_state_t *run, err_t *err)
+{
+    const train_split_t split = split_of(run, false);
+    err_code_t rc = train_data_open(&split, &run->data.train, err);
+
     if (rc != ERR_OK)
         return rc;
     rc = train_lone_check(&(train_deal_t){run->config, run->graph,
                                           &run->data.train, run->world.size,
                                           run->world.rank == 0},
                           &run->data.lone, err);
-    if (rc != ERR_OK)
-        return rc;
-    run->compute.teams = teams_of(run);
-    split = split_of(run, true);
-    rc = train_data_open(&split, &run->data.valid, err);
+    if (rc == ERR_OK)
+        run->compute.teams = teams_of(run);
+    return rc;
+}
+
+/* Open the validation data. Collective. */
+static err_code_t valid_split_open(train_state_t *run, err_t *err)
+{
+    const train_split_t split = split_of(run, true);
+    err_code_t rc = train_data_open(&split, &run->data.valid, err);
+
     return rc == ERR_OK
                ? train_eval_open(run->config, run->graph, &run->data.valid,
                                  run->compute.teams, &run->evaluator, err)
                : rc;
-}
-
-/* Called while bytes are compared. Reports progress, as the next read may be
- * slow, too. */
-static void compare_alive(void *context)
-{
-    train_world_t *world = context;
-
-    train_storage_begin(world, world->phase);
 }
 
 /* Check that all ranks see equal samples. Collective. */
@@ -100,7 +113,7 @@ static err_code_t data_compare(train_state_t *run, err_t *err)
     train_same_t same = {.group = run->world.group,
                          .what = "data.train",
                          .how = (train_validate_t)run->config->data.validate,
-                         .alive = compare_alive,
+                         .alive = storage_alive,
                          .context = &run->world};
     err_code_t rc;
 
@@ -299,7 +312,11 @@ static err_code_t storage_open(train_state_t *run, err_t *err)
     err_code_t rc;
 
     train_storage_begin(&run->world, "opening data");
-    rc = voted(run, data_open, err);
+    rc = voted(run, graph_open, err);
+    if (rc == ERR_OK)
+        rc = voted(run, train_split_open, err);
+    if (rc == ERR_OK)
+        rc = voted(run, valid_split_open, err);
     if (rc == ERR_OK)
         rc = voted(run, replica_begin, err);
     if (rc == ERR_OK)

@@ -15,6 +15,7 @@ TRAIN_TESTS = \
 	tests/train/test_leave \
 	tests/train/test_local_sgd \
 	tests/train/test_lone \
+	tests/train/test_look \
 	tests/train/test_marks \
 	tests/train/test_oom \
 	tests/train/test_owner \

@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * The ranks find their sites first. Ranks of one view (one host, one set of
+ * mounts, equal names of shards) divide the shards and ask the file system for
+ * size, time and inode of each, without opening it; the sum of hashes of all
+ * shards identifies the files. Views with equal sums are one site if the files
+ * are on a file system that hosts share. On other file systems equal inodes may
+ * belong to other files, so there each view is a site of its own.
+ *
+ * Then each rank of a site looks at its part of the shards. After a vote, the
+ * facts travel in one all-gather.
+ */
+#include "train/look.h"
+
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+
+#include "base/hash.h"
+#include "base/mem.h"
+#include "train/view.h"
+#include "train/vote.h"
+
+/* The ranks between which something is divided. */
+typedef struct part {
+    int member, members; /* this rank's index; their number */
+} part_t;
+
+/* What the ranks of a view find together. */
+typedef struct sight {
+    uint64_t view; /* hash of host, mounts and names of shards */
+    uint64_t names;
+    uint64_t sum;   /* of the hashes of all shards */
+    uint64_t local; /* number of shards that are on no shared file system */
+} sight_t;
+
+/* The state of one call. */
+typedef struct meeting {
+    const train_look_t *look;
+    const hdf5io_dataset_config_t *config;
+    train_votes_t votes;
+    hdf5io_dataset_t *dataset;
+    uint64_t key; /* of this rank's site */
+    part_t site;
+    void *packed; /* the facts that this rank found */
+    size_t bytes;
+} meeting_t;
+
+static void sign_of_life(const meeting_t *meeting)
+{
+    if (meeting->look->alive != NULL)
+        meeting->look->alive(meeting->look->context);
+}
+
+/* Put the option in front of the message in [err], unless this begins with a
+ * place (file:line:column) of the run file. */
+static void place_add(const train_look_t *look,
+                      const hdf5io_dataset_config_t *config, err_t *err)
+{
+    if (err == NULL)
+        return;
+    for (int k = 0; k < HDF5IO_FIELDS_MAX; k++) {
+        const char *input = config->inputs[k].place;
+        const char *target = config->targets[k].place;
+
+        if (input != NULL && strncmp(err->text, input, strlen(input)) == 0)
+            return;
+        if (target != NULL && strncmp(err->text, target, strlen(target)) == 0)
+            return;
+    }
+    err_prefix(err, "%s", look->what);
+}
+
+/* Vote on this rank's result [rc]. Collective. */
+static err_code_t meeting_vote(const meeting_t *meeting, err_code_t rc,
+                               err_t *err)
+{
+    bool speaker;
+
+    return train_vote(&meeting->votes, rc, &speaker, err);
+}
+
+/* ---- sites --------------------------------------------------------------- */
+
+/* Is the file system of type [type] one that several hosts mount? An unknown
+ * type counts as local, which costs opens but is never wrong. */
+static bool is_shared(uint64_t type)
+{
+    static const uint32_t types[] = {
+        0x00006969, /* NFS */
+        0x0BD00BD0, /* Lustre */
+        0x47504653, /* GPFS (Spectrum Scale) */
+        0x19830326, /* BeeGFS */
+        0x00C36400, /* CephFS */
+        0xAAD7AAEA, /* PanFS */
+        0x20030528, /* OrangeFS (PVFS2) */
+        0xFE534D42, /* SMB 2 and later */
+        0x01161970, /* GFS2 */
+        0x7461636F, /* OCFS2 */
+    };
+
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
+        if ((uint32_t)type == types[i])
+            return true;
+    return false;
+}
+
+static uint64_t names_hash(const hdf5io_dataset_t *dataset)
+{
+    hash_state_t *state = hash_state_open();
+    uint64_t names;
+
+    for (int i = 0; i < hdf5io_dataset_shards(dataset); i++) {
+        const char *path = hdf5io_dataset_shard(dataset, i);
+
+        hash_state_add(state, path, strlen(path) + 1);
+    }
+    names = hash_state_value(state);
+    hash_state_free(state);
+    return names;
+}
+
+/* The view of this rank, before any shard is asked for. */
+static sight_t sight_begin(const meeting_t *meeting)
+{
+    sight_t sight = {.names = names_hash(meeting->dataset)};
+    struct stat here = {0};
+    uint64_t parts[4];
+
+    /* Names may be relative to the working directory. */
+    if (stat(".", &here) != 0)
+        here = (struct stat){0};
+    parts[0] = train_view(meeting->look->group);
+    parts[1] = sight.names;
+    parts[2] = (uint64_t)here.st_dev;
+    parts[3] = (uint64_t)here.st_ino;
+    sight.view = hash_bytes(parts, sizeof parts);
+    return sight;
+}
+
+/* Add the shards of this rank to [sight]. A file that cannot be asked for gets
+ * its error when it is opened. */
+static void sight_add(const meeting_t *meeting, const part_t *part,
+                      sight_t *sight)
+{
+    const int shards = hdf5io_dataset_shards(meeting->dataset);
+    struct statfs system = {0};
+    dev_t device = 0;
+    bool known = false;
+
+    for (int i = part->member; i < shards; i += part->members) {
+        const char *path = hdf5io_dataset_shard(meeting->dataset, i);
+        struct stat status = {0};
+
+        sign_of_life(meeting);
+        if (stat(path, &status) != 0) {
+            sight->local++;
+            continue;
+        }
+        if (!known || status.st_dev != device)
+            known = statfs(path, &system) == 0;
+        device = status.st_dev;
+        if (!known || !is_shared((uint64_t)system.f_type))
+            sight->local++;
+        sight->sum +=
+            hash_bytes((const uint64_t[]){(uint64_t)i, (uint64_t)status.st_size,
+                                          (uint64_t)status.st_mtim.tv_sec,
+                                          (uint64_t)status.st_mtim.tv_nsec,
+                                          (uint64_t)status.st_ino},
+                       5 * sizeof(uint64_t));
+    }
+}
+
+/* This rank's part among the ranks whose entry in [keys] equals its own. */
+static part_t part_of(const uint64_t *keys, int rank, int size)
+{
+    part_t part = {0};
+
+    for (int r = 0; r < size; r++) {
+        if (keys[r] != keys[rank])
+            continue;
+        part.member += r < rank ? 1 : 0;
+        part.members++;
+    }
+    return part;
+}
+
+/* A number that is equal on all ranks of a site, from what the ranks of this
+ * view found. */
+static uint64_t site_key(const sight_t *sights, int rank, int size)
+{
+    uint64_t parts[3] = {sights[rank].names, 0, 0};
+    bool local = false;
+
+    for (int r = 0; r < size; r++) {
+        if (sights[r].view != sights[rank].view)
+            continue;
+        parts[1] += sights[r].sum;
+        local = local || sights[r].local > 0;
+    }
+    parts[2] = local ? sights[rank].view : 0;
+    return hash_bytes(parts, sizeof parts);
+}
+
+/* Find this rank's part of its site. Collective. */
+static err_code_t site_find(meeting_t *meeting, err_t *err)
+{
+    comm_group_t *group = meeting->look->group;
+    const int rank = comm_group_rank(group), size = comm_group_size(group);
+    sight_t mine = sight_begin(meeting), *sights = NULL;
+    uint64_t *keys = NULL;
+    part_t view;
+    err_code_t rc;
+
+    rc = mem_new(sight_t, (size_t)size, "opening data", &sights, err);
+    if (rc == ERR_OK)
+        rc = mem_new(uint64_t, (size_t)size, "opening data", &keys, err);
+    if (rc == ERR_OK)
+        rc = comm_allgather(group, &mine.view, sizeof mine.view, keys, err);
+    if (rc != ERR_OK)
+        goto free;
+    view = part_of(keys, rank, size);
+    sight_add(meeting, &view, &mine);
+    rc = comm_allgather(group, &mine, sizeof mine, sights, err);
+    if (rc != ERR_OK)
+        goto free;
+    meeting->key = site_key(sights, rank, size);
+    rc = comm_allgather(group, &meeting->key, sizeof meeting->key, keys, err);
+    if (rc == ERR_OK)
+        meeting->site = part_of(keys, rank, size);
+free:
+    mem_free(keys);
+    mem_free(sights);
+    return rc;
+}
+
+/* ---- facts --------------------------------------------------------------- */
+
+/* Look at this rank's part of the shards, and pack what was found. */
+static err_code_t part_look(meeting_t *meeting, err_t *err)
+{
+    const int shards = hdf5io_dataset_shards(meeting->dataset);
+    err_code_t rc = ERR_OK;
+
+    for (int i = meeting->site.member; i < shards && rc == ERR_OK;
+         i += meeting->site.members) {
+        sign_of_life(meeting);
+        rc = hdf5io_dataset_look(meeting->dataset, i, err);
+    }
+    if (rc != ERR_OK) {
+        place_add(meeting->look, meeting->config, err);
+        return rc;
+    }
+    return hdf5io_catalogue_pack(hdf5io_dataset_catalogue(meeting->dataset),
+                                 meeting->site.member, meeting->site.members,
+                                 &meeting->packed, &meeting->bytes, err);
+}
+
+/* What a rank sends: its site, and the bytes of its facts. */
+typedef struct parcel {
+    uint64_t site, bytes;
+} parcel_t;
+
+/* Merge the facts of the ranks of this site. [all] has [room] bytes for each
+ * rank. */
+static err_code_t facts_merge(meeting_t *meeting, const parcel_t *parcels,
+                              const char *all, size_t room, err_t *err)
+{
+    comm_group_t *group = meeting->look->group;
+    const int rank = comm_group_rank(group), size = comm_group_size(group);
+    err_code_t rc = ERR_OK;
+
+    for (int r = 0; r < size && rc == ERR_OK; r++)
+        if (r != rank && parcels[r].site == parcels[rank].site)
+            rc = hdf5io_catalogue_merge(
+                hdf5io_dataset_catalogue(meeting->dataset),
+                all + (size_t)r * room, (size_t)parcels[r].bytes, err);
+    return rc;
+}
+
+/* Send the facts of this rank to all, and those of its site into [*all], with
+ * *room bytes for each rank; the caller frees. Collective. */
+static err_code_t facts_gather(meeting_t *meeting, parcel_t *parcels,
+                               char **all, size_t *room, err_t *err)
+{
+    comm_group_t *group = meeting->look->group;
+    const size_t size = (size_t)comm_group_size(group);
+    const parcel_t mine = {meeting->key, meeting->bytes};
+    char *padded = NULL;
+    err_code_t rc;
+
+    rc = comm_allgather(group, &mine, sizeof mine, parcels, err);
+    if (rc != ERR_OK)
+        return rc;
+    *room = 0;
+    for (size_t r = 0; r < size; r++)
+        if (parcels[r].bytes > *room)
+            *room = (size_t)parcels[r].bytes;
+    rc = mem_new(char, *room, "opening data", &padded, err);
+    if (rc == ERR_OK)
+        rc = mem_new(char, size **room, "opening data", all, err);
+    if (rc == ERR_OK) {
+        memcpy(padded, meeting->packed, meeting->bytes);
+        rc = comm_allgather(group, padded, *room, *all, err);
+    }
+    mem_free(padded);
+    return rc;
+}
+
+/* Bring the facts of this site together, and finish the dataset. Collective. */
+static err_code_t facts_share(meeting_t *meeting, err_t *err)
+{
+    const size_t size = (size_t)comm_group_size(meeting->look->group);
+    parcel_t *parcels = NULL;
+    char *all = NULL;
+    size_t room = 0;
+    err_code_t rc;
+
+    rc = mem_new(parcel_t, size, "opening data", &parcels, err);
+    if (rc == ERR_OK)
+        rc = facts_gather(meeting, parcels, &all, &room, err);
+    if (rc != ERR_OK)
+        goto free;
+    rc = facts_merge(meeting, parcels, all, room, err);
+    if (rc == ERR_OK)
+        rc = hdf5io_dataset_finish(meeting->dataset, err);
+    if (rc != ERR_OK)
+        place_add(meeting->look, meeting->config, err);
+    rc = meeting_vote(meeting, rc, err);
+free:
+    mem_free(all);
+    mem_free(parcels);
+    return rc;
+}
+
+/* Open the dataset with all ranks of the group. Collective. */
+static err_code_t together_open(meeting_t *meeting, err_code_t rc, err_t *err)
+{
+    if (rc == ERR_OK) {
+        rc = hdf5io_dataset_begin(meeting->config, &meeting->dataset, err);
+        if (rc != ERR_OK)
+            place_add(meeting->look, meeting->config, err);
+    }
+    rc = meeting_vote(meeting, rc, err);
+    if (rc == ERR_OK)
+        rc = site_find(meeting, err);
+    if (rc == ERR_OK) {
+        rc = part_look(meeting, err);
+        rc = meeting_vote(meeting, rc, err);
+    }
+    return rc == ERR_OK ? facts_share(meeting, err) : rc;
+}
+
+err_code_t train_look_open(const train_look_t *look,
+                           const hdf5io_dataset_config_t *config, err_code_t rc,
+                           hdf5io_dataset_t **out, err_t *err)
+{
+    meeting_t meeting = {.look = look, .config = config};
+
+    if (look->group == NULL || comm_group_size(look->group) == 1 ||
+        config->mpi != NULL) {
+        if (rc != ERR_OK)
+            return rc;
+        rc = hdf5io_dataset_open(config, out, err);
+        if (rc != ERR_OK)
+            place_add(look, config, err);
+        return rc;
+    }
+    meeting.votes = train_votes_of_group(look->group);
+    rc = together_open(&meeting, rc, err);
+    mem_free(meeting.packed);
+    if (rc == ERR_OK)
+        *out = meeting.dataset;
+    else
+        hdf5io_dataset_close(meeting.dataset);
+    return rc;
+}
