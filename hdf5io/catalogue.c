@@ -19,12 +19,13 @@ typedef struct catalogue_entry {
     uint64_t bytes, inode, place, cached;
     int64_t changed, rows;
     int shape; /* or CATALOGUE_UNKNOWN */
+    bool digested;
 } catalogue_entry_t;
 
 struct hdf5io_catalogue {
-    char **paths;               /* [count] */
-    catalogue_entry_t *entries; /* [count] */
-    uint64_t *offsets;          /* [count, fields] */
+    char **paths;                /* [count] */
+    catalogue_entry_t *entries;  /* [count] */
+    uint64_t *offsets, *digests; /* [count, fields] */
     int count, fields;
     catalogue_column_t *columns; /* [shapes, fields] */
     int shapes, room;            /* room: shapes that fit into [columns] */
@@ -50,6 +51,9 @@ err_code_t hdf5io_catalogue_open(char *const *paths, int count, int fields,
     if (rc == ERR_OK)
         rc = mem_new(uint64_t, shards * (size_t)fields, "the list of shards",
                      &made->offsets, err);
+    if (rc == ERR_OK)
+        rc = mem_new(uint64_t, shards * (size_t)fields, "the list of shards",
+                     &made->digests, err);
     if (rc != ERR_OK) {
         hdf5io_catalogue_close(made);
         return rc;
@@ -72,6 +76,7 @@ void hdf5io_catalogue_close(hdf5io_catalogue_t *catalogue)
     mem_free(catalogue->paths);
     mem_free(catalogue->entries);
     mem_free(catalogue->offsets);
+    mem_free(catalogue->digests);
     mem_free(catalogue->columns);
     mem_free(catalogue);
 }
@@ -180,7 +185,11 @@ static bool facts_same(const hdf5io_catalogue_t *catalogue, int shard,
            entry->cached == facts->cached &&
            shape_same(catalogue, entry->shape, facts->columns) &&
            memcmp(&catalogue->offsets[(size_t)shard * fields], facts->offsets,
-                  fields * sizeof *facts->offsets) == 0;
+                  fields * sizeof *facts->offsets) == 0 &&
+           entry->digested == facts->digested &&
+           (!entry->digested ||
+            memcmp(&catalogue->digests[(size_t)shard * fields], facts->digests,
+                   fields * sizeof *facts->digests) == 0);
 }
 
 err_code_t hdf5io_catalogue_set(hdf5io_catalogue_t *catalogue, int shard,
@@ -214,7 +223,10 @@ err_code_t hdf5io_catalogue_set(hdf5io_catalogue_t *catalogue, int shard,
                                  .cached = facts->cached,
                                  .changed = facts->changed,
                                  .rows = facts->rows,
-                                 .shape = shape};
+                                 .shape = shape,
+                                 .digested = facts->digested};
+    memcpy(&catalogue->digests[(size_t)shard * fields], facts->digests,
+           fields * sizeof *facts->digests);
     memcpy(&catalogue->offsets[(size_t)shard * fields], facts->offsets,
            fields * sizeof *facts->offsets);
     return ERR_OK;
@@ -237,7 +249,10 @@ bool hdf5io_catalogue_get(const hdf5io_catalogue_t *catalogue, int shard,
         .place = entry->place,
         .rows = entry->rows,
         .cached = entry->cached,
-        .columns = &catalogue->columns[(size_t)entry->shape * fields]};
+        .columns = &catalogue->columns[(size_t)entry->shape * fields],
+        .digested = entry->digested};
+    memcpy(out->digests, &catalogue->digests[(size_t)shard * fields],
+           fields * sizeof *out->digests);
     memcpy(out->offsets, &catalogue->offsets[(size_t)shard * fields],
            fields * sizeof *out->offsets);
     return true;

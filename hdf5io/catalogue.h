@@ -51,6 +51,9 @@ typedef struct catalogue_facts {
     const catalogue_column_t *columns; /* [fields] */
     /* [fields], if located: of the first row in the file; else 0 */
     uint64_t offsets[CATALOGUE_FIELDS_MAX];
+    bool digested; /* the next member is known */
+    /* [fields], of a sample of the numbers; see digest.h */
+    uint64_t digests[CATALOGUE_FIELDS_MAX];
 } catalogue_facts_t;
 
 /* A catalogue of [count] shards with the names [paths] (copied), each with

@@ -5,8 +5,9 @@
  *
  *     mark; number of shards of the dataset; columns of each; shards that
  * follow for each of these: its number, bytes, changed, inode, place, rows,
- * cached, the offset of each column, and 1 if its columns follow, or 0 if they
- *         are those of the shard before
+ * cached; the offset of each column; 1 and the digest of each column, or 0 if
+ *         they are not known; 1 if its columns follow, or 0 if they are those
+ *         of the shard before
  *     for each column: kind, swap, stream, skip, files, located, linked, ndim,
  *         and the dimensions
  *
@@ -62,6 +63,9 @@ static void shard_put(pack_out_t *out, int shard, int fields,
     put(out, facts->cached);
     for (int k = 0; k < fields; k++)
         put(out, facts->offsets[k]);
+    put(out, facts->digested);
+    for (int k = 0; k < fields && facts->digested; k++)
+        put(out, facts->digests[k]);
     put(out, !alike);
     for (int k = 0; k < fields && !alike; k++)
         column_put(out, &facts->columns[k]);
@@ -205,6 +209,9 @@ static void facts_take(pack_in_t *in, int fields, bool second,
     out->cached = take_to(in, INT64_MAX);
     for (int k = 0; k < fields; k++)
         out->offsets[k] = take_to(in, INT64_MAX);
+    out->digested = take_to(in, 1) != 0;
+    for (int k = 0; k < fields && out->digested; k++)
+        out->digests[k] = take(in);
     if (take_to(in, 1) == 0)
         in->bad = in->bad || !second;
     else

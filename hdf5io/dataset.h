@@ -95,6 +95,9 @@ typedef struct hdf5io_dataset_config {
     /* How long reads are repeated if storage refuses, and which callback is
      * called during the waits; all zeros: repeat at once. Not used with mpi. */
     retry_t retry;
+    /* A look at a shard also finds the digest of a sample of its numbers, so
+     * that hdf5io_dataset_digest need not open it. Not used with mpi. */
+    bool digest;
 } hdf5io_dataset_config_t;
 
 /* Open and check all shards. ERR_DATA (no shard matches, truncated file, not

@@ -7,7 +7,7 @@
  * known, the shards are numbered and compared with each other.
  */
 #include <errno.h>
-#include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 
 #include "base/check.h"
@@ -64,20 +64,43 @@ static err_code_t dataset_same_shape(const hdf5io_column_t *first,
                    other->file);
 }
 
-/* Arguments of one try to open a shard, see retry.h. */
-typedef struct shard_try {
+/* Arguments and results of one try to look at a shard, see retry.h. */
+typedef struct look_try {
     hdf5io_dataset_t *dataset;
     const char *path;
     hdf5io_shard_t *out;
-} shard_try_t;
+    bool digest;
+    uint64_t *digests; /* [columns] */
+} look_try_t;
 
-static err_code_t dataset_shard_try(void *context, int *number, err_t *err)
+/* Open the shard and find its digests, if they are wanted. */
+static err_code_t look_once(const look_try_t *try, err_t *err)
 {
-    const shard_try_t *try = context;
+    hdf5io_shard_t shard;
+    err_code_t rc;
+
+    rc = hdf5io_shard_open(&try->dataset->how, try->path, &shard, err);
+    if (rc != ERR_OK)
+        return rc;
+    for (int k = 0; try->digest && k < shard.count && rc == ERR_OK; k++) {
+        errno = 0;
+        rc =
+            hdf5io_shard_digest(try->dataset, &shard, k, &try->digests[k], err);
+    }
+    if (rc == ERR_OK)
+        *try->out = shard;
+    else
+        hdf5io_shard_close(&shard);
+    return rc;
+}
+
+static err_code_t look_attempt(void *context, int *number, err_t *err)
+{
+    const look_try_t *try = context;
     err_code_t rc;
 
     do
-        rc = hdf5io_shard_open(&try->dataset->how, try->path, try->out, err);
+        rc = look_once(try, err);
     while (rc == ERR_UNAVAILABLE && errno == EMFILE &&
            hdf5io_dataset_rest_oldest(try->dataset));
     if (rc == ERR_OK)
@@ -88,15 +111,14 @@ static err_code_t dataset_shard_try(void *context, int *number, err_t *err)
     return rc;
 }
 
-static err_code_t dataset_shard_open(hdf5io_dataset_t *dataset,
-                                     const char *path, hdf5io_shard_t *out,
-                                     err_t *err)
+/* Look at the shard. With MPI-IO an error is final. */
+static err_code_t look_open(look_try_t *try, err_t *err)
 {
-    shard_try_t try = {dataset, path, out};
+    hdf5io_dataset_t *dataset = try->dataset;
 
     if (dataset->mpi != NULL)
-        return hdf5io_shard_open(&dataset->how, path, out, err);
-    return retry_run(&dataset->retry, path, dataset_shard_try, &try, NULL, err);
+        return look_once(try, err);
+    return retry_run(&dataset->retry, try->path, look_attempt, try, NULL, err);
 }
 
 /* Compare the known shard [shard] with the first one, if that is known, and
@@ -119,14 +141,17 @@ err_code_t hdf5io_dataset_look(hdf5io_dataset_t *dataset, int index, err_t *err)
 {
     hdf5io_shard_t *shard = &dataset->shards[index];
     catalogue_column_t columns[CATALOGUE_FIELDS_MAX];
+    uint64_t digests[CATALOGUE_FIELDS_MAX] = {0};
+    look_try_t try = {.dataset = dataset, .out = shard, .digests = digests};
     catalogue_facts_t facts;
     err_code_t rc;
 
     check(index >= 0 && index < dataset->count && shard->path == NULL &&
               dataset->config != NULL,
           "a look at shard %d of %d", index, dataset->count);
-    rc = dataset_shard_open(
-        dataset, hdf5io_catalogue_path(dataset->catalogue, index), shard, err);
+    try.path = hdf5io_catalogue_path(dataset->catalogue, index);
+    try.digest = dataset->config->digest && dataset->mpi == NULL;
+    rc = look_open(&try, err);
     if (rc != ERR_OK)
         return rc;
     dataset->cached += shard->cached;
@@ -136,6 +161,8 @@ err_code_t hdf5io_dataset_look(hdf5io_dataset_t *dataset, int index, err_t *err)
     if (rc != ERR_OK)
         return rc;
     hdf5io_shard_facts(shard, columns, &facts);
+    facts.digested = try.digest;
+    memcpy(facts.digests, digests, sizeof digests);
     rc = hdf5io_catalogue_set(dataset->catalogue, index, &facts, err);
     if (rc == ERR_OK)
         hdf5io_dataset_trim(dataset, shard);

@@ -245,6 +245,38 @@ static err_code_t digest_all(const hdf5io_shard_t *shard, int field,
     return rc;
 }
 
+err_code_t hdf5io_shard_digest(const hdf5io_dataset_t *dataset,
+                               const hdf5io_shard_t *shard, int field,
+                               uint64_t *out, err_t *err)
+{
+    hash_state_t *state = hash_state_open();
+    err_code_t rc = ERR_OK;
+    int number;
+
+    if (shard->rows > 0)
+        rc = digest_sample(dataset, shard, field, state, err);
+    number = errno;
+    if (rc == ERR_OK)
+        *out = hash_state_value(state);
+    hash_state_free(state);
+    errno = number;
+    return rc;
+}
+
+/* Get the digest of a sample from the catalogue. False: it is not known, or all
+ * numbers are asked for. */
+static bool digest_known(const hdf5io_dataset_t *dataset, int shard, int field,
+                         const hdf5io_digest_how_t *how, uint64_t *out)
+{
+    catalogue_facts_t facts;
+
+    if (how->full || !hdf5io_catalogue_get(dataset->catalogue, shard, &facts) ||
+        !facts.digested)
+        return false;
+    *out = facts.digests[field];
+    return true;
+}
+
 /* Arguments and result of digest_work. */
 typedef struct digest_call {
     const hdf5io_dataset_t *dataset;
@@ -259,14 +291,15 @@ static err_code_t digest_work(void *context, err_t *err)
     digest_call_t *call = context;
     const bool twice =
         call->shard->columns[call->field].stream > 0 && call->field > 0;
-    hash_state_t *state = hash_state_open();
+    hash_state_t *state;
     err_code_t rc;
     int number;
 
-    rc = call->how->full && !twice
-             ? digest_all(call->shard, call->field, call->how, state, err)
-             : digest_sample(call->dataset, call->shard, call->field, state,
-                             err);
+    if (!call->how->full || twice)
+        return hdf5io_shard_digest(call->dataset, call->shard, call->field,
+                                   &call->value, err);
+    state = hash_state_open();
+    rc = digest_all(call->shard, call->field, call->how, state, err);
     number = errno;
     call->value = hash_state_value(state);
     hash_state_free(state);
@@ -285,6 +318,8 @@ err_code_t hdf5io_dataset_digest(hdf5io_dataset_t *dataset, int shard,
                           .value = hash_bytes(NULL, 0)};
     err_code_t rc = ERR_OK;
 
+    if (digest_known(dataset, shard, field, how, out))
+        return ERR_OK;
     if (call.shard->rows > 0)
         rc = hdf5io_dataset_use(dataset, &dataset->shards[shard], digest_work,
                                 &call, err);

@@ -28,7 +28,11 @@ static err_code_t shards_open(const train_split_t *split, train_data_t *data,
         .shards = split->valid ? &config->data.valid : &config->data.train,
         .sequence = config->data.sequence,
         .retry = retry_of(config),
-        .mpi = split->mpi};
+        .mpi = split->mpi,
+        /* train_same compares them; nobody else needs them. */
+        .digest =
+            split->look.group != NULL &&
+            (train_validate_t)config->data.validate != TRAIN_VALIDATE_NONE};
     train_look_t look = split->look;
     train_fields_t texts;
     err_code_t rc =

@@ -5,10 +5,12 @@
  * sample number, so a node with other files (an old copy, another mount) would
  * train on them unnoticed.
  *
- * Each rank compares shapes and numbers of samples alone, as it has opened all
- * shards anyway. The bytes are read once per host: ranks that see the same
- * files (one host, one set of mounts, equal inodes) divide them among
- * themselves. The hashes of rank 0's host are the reference for all ranks.
+ * Each rank compares shapes and numbers of samples alone, as it knows them of
+ * all shards anyway. A sample of the bytes is read when a shard is opened, by
+ * one of the ranks that see the same files (look.h). All bytes are read once
+ * per host: ranks that see the same files (one host, one set of mounts, equal
+ * inodes) divide them among themselves. The hashes of rank 0's host are the
+ * reference for all ranks.
  */
 #ifndef CDDP_TRAIN_SAME_H
 #define CDDP_TRAIN_SAME_H

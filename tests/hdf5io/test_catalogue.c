@@ -60,7 +60,9 @@ static catalogue_facts_t facts_make(int i, catalogue_column_t columns[FIELDS])
         .rows = 100 + i,
         .cached = located ? 0 : 4096,
         .columns = columns,
-        .offsets = {located ? 4096 : 0, located ? UINT64_C(9000000) : 0}};
+        .offsets = {located ? 4096 : 0, located ? UINT64_C(9000000) : 0},
+        .digested = i % 7 != 6,
+        .digests = {UINT64_MAX - (uint64_t)i, (uint64_t)i}};
 }
 
 static void facts_set(hdf5io_catalogue_t *catalogue, int i)
@@ -86,10 +88,13 @@ static void facts_expect(const hdf5io_catalogue_t *catalogue, int i)
     cr_assert_eq(got.place, want.place);
     cr_assert_eq(got.rows, want.rows);
     cr_assert_eq(got.cached, want.cached);
+    cr_assert_eq(got.digested, want.digested);
     for (int k = 0; k < FIELDS; k++) {
         const catalogue_column_t *a = &got.columns[k], *b = &columns[k];
 
         cr_assert_eq(got.offsets[k], want.offsets[k]);
+        if (want.digested)
+            cr_assert_eq(got.digests[k], want.digests[k]);
         cr_assert_eq(a->type.kind, b->type.kind);
         cr_assert_eq(a->type.swap, b->type.swap);
         cr_assert_eq(a->ndim, b->ndim);
@@ -200,10 +205,16 @@ static void change_offset(catalogue_facts_t *facts, catalogue_column_t *columns)
     facts->offsets[0] += 512;
 }
 
+static void change_digest(catalogue_facts_t *facts, catalogue_column_t *columns)
+{
+    (void)columns;
+    facts->digests[1]++;
+}
+
 Test(catalogue, facts_that_contradict_are_refused_by_name)
 {
     void (*const changes[])(catalogue_facts_t *, catalogue_column_t *) = {
-        change_bytes, change_time, change_shape, change_offset};
+        change_bytes, change_time, change_shape, change_offset, change_digest};
 
     for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
         err_t err = ERR_INIT;

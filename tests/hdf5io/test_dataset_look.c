@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "hdf5io/digest.h"
 #include "open.h"
 
 enum { RANKS = 3, SHARDS = 8, ROWS = 20 };
@@ -220,4 +221,47 @@ Test(look, a_bad_shard_is_named_by_the_rank_that_looks_at_it)
     cr_assert_not_null(strstr(err.text, path), "%s", err.text);
     hdf5io_dataset_close(dataset);
     free(path);
+}
+
+/* Get the digests of a sample of the numbers, of all shards and fields. */
+static void digests_get(hdf5io_dataset_t *dataset, uint64_t out[2 * SHARDS])
+{
+    const hdf5io_digest_how_t how = {.full = false};
+    err_t err = ERR_INIT;
+
+    for (int i = 0; i < 2 * SHARDS; i++)
+        cr_assert_eq(
+            hdf5io_dataset_digest(dataset, i / 2, i % 2, &how, &out[i], &err),
+            ERR_OK, "%s", err.text);
+}
+
+/* The digests of all shards are known without their files. */
+Test(look, digests_travel_with_the_facts)
+{
+    uint64_t want[2 * SHARDS], got[2 * SHARDS];
+    hdf5io_dataset_t *ranks[RANKS] = {0}, *alone;
+    char name[32];
+
+    shards_write(FILES_CONTIGUOUS);
+    open_write(open_directory, "part-3.h5", FILES_GZIP, 3 * ROWS, ROWS);
+    alone = open_dataset(&open_all);
+    digests_get(alone, want);
+    hdf5io_dataset_close(alone);
+    open_all.config.digest = true;
+    ranks_finish(ranks);
+    for (int i = 0; i < SHARDS; i++) {
+        char *path;
+
+        snprintf(name, sizeof name, "part-%d.h5", i);
+        path = files_path(open_directory, name);
+        cr_assert_eq(unlink(path), 0);
+        free(path);
+    }
+    for (int r = 0; r < RANKS; r++) {
+        digests_get(ranks[r], got);
+        for (int i = 0; i < 2 * SHARDS; i++)
+            cr_assert_eq(got[i], want[i], "rank %d, shard %d, field %d", r,
+                         i / 2, i % 2);
+    }
+    ranks_close(ranks);
 }

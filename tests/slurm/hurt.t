@@ -228,10 +228,11 @@ read_error_stays()
 read_forbidden()
 {
     run_file full
-    armed FAULT_RANK=2 FAULT_CALL=pread:train-01.h5 FAULT_TIMES=0 FAULT_ERRNO=13
+    # Rank 3 looks at this shard for both ranks of the node.
+    armed FAULT_RANK=3 FAULT_CALL=pread:train-01.h5 FAULT_TIMES=0 FAULT_ERRNO=13
     run 65 srun -N2 -n4 --ntasks-per-node=2 --mpi=pmix ./armed \
         "${settings[@]}" full.yaml
-    expect_text err "^cddp-train: rank 2 on n2: data.train: cannot read .*train-01.h5: Permission denied: it belongs to $(id -un) .uid $UID., has mode [0-7]{4}, and this process runs as $(id -un) .uid $UID.: let its owner make it readable"
+    expect_text err "^cddp-train: rank 3 on n2: data.train: cannot read .*train-01.h5: Permission denied: it belongs to $(id -un) .uid $UID., has mode [0-7]{4}, and this process runs as $(id -un) .uid $UID.: let its owner make it readable"
     expect_lines err '^cddp-train: ' 1
     [ ! -e run ] || fail "a refused start left files"
 }
