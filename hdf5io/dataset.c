@@ -69,7 +69,7 @@ static void dataset_how_set(hdf5io_dataset_t *dataset,
 {
     dataset->cache_max =
         config->cache_bytes > 0 ? config->cache_bytes : DATASET_CACHE_BYTES;
-    dataset->open_max = INT_MAX;
+    dataset->open_max = config->open_files > 0 ? config->open_files : INT_MAX;
     dataset->retry = config->retry;
     dataset->how = (hdf5io_shard_config_t){
         .count = dataset->field_count,

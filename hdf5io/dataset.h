@@ -92,6 +92,9 @@ typedef struct hdf5io_dataset_config {
     /* (optional) Maximum bytes of the chunk caches of all open shards; a single
      * shard that needs more gets it. Default: 128 MiB. */
     size_t cache_bytes;
+    /* (optional) Maximum number of open shards. Default: as many as the limit
+     * of open files allows. Not used with mpi. */
+    int open_files;
     /* How long reads are repeated if storage refuses, and which callback is
      * called during the waits; all zeros: repeat at once. Not used with mpi. */
     retry_t retry;

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/resource.h>
 
@@ -59,6 +60,19 @@ static bool descriptor_few(int fd)
     if (spare > limit.rlim_max / 4)
         spare = limit.rlim_max / 4;
     return (rlim_t)fd + spare >= limit.rlim_cur;
+}
+
+int hdf5io_descriptor_share(int sharers)
+{
+    struct rlimit limit;
+    rlim_t share;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return 1;
+    share = limit.rlim_max / 2 / (rlim_t)sharers;
+    if (share > INT_MAX)
+        return INT_MAX;
+    return share > 0 ? (int)share : 1;
 }
 
 int hdf5io_descriptor_open(const char *path)

@@ -18,6 +18,10 @@ int hdf5io_descriptor_open(const char *path);
  * of all ranks and datasets. */
 bool hdf5io_descriptor_crowded(int fd);
 
+/* The number of files that each of [sharers] users in this process may keep
+ * open for long: together half of the hard limit. At least 1. */
+int hdf5io_descriptor_share(int sharers);
+
 /* Set the error for the file [path] that could not be opened, from errno:
  * ERR_DATA, ERR_UNAVAILABLE (too many open files) or ERR_IO. Keeps errno. */
 err_code_t hdf5io_descriptor_fail(const char *path, err_t *err);

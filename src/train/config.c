@@ -78,6 +78,12 @@ static const opt_row_t data_options[] = {
            .free = true,
            .help = "independent: each rank reads for itself; mpi: "
                    "collective MPI-IO"),
+    CONFIG(data.open_files, "open_files", OPT_INT, "0", .min = 0,
+           .max = 1 << 30, .unit = "files", .free = true,
+           .help = "number of shards of each split that a rank keeps open "
+                   "at a time; the one that was read longest ago is closed. "
+                   "0: half of the limit of open files (ulimit -Hn), divided "
+                   "among the ranks of a process. Not used with io: mpi"),
     CONFIG(data.validate, "validate", OPT_CHOICE, "quick", .choices = validates,
            .free = true,
            .help = "how ranks (at start) and a resumed run check that "

@@ -62,8 +62,9 @@ typedef struct train_config {
                              dimension 0 */
         int shuffle;      /* hdf5io_shuffle_t */
         int64_t prefetch;
-        int io;       /* train_io_t */
-        int validate; /* train_validate_t, see same.h */
+        int64_t open_files; /* 0: half of what the process may open */
+        int io;             /* train_io_t */
+        int validate;       /* train_validate_t, see same.h */
     } data;
     /* subtrees of the run file */
     const tree_t *model, *loss, *metrics, *optimizer, *schedule;

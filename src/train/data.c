@@ -7,6 +7,7 @@
 
 #include "ddp/fold.h"
 #include "hdf5io/attribute.h"
+#include "hdf5io/descriptor.h"
 #include "train/fields.h"
 
 int64_t train_micro_size(int64_t count, int64_t parts)
@@ -20,6 +21,21 @@ static retry_t retry_of(const train_config_t *config)
                      .seconds = RETRY_SHARE * config->fault.io_timeout};
 }
 
+/* Number of shards of a split that a rank keeps open. Ranks that are threads
+ * share the limit of their process, and each has two splits. */
+static int open_files_of(const train_split_t *split)
+{
+    const comm_group_t *group = split->look.group;
+    const int64_t asked = split->config->data.open_files;
+    int sharers = 2;
+
+    if (asked > 0)
+        return (int)asked;
+    if (group != NULL && strcmp(comm_group_backend(group), "threads") == 0)
+        sharers *= comm_group_size(group);
+    return hdf5io_descriptor_share(sharers);
+}
+
 static err_code_t shards_open(const train_split_t *split, train_data_t *data,
                               err_t *err)
 {
@@ -29,6 +45,7 @@ static err_code_t shards_open(const train_split_t *split, train_data_t *data,
         .sequence = config->data.sequence,
         .retry = retry_of(config),
         .mpi = split->mpi,
+        .open_files = open_files_of(split),
         /* train_same compares them; nobody else needs them. */
         .digest =
             split->look.group != NULL &&

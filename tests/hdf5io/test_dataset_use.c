@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "hdf5io/attribute.h"
+#include "hdf5io/descriptor.h"
 #include "open.h"
 
 #define SHARDS 12
@@ -304,6 +305,43 @@ Test(use, more_shards_than_descriptors_are_read_in_turn)
 Test(use, more_shards_in_chunks_than_descriptors_are_read_in_turn)
 {
     check_limit(60, 60, FILES_GZIP);
+}
+
+/* Open at most [open_files] of SHARDS shards, and read all. */
+static void check_open_files(int open_files, files_layout_t layout)
+{
+    hdf5io_dataset_t *dataset;
+    open_setup_t setup;
+
+    shards_write(layout, SHARDS);
+    open_setup(&setup, directory, "part-*.h5");
+    setup.config.open_files = open_files;
+    dataset = open_dataset(&setup);
+    for (int turn = 0; turn < 2; turn++) {
+        cr_assert_eq(hdf5io_dataset_open_shards(dataset),
+                     open_files < SHARDS ? open_files : SHARDS);
+        cr_assert_eq(wrong_samples(dataset, turn), 0);
+    }
+    hdf5io_dataset_close(dataset);
+    open_setup_free(&setup);
+}
+
+Test(use, no_more_shards_are_open_than_asked_for)
+{
+    check_open_files(1, FILES_CONTIGUOUS);
+    check_open_files(3, FILES_CONTIGUOUS);
+    check_open_files(3, FILES_GZIP);
+    check_open_files(SHARDS + 1, FILES_GZIP);
+}
+
+Test(use, half_of_the_descriptors_are_shared)
+{
+    struct rlimit limit = {100, 100};
+
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    cr_assert_eq(hdf5io_descriptor_share(1), 50);
+    cr_assert_eq(hdf5io_descriptor_share(2 * 4), 6);
+    cr_assert_eq(hdf5io_descriptor_share(1000), 1);
 }
 
 /* ---- storage ------------------------------------------------------------- */
