@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * The ranks find their sites first. Ranks of one view (one host, one set of
- * mounts, equal names of shards) divide the shards and ask the file system for
- * size, time and inode of each, without opening it; the sum of hashes of all
- * shards identifies the files. Views with equal sums are one site if the files
- * are on a file system that hosts share. On other file systems equal inodes may
- * belong to other files, so there each view is a site of its own.
+ * The ranks find out first which of them see the same copy of the data. Ranks
+ * of one view (one host, one set of mounts, equal names of shards) divide the
+ * shards and ask the file system for size, time and inode of each, without
+ * opening it; the sum of hashes of all shards identifies the copy. Views with
+ * equal sums see one copy if the files are on a file system that hosts share.
+ * On other file systems equal inodes may belong to other files, so there each
+ * view has a copy of its own.
  *
- * Then each rank of a site looks at its part of the shards. After a vote, the
+ * Then each rank looks at its part of the shards of its copy. After a vote, the
  * facts travel in one all-gather.
  */
 #include "train/look.h"
@@ -41,8 +42,8 @@ typedef struct meeting {
     const hdf5io_dataset_config_t *config;
     train_votes_t votes;
     hdf5io_dataset_t *dataset;
-    uint64_t key; /* of this rank's site */
-    part_t site;
+    uint64_t key; /* of the copy that this rank sees */
+    part_t copy;  /* among the ranks that see it */
     void *packed; /* the facts that this rank found */
     size_t bytes;
 } meeting_t;
@@ -81,7 +82,7 @@ static err_code_t meeting_vote(const meeting_t *meeting, err_code_t rc,
     return train_vote(&meeting->votes, rc, &speaker, err);
 }
 
-/* ---- sites --------------------------------------------------------------- */
+/* ---- copies -------------------------------------------------------------- */
 
 /* Is the file system of type [type] one that several hosts mount? An unknown
  * type counts as local, which costs opens but is never wrong. */
@@ -186,9 +187,9 @@ static part_t part_of(const uint64_t *keys, int rank, int size)
     return part;
 }
 
-/* A number that is equal on all ranks of a site, from what the ranks of this
- * view found. */
-static uint64_t site_key(const sight_t *sights, int rank, int size)
+/* A number that is equal on all ranks that see one copy, from what the ranks of
+ * this view found. */
+static uint64_t copy_key(const sight_t *sights, int rank, int size)
 {
     uint64_t parts[3] = {sights[rank].names, 0, 0};
     bool local = false;
@@ -203,8 +204,8 @@ static uint64_t site_key(const sight_t *sights, int rank, int size)
     return hash_bytes(parts, sizeof parts);
 }
 
-/* Find this rank's part of its site. Collective. */
-static err_code_t site_find(meeting_t *meeting, err_t *err)
+/* Find this rank's part of its copy. Collective. */
+static err_code_t copy_find(meeting_t *meeting, err_t *err)
 {
     comm_group_t *group = meeting->look->group;
     const int rank = comm_group_rank(group), size = comm_group_size(group);
@@ -225,10 +226,10 @@ static err_code_t site_find(meeting_t *meeting, err_t *err)
     rc = comm_allgather(group, &mine, sizeof mine, sights, err);
     if (rc != ERR_OK)
         goto free;
-    meeting->key = site_key(sights, rank, size);
+    meeting->key = copy_key(sights, rank, size);
     rc = comm_allgather(group, &meeting->key, sizeof meeting->key, keys, err);
     if (rc == ERR_OK)
-        meeting->site = part_of(keys, rank, size);
+        meeting->copy = part_of(keys, rank, size);
 free:
     mem_free(keys);
     mem_free(sights);
@@ -243,8 +244,8 @@ static err_code_t part_look(meeting_t *meeting, err_t *err)
     const int shards = hdf5io_dataset_shards(meeting->dataset);
     err_code_t rc = ERR_OK;
 
-    for (int i = meeting->site.member; i < shards && rc == ERR_OK;
-         i += meeting->site.members) {
+    for (int i = meeting->copy.member; i < shards && rc == ERR_OK;
+         i += meeting->copy.members) {
         sign_of_life(meeting);
         rc = hdf5io_dataset_look(meeting->dataset, i, err);
     }
@@ -253,17 +254,17 @@ static err_code_t part_look(meeting_t *meeting, err_t *err)
         return rc;
     }
     return hdf5io_catalogue_pack(hdf5io_dataset_catalogue(meeting->dataset),
-                                 meeting->site.member, meeting->site.members,
+                                 meeting->copy.member, meeting->copy.members,
                                  &meeting->packed, &meeting->bytes, err);
 }
 
-/* What a rank sends: its site, and the bytes of its facts. */
+/* What a rank sends: the key of its copy, and the bytes of its facts. */
 typedef struct parcel {
-    uint64_t site, bytes;
+    uint64_t key, bytes;
 } parcel_t;
 
-/* Merge the facts of the ranks of this site. [all] has [room] bytes for each
- * rank. */
+/* Merge the facts of the ranks that see this copy. [all] has [room] bytes for
+ * each rank. */
 static err_code_t facts_merge(meeting_t *meeting, const parcel_t *parcels,
                               const char *all, size_t room, err_t *err)
 {
@@ -272,15 +273,15 @@ static err_code_t facts_merge(meeting_t *meeting, const parcel_t *parcels,
     err_code_t rc = ERR_OK;
 
     for (int r = 0; r < size && rc == ERR_OK; r++)
-        if (r != rank && parcels[r].site == parcels[rank].site)
+        if (r != rank && parcels[r].key == parcels[rank].key)
             rc = hdf5io_catalogue_merge(
                 hdf5io_dataset_catalogue(meeting->dataset),
                 all + (size_t)r * room, (size_t)parcels[r].bytes, err);
     return rc;
 }
 
-/* Send the facts of this rank to all, and those of its site into [*all], with
- * *room bytes for each rank; the caller frees. Collective. */
+/* Send the facts of this rank to all, and get those of all ranks in [*all],
+ * with *room bytes for each; the caller frees. Collective. */
 static err_code_t facts_gather(meeting_t *meeting, parcel_t *parcels,
                                char **all, size_t *room, err_t *err)
 {
@@ -308,7 +309,7 @@ static err_code_t facts_gather(meeting_t *meeting, parcel_t *parcels,
     return rc;
 }
 
-/* Bring the facts of this site together, and finish the dataset. Collective. */
+/* Bring the facts of this copy together, and finish the dataset. Collective. */
 static err_code_t facts_share(meeting_t *meeting, err_t *err)
 {
     const size_t size = (size_t)comm_group_size(meeting->look->group);
@@ -344,7 +345,7 @@ static err_code_t together_open(meeting_t *meeting, err_code_t rc, err_t *err)
     }
     rc = meeting_vote(meeting, rc, err);
     if (rc == ERR_OK)
-        rc = site_find(meeting, err);
+        rc = copy_find(meeting, err);
     if (rc == ERR_OK) {
         rc = part_look(meeting, err);
         rc = meeting_vote(meeting, rc, err);

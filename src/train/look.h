@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * look: opens a dataset together. Each shard is opened once by one rank, which
- * tells the others what it found (hdf5io/catalogue.h). Ranks that see other
- * files, such as copies on the disks of their host, do so among themselves: a
- * site is a set of ranks that see the same files. Whether all sites have equal
- * data is compared later (same.h).
+ * look: opens a dataset together. Each shard is opened by one rank, which tells
+ * the others what it found (hdf5io/catalogue.h). A file system that all hosts
+ * share has one copy of the data; disks of hosts may have a copy each, and then
+ * the ranks that see the same copy do this among themselves. Whether all copies
+ * are equal is compared later (same.h).
  */
 #ifndef CDDP_TRAIN_LOOK_H
 #define CDDP_TRAIN_LOOK_H
