@@ -79,7 +79,7 @@ static err_code_t look_once(const look_try_t *try, err_t *err)
     hdf5io_shard_t shard;
     err_code_t rc;
 
-    rc = hdf5io_shard_open(&try->dataset->how, try->path, &shard, err);
+    rc = hdf5io_shard_look(&try->dataset->how, try->path, &shard, err);
     if (rc != ERR_OK)
         return rc;
     for (int k = 0; try->digest && k < shard.count && rc == ERR_OK; k++) {

@@ -1,13 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * A shard is opened twice: as a plain file, for its size, error sentences and
- * pread; and through HDF5. Handles that no column needs are closed again, so a
- * contiguous shard costs one descriptor and no HDF5 state.
+ * A shard is used as a plain file, for its size, error sentences and pread; and
+ * through HDF5. Handles that no column needs are closed again, so a contiguous
+ * shard costs one descriptor and no HDF5 state.
+ *
+ * The first look opens the file only once, through HDF5, and duplicates HDF5's
+ * descriptor: a start opens all shards, and on a file system of many hosts each
+ * open is a message. If HDF5 refuses the file, and whenever a shard is opened
+ * again, it is opened as a plain file first: that tells why, and gives a
+ * descriptor that is not stale.
  */
 #include "hdf5io/shard.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,11 +29,11 @@
 #include "hdf5io/descriptor.h"
 #include "hdf5io/h5.h"
 
-static err_code_t shard_descriptor_open(hdf5io_shard_t *shard, err_t *err)
+/* Check the open file shard->fd, and keep what the system says of it. */
+static err_code_t shard_descriptor_check(hdf5io_shard_t *shard, err_t *err)
 {
     struct stat status;
 
-    shard->fd = hdf5io_descriptor_open(shard->path);
     if (shard->fd < 0 || fstat(shard->fd, &status) != 0)
         return hdf5io_descriptor_fail(shard->path, err);
     if (!S_ISREG(status.st_mode))
@@ -42,6 +49,12 @@ static err_code_t shard_descriptor_open(hdf5io_shard_t *shard, err_t *err)
                        "%s is empty (truncated to 0 bytes): copy it again",
                        shard->path);
     return ERR_OK;
+}
+
+static err_code_t shard_descriptor_open(hdf5io_shard_t *shard, err_t *err)
+{
+    shard->fd = hdf5io_descriptor_open(shard->path);
+    return shard_descriptor_check(shard, err);
 }
 
 err_code_t hdf5io_shard_probe(const char *path, uint64_t *bytes, err_t *err)
@@ -119,7 +132,8 @@ static err_code_t shard_open_h5(const hdf5io_shard_config_t *config,
     hdf5io_column_t *columns = shard->columns;
     err_code_t rc = ERR_OK;
 
-    shard->file = H5Fopen(shard->path, H5F_ACC_RDONLY, config->access);
+    if (shard->file < 0)
+        shard->file = H5Fopen(shard->path, H5F_ACC_RDONLY, config->access);
     if (shard->file < 0)
         return shard_refused(shard, err);
     for (int k = 0; k < config->count && rc == ERR_OK; k++)
@@ -181,8 +195,35 @@ static uint64_t shard_place(const hdf5io_shard_t *shard)
     return place;
 }
 
-err_code_t hdf5io_shard_open(const hdf5io_shard_config_t *config,
-                             const char *path, hdf5io_shard_t *out, err_t *err)
+/* Open the file through HDF5, and duplicate its descriptor. False: nothing is
+ * open. Lock held. */
+static bool shard_open_once(const hdf5io_shard_config_t *config,
+                            hdf5io_shard_t *shard)
+{
+    struct stat status;
+    void *handle = NULL;
+
+    /* HDF5 would wait for the writer of a pipe. */
+    if (H5Pget_driver(config->access) != H5FD_SEC2 ||
+        stat(shard->path, &status) != 0 || !S_ISREG(status.st_mode))
+        return false;
+    shard->file = H5Fopen(shard->path, H5F_ACC_RDONLY, config->access);
+    if (shard->file >= 0 &&
+        H5Fget_vfd_handle(shard->file, H5P_DEFAULT, &handle) >= 0 &&
+        handle != NULL)
+        shard->fd = fcntl(*(int *)handle, F_DUPFD_CLOEXEC, 0);
+    if (shard->fd >= 0)
+        return true;
+    H5Eclear2(H5E_DEFAULT);
+    if (shard->file >= 0)
+        H5Fclose(shard->file);
+    shard->file = H5I_INVALID_HID;
+    return false;
+}
+
+static err_code_t shard_open(const hdf5io_shard_config_t *config,
+                             const char *path, bool once, hdf5io_shard_t *out,
+                             err_t *err)
 {
     hdf5io_shard_t shard;
     err_code_t rc;
@@ -191,8 +232,15 @@ err_code_t hdf5io_shard_open(const hdf5io_shard_config_t *config,
     errno = 0;
     shard.path = str_dup(path);
     rc = hdf5io_shard_columns_make(&shard, config->count, err);
+    if (rc == ERR_OK && once) {
+        h5_lock();
+        once = shard_open_once(config, &shard);
+        h5_unlock();
+        errno = 0;
+    }
     if (rc == ERR_OK)
-        rc = shard_descriptor_open(&shard, err);
+        rc = once ? shard_descriptor_check(&shard, err)
+                  : shard_descriptor_open(&shard, err);
     if (rc == ERR_OK) {
         h5_lock();
         rc = shard_open_h5(config, &shard, err);
@@ -210,6 +258,18 @@ err_code_t hdf5io_shard_open(const hdf5io_shard_config_t *config,
     shard.open = true;
     *out = shard;
     return ERR_OK;
+}
+
+err_code_t hdf5io_shard_open(const hdf5io_shard_config_t *config,
+                             const char *path, hdf5io_shard_t *out, err_t *err)
+{
+    return shard_open(config, path, false, out, err);
+}
+
+err_code_t hdf5io_shard_look(const hdf5io_shard_config_t *config,
+                             const char *path, hdf5io_shard_t *out, err_t *err)
+{
+    return shard_open(config, path, true, out, err);
 }
 
 /* Open the shard by MPI-IO and its collective columns. Lock held. */

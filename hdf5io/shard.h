@@ -60,6 +60,10 @@ void hdf5io_shard_init(hdf5io_shard_t *shard);
 err_code_t hdf5io_shard_open(const hdf5io_shard_config_t *config,
                              const char *path, hdf5io_shard_t *out, err_t *err);
 
+/* The same with only one call of open, where possible; for the first time. */
+err_code_t hdf5io_shard_look(const hdf5io_shard_config_t *config,
+                             const char *path, hdf5io_shard_t *out, err_t *err);
+
 /* Open the file again with the MPI-IO list [access], for the collective
  * columns. Collective: call it only after all ranks have opened the shard with
  * the same collective columns. */
