@@ -11,7 +11,7 @@ tests/%.o: AM_CPPFLAGS += -I$(srcdir)/tests
 tests/%.lo: AM_CFLAGS += $(TEST_CFLAGS)
 tests/%.lo: AM_CPPFLAGS += -I$(srcdir)/tests
 
-check_LTLIBRARIES += libfixtures.la liballoc.la
+check_LTLIBRARIES += libfixtures.la liballoc.la libiocount.la
 libfixtures_la_SOURCES = \
 	tests/comm/collectives.c tests/comm/collectives.h \
 	tests/comm/far_ranks.c tests/comm/far_ranks.h \
@@ -58,6 +58,8 @@ libfixtures_la_SOURCES = \
 	tests/train/harness.c tests/train/harness.h
 # Apart, as it replaces malloc in the programs that link it.
 liballoc_la_SOURCES = tests/lib/alloc_count.c tests/lib/alloc_count.h
+# Apart, as it replaces open.
+libiocount_la_SOURCES = tests/lib/io_count.c tests/lib/io_count.h
 
 dist_check_SCRIPTS += tests/verdicts.sh
 EXTRA_DIST += tests/bench tests/data tests/python

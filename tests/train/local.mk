@@ -16,6 +16,7 @@ TRAIN_TESTS = \
 	tests/train/test_local_sgd \
 	tests/train/test_lone \
 	tests/train/test_look \
+	tests/train/test_look_opens \
 	tests/train/test_marks \
 	tests/train/test_oom \
 	tests/train/test_owner \
@@ -55,6 +56,7 @@ tests_train_test_straggler_LDFLAGS = $(AM_LDFLAGS) \
 	-Wl,--wrap=train_straggler_due,--wrap=train_straggler_look
 tests_train_test_trace_LDADD = $(LDADD) $(JANSSON_LIBS)
 tests_train_test_step_alloc_LDADD = liballoc.la $(LDADD)
+tests_train_test_look_opens_LDADD = libiocount.la $(LDADD)
 
 # This test uses emulated GPUs.
 check_PROGRAMS += tests/train/test_nccl

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * How often a start opens files. Ranks are threads, and all see the same files.
+ * With S shards and R ranks at most S + 2 R files are opened: each shard once,
+ * and what each rank needs of the first one.
+ */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../hdf5io/open.h"
+#include "base/file.h"
+#include "lib/io_count.h"
+#include "lib/ranks.h"
+#include "train/look.h"
+#include "train/same.h"
+
+enum { SHARDS = 2000, ROWS = 4 };
+
+static char *directory;
+
+/* Write SHARDS copies of one file, which is faster than HDF5 is. */
+static void start(void)
+{
+    char name[32], *bytes = NULL, *path;
+    size_t count = 0;
+    err_t err = ERR_INIT;
+
+    directory = files_make();
+    open_write(directory, "first", FILES_CONTIGUOUS, 0, ROWS);
+    path = files_path(directory, "first");
+    cr_assert_eq(file_read(path, &bytes, &count, &err), ERR_OK, "%s", err.text);
+    free(path);
+    for (int i = 0; i < SHARDS; i++) {
+        snprintf(name, sizeof name, "part-%d.h5", i);
+        path = files_path(directory, name);
+        files_write_text(path, bytes, count);
+        free(path);
+    }
+    free(bytes);
+}
+
+static void stop(void)
+{
+    files_remove(directory);
+}
+
+TestSuite(look_opens, .init = start, .fini = stop, .timeout = 600);
+
+/* Open the data and compare it, as a start does. */
+static int start_main(const comm_oob_t *oob, void *argument)
+{
+    const comm_config_t config = {.backend = oob->size > 1 ? "threads" : "self",
+                                  .timeout = 120};
+    hdf5io_dataset_t *dataset = NULL;
+    train_look_t look = {.what = "data.train"};
+    train_same_t same = {.what = "data.train", .how = TRAIN_VALIDATE_QUICK};
+    train_marks_t marks = {0};
+    open_setup_t setup;
+    err_t err = ERR_INIT;
+
+    (void)argument;
+    RANKS_OK(comm_group_open(&config, oob, &look.group, &err), err);
+    same.group = look.group;
+    open_setup(&setup, directory, "part-*.h5");
+    setup.config.digest = true;
+    RANKS_OK(train_look_open(&look, &setup.config, ERR_OK, &dataset, &err),
+             err);
+    RANKS_CHECK(hdf5io_dataset_shards(dataset) == SHARDS);
+    RANKS_CHECK(hdf5io_dataset_samples(dataset) == SHARDS * ROWS);
+    RANKS_OK(train_same(&same, dataset, &marks, &err), err);
+    RANKS_CHECK(marks.shards == SHARDS && marks.quick[0] == marks.quick[7]);
+    train_marks_free(&marks);
+    hdf5io_dataset_close(dataset);
+    open_setup_free(&setup);
+    comm_group_close(look.group);
+    return 0;
+}
+
+static void check_ranks(int ranks)
+{
+    long opens;
+
+    io_count_begin(".h5");
+    cr_assert_eq(ranks_threads(ranks, start_main, NULL), 0);
+    opens = io_count_opens();
+    cr_assert_geq(opens, SHARDS, "%ld opens were counted", opens);
+    cr_assert_leq(opens, SHARDS + 2 * ranks, "%d ranks opened files %ld times",
+                  ranks, opens);
+}
+
+Test(look_opens, of_one_rank)
+{
+    check_ranks(1);
+}
+
+Test(look_opens, of_4_ranks)
+{
+    check_ranks(4);
+}
+
+Test(look_opens, of_16_ranks)
+{
+    check_ranks(16);
+}
+
+Test(look_opens, of_64_ranks)
+{
+    check_ranks(64);
+}
