@@ -109,6 +109,13 @@ static err_code_t use_changed(const hdf5io_shard_t *was,
                    was->path, was->bytes, was->rows, now->bytes, now->rows);
 }
 
+/* Count [shard], which was opened. */
+static void use_count(hdf5io_dataset_t *dataset, const hdf5io_shard_t *shard)
+{
+    dataset->cached += shard->cached;
+    dataset->open_count++;
+}
+
 /* Reopen [shard]. Lock held. */
 static err_code_t use_wake(hdf5io_dataset_t *dataset, hdf5io_shard_t *shard,
                            err_t *err)
@@ -119,6 +126,10 @@ static err_code_t use_wake(hdf5io_dataset_t *dataset, hdf5io_shard_t *shard,
     check(!shard->open && shard->fd < 0 && shard->file < 0,
           "%s is opened while it is open: descriptor %d", shard->path,
           shard->fd);
+    if (hdf5io_shard_reopen(shard)) {
+        use_count(dataset, shard);
+        return ERR_OK;
+    }
     do
         rc = hdf5io_shard_open(&dataset->how, shard->path, &now, err);
     while (rc == ERR_UNAVAILABLE && errno == EMFILE &&
@@ -128,8 +139,7 @@ static err_code_t use_wake(hdf5io_dataset_t *dataset, hdf5io_shard_t *shard,
     rc = use_changed(shard, &now, err);
     if (rc == ERR_OK) {
         hdf5io_shard_adopt(shard, &now);
-        dataset->cached += shard->cached;
-        dataset->open_count++;
+        use_count(dataset, shard);
     }
     hdf5io_shard_close(&now);
     errno = 0;

@@ -29,6 +29,13 @@
 #include "hdf5io/descriptor.h"
 #include "hdf5io/h5.h"
 
+/* Time of the last change, in nanoseconds. */
+static int64_t shard_changed(const struct stat *status)
+{
+    return (int64_t)status->st_mtim.tv_sec * 1000000000 +
+           status->st_mtim.tv_nsec;
+}
+
 /* Check the open file shard->fd, and keep what the system says of it. */
 static err_code_t shard_descriptor_check(hdf5io_shard_t *shard, err_t *err)
 {
@@ -40,8 +47,7 @@ static err_code_t shard_descriptor_check(hdf5io_shard_t *shard, err_t *err)
         return err_set(err, ERR_DATA, "%s is not a file", shard->path);
     shard->crowded = hdf5io_descriptor_crowded(shard->fd);
     shard->bytes = (uint64_t)status.st_size;
-    shard->changed =
-        (int64_t)status.st_mtim.tv_sec * 1000000000 + status.st_mtim.tv_nsec;
+    shard->changed = shard_changed(&status);
     shard->device = (uint64_t)status.st_dev;
     shard->inode = (uint64_t)status.st_ino;
     if (shard->bytes == 0)
@@ -177,6 +183,30 @@ static void shard_trim(hdf5io_shard_t *shard)
     }
 }
 
+bool hdf5io_shard_reopen(hdf5io_shard_t *shard)
+{
+    struct stat status;
+    int fd;
+
+    check(!shard->open && shard->fd < 0, "%s is open", shard->path);
+    if (!shard->plain)
+        return false;
+    fd = hdf5io_descriptor_open(shard->path);
+    if (fd < 0)
+        return false;
+    if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) ||
+        (uint64_t)status.st_size != shard->bytes ||
+        (uint64_t)status.st_ino != shard->inode ||
+        shard_changed(&status) != shard->changed) {
+        close(fd);
+        return false;
+    }
+    shard->fd = fd;
+    shard->crowded = hdf5io_descriptor_crowded(fd);
+    shard->open = true;
+    return true;
+}
+
 static uint64_t shard_place(const hdf5io_shard_t *shard)
 {
     hash_state_t *state = hash_state_open();
@@ -255,6 +285,10 @@ static err_code_t shard_open(const hdf5io_shard_config_t *config,
     for (int k = 0; k < shard.count; k++)
         shard.cached += shard.columns[k].cached;
     shard.place = shard_place(&shard);
+    shard.plain = true;
+    for (int k = 0; k < shard.count; k++)
+        if (!shard.columns[k].located || shard.columns[k].source != NULL)
+            shard.plain = false;
     shard.open = true;
     *out = shard;
     return ERR_OK;

@@ -30,6 +30,7 @@ typedef struct hdf5io_shard {
                       H5I_INVALID_HID */
     hdf5io_column_t *columns; /* [count], owned */
     int count;
+    bool plain;    /* all bytes are at known offsets of this very file */
     size_t cached; /* maximum bytes of its chunk caches */
     bool crowded;  /* almost no descriptor was left under the hard limit when it
                       was opened */
@@ -92,6 +93,11 @@ err_code_t hdf5io_shard_restore(const hdf5io_shard_config_t *config,
 /* Allocate [count] closed columns. ERR_MEMORY. */
 err_code_t hdf5io_shard_columns_make(hdf5io_shard_t *shard, int count,
                                      err_t *err);
+
+/* Open the closed shard again without HDF5: possible if it is plain, and the
+ * file is the one that it was. False: it stays closed, and hdf5io_shard_open
+ * must be called, which also gives the error, if there is one. */
+bool hdf5io_shard_reopen(hdf5io_shard_t *shard);
 
 /* Check the file [path] without HDF5 and get its size. Errors as for
  * hdf5io_shard_open. */

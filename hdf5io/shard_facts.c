@@ -102,11 +102,14 @@ err_code_t hdf5io_shard_restore(const hdf5io_shard_config_t *config,
     shard.place = facts->place;
     shard.rows = facts->rows;
     shard.cached = (size_t)facts->cached;
+    shard.plain = true;
     for (int k = 0; k < shard.count; k++) {
         column_restore(&facts->columns[k], facts->rows, &shard.columns[k]);
         shard.columns[k].file = shard.path;
         shard.columns[k].path = config->paths[k];
         shard.columns[k].offset = facts->offsets[k];
+        if (!facts->columns[k].located || facts->columns[k].linked)
+            shard.plain = false;
     }
     *out = shard;
     return ERR_OK;

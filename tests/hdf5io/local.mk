@@ -30,5 +30,6 @@ HDF5IO_TEST_LIBS = libfixtures.la libhdf5io.la libbase.la
 $(HDF5IO_TESTS): $(HDF5IO_TEST_LIBS)
 $(HDF5IO_TESTS): LDADD = $(HDF5IO_TEST_LIBS) $(HDF5_LIBS) $(TEST_LIBS)
 tests_hdf5io_test_loader_LDADD = liballoc.la $(LDADD)
+tests_hdf5io_test_dataset_look_LDADD = libiocount.la $(LDADD)
 EXTRA_DIST += tests/hdf5io/h5py_read.py
 # End of tests/hdf5io

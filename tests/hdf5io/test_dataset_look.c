@@ -9,6 +9,7 @@
 
 #include "base/mem.h"
 #include "hdf5io/digest.h"
+#include "lib/io_count.h"
 #include "open.h"
 
 enum { RANKS = 3, SHARDS = 8, ROWS = 20 };
@@ -86,6 +87,13 @@ static int share_of(int r)
     return (SHARDS - r + RANKS - 1) / RANKS;
 }
 
+/* Opens that a shard needs, at which another rank looked: contiguous ones are
+ * read without HDF5. */
+static int opens_of(files_layout_t layout)
+{
+    return layout == FILES_GZIP ? 2 : 1;
+}
+
 static void check_layout(files_layout_t layout)
 {
     hdf5io_dataset_t *ranks[RANKS] = {0};
@@ -97,7 +105,10 @@ static void check_layout(files_layout_t layout)
         cr_assert_eq(hdf5io_dataset_samples(ranks[r]), SHARDS * ROWS);
         cr_assert_eq(hdf5io_dataset_sample_bytes(ranks[r]),
                      hdf5io_dataset_sample_bytes(ranks[0]));
+        io_count_begin(".h5");
         cr_assert_eq(open_wrong_orders(ranks[r], SHARDS * ROWS), 0);
+        cr_assert_eq(io_count_opens(),
+                     (SHARDS - share_of(r)) * opens_of(layout));
         cr_assert_eq(hdf5io_dataset_open_shards(ranks[r]), SHARDS);
     }
     ranks_close(ranks);
