@@ -300,7 +300,7 @@ static err_code_t facts_gather(meeting_t *meeting, parcel_t *parcels,
             *room = (size_t)parcels[r].bytes;
     rc = mem_new(char, *room, "opening data", &padded, err);
     if (rc == ERR_OK)
-        rc = mem_new(char, size **room, "opening data", all, err);
+        rc = mem_new(char, *room *size, "opening data", all, err);
     if (rc == ERR_OK) {
         memcpy(padded, meeting->packed, meeting->bytes);
         rc = comm_allgather(group, padded, *room, *all, err);
