@@ -96,6 +96,14 @@ int hdf5io_catalogue_shapes(const hdf5io_catalogue_t *catalogue)
     return catalogue->shapes;
 }
 
+int hdf5io_catalogue_shape(const hdf5io_catalogue_t *catalogue, int shard)
+{
+    check(shard >= 0 && shard < catalogue->count &&
+              catalogue->entries[shard].shape != CATALOGUE_UNKNOWN,
+          "the shape of shard %d of %d", shard, catalogue->count);
+    return catalogue->entries[shard].shape;
+}
+
 const char *hdf5io_catalogue_path(const hdf5io_catalogue_t *catalogue,
                                   int shard)
 {

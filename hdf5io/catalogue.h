@@ -83,8 +83,10 @@ bool hdf5io_catalogue_get(const hdf5io_catalogue_t *catalogue, int shard,
 /* The first shard without facts, or the number of shards if all are known. */
 int hdf5io_catalogue_missing(const hdf5io_catalogue_t *catalogue);
 
-/* Number of different shapes among the known shards. */
+/* Number of different shapes (columns) among the known shards; and the number
+ * of the shape of a known shard, from 0 on. */
 int hdf5io_catalogue_shapes(const hdf5io_catalogue_t *catalogue);
+int hdf5io_catalogue_shape(const hdf5io_catalogue_t *catalogue, int shard);
 
 /* Pack the facts of all known shards with the numbers first, first + step,
  * first + 2 step, ... to bytes, which do not depend on the byte order of the

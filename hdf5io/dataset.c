@@ -245,7 +245,7 @@ void hdf5io_dataset_close(hdf5io_dataset_t *dataset)
         h5_unlock();
     }
     for (int i = 0; i < dataset->count; i++)
-        hdf5io_shard_close(&dataset->shards[i]);
+        hdf5io_shard_rest(&dataset->shards[i]);
     if (dataset->how.access > 0) {
         h5_lock();
         H5Pclose(dataset->how.access);
@@ -253,6 +253,9 @@ void hdf5io_dataset_close(hdf5io_dataset_t *dataset)
     }
     mem_free(dataset->touched);
     mem_free(dataset->shards);
+    for (int s = 0; s < dataset->like_count; s++)
+        mem_free(dataset->likes[s]);
+    mem_free(dataset->likes);
     hdf5io_catalogue_close(dataset->catalogue);
     hdf5io_read_scratch_free(dataset->scratch);
     pthread_mutex_destroy(&dataset->lock);
@@ -288,7 +291,7 @@ size_t hdf5io_dataset_sample_bytes(const hdf5io_dataset_t *dataset)
     size_t bytes = 0;
 
     for (int k = 0; k < dataset->field_count; k++)
-        bytes += dataset->shards[0].columns[k].row_bytes;
+        bytes += hdf5io_dataset_columns(dataset, dataset->shards)[k].row_bytes;
     return bytes;
 }
 

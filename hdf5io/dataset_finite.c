@@ -21,7 +21,7 @@ static err_code_t finite_fail(const hdf5io_dataset_t *dataset, int k,
 
     while (index >= shard->first + shard->rows)
         shard++;
-    column = &shard->columns[k];
+    column = &hdf5io_dataset_columns(dataset, shard)[k];
     if (field->scale != 1.0F || field->shift != 0.0F)
         snprintf(after, sizeof after, " after scale %g and shift %g",
                  (double)field->scale, (double)field->shift);
@@ -29,7 +29,7 @@ static err_code_t finite_fail(const hdf5io_dataset_t *dataset, int k,
                    "%s holds %s%s in row %" PRId64 " of %s:%s: training takes "
                    "finite numbers only; mend the data or leave the row out",
                    k < dataset->inputs ? "input" : "target", text, after,
-                   index - shard->first, column->file, column->path);
+                   index - shard->first, shard->path, column->path);
 }
 
 err_code_t hdf5io_dataset_finite(const hdf5io_dataset_t *dataset,

@@ -21,6 +21,7 @@ static err_code_t dataset_misfit(const hdf5io_want_t *want, const char *file,
 }
 
 static err_code_t dataset_input_fits(const hdf5io_want_t *want,
+                                     const char *file,
                                      const hdf5io_column_t *column, err_t *err)
 {
     char shape[256], say[ERR_TEXT_MAX];
@@ -33,10 +34,11 @@ static err_code_t dataset_input_fits(const hdf5io_want_t *want,
              column->path, hdf5io_column_shape(column, shape, sizeof shape),
              column->elems, want->name == NULL ? "" : ".",
              want->name == NULL ? "" : want->name, want->shape, want->elems);
-    return dataset_misfit(want, column->file, say, err);
+    return dataset_misfit(want, file, say, err);
 }
 
 static err_code_t dataset_target_fits(const hdf5io_want_t *want,
+                                      const char *file,
                                       const hdf5io_column_t *column, err_t *err)
 {
     const bool class = want->as == HDF5IO_AS_CLASSES;
@@ -56,21 +58,22 @@ static err_code_t dataset_target_fits(const hdf5io_want_t *want,
              soft ? ": if these are probabilities of the classes, set its "
                     "soft_target"
                   : "");
-    return dataset_misfit(want, column->file, say, err);
+    return dataset_misfit(want, file, say, err);
 }
 
 err_code_t hdf5io_dataset_fits(const hdf5io_dataset_t *dataset,
                                const hdf5io_dataset_config_t *config,
                                const hdf5io_shard_t *shard, err_t *err)
 {
+    const hdf5io_column_t *columns = hdf5io_dataset_columns(dataset, shard);
     err_code_t rc = ERR_OK;
 
     for (int k = 0; k < dataset->field_count && rc == ERR_OK; k++)
         rc = k < dataset->inputs
-                 ? dataset_input_fits(&config->inputs[k], &shard->columns[k],
-                                      err)
+                 ? dataset_input_fits(&config->inputs[k], shard->path,
+                                      &columns[k], err)
                  : dataset_target_fits(&config->targets[k - dataset->inputs],
-                                       &shard->columns[k], err);
+                                       shard->path, &columns[k], err);
     return rc;
 }
 
@@ -109,7 +112,8 @@ err_code_t hdf5io_dataset_classes_check(hdf5io_dataset_t *dataset,
                                         err_t *err)
 {
     hdf5io_shard_t *shard = dataset_filled(dataset);
-    const hdf5io_column_t *column = &shard->columns[index];
+    const hdf5io_column_t *column =
+        &hdf5io_dataset_columns(dataset, shard)[index];
     const column_run_t run = {.row = 0, .count = 1};
     dataset_rows_t rows = {.dataset = dataset,
                            .shard = shard,
@@ -142,7 +146,7 @@ err_code_t hdf5io_dataset_classes_check(hdf5io_dataset_t *dataset,
                  hdf5io_convert_format(column->type, (char *)row + at, text,
                                        sizeof text),
                  want->limit - 1);
-        rc = dataset_misfit(want, column->file, say, err);
+        rc = dataset_misfit(want, shard->path, say, err);
     }
     mem_free(row);
     return rc;

@@ -38,6 +38,9 @@ struct hdf5io_dataset {
     h5mpi_t *mpi;
     hid_t transfer;                /* H5P_DEFAULT, or collective */
     hdf5io_catalogue_t *catalogue; /* of the shards below */
+    hdf5io_column_t **likes;       /* [like_count], each [field_count]: closed
+                                      columns, one array for each shape */
+    int like_count;
     hdf5io_shard_t *shards;
     int count;
     hdf5io_shard_config_t how; /* how shards are opened; owns [access] */
@@ -56,6 +59,12 @@ struct hdf5io_dataset {
     _Atomic int64_t bytes_read;
     _Atomic int64_t shards_read;
 };
+
+/* The columns of a known shard as far as its shape says it: everything but file
+ * name, number of rows, offsets and what is open. Valid, and unchanged, while
+ * other threads open and close the shard. */
+const hdf5io_column_t *hdf5io_dataset_columns(const hdf5io_dataset_t *dataset,
+                                              const hdf5io_shard_t *shard);
 
 /* Work on an open shard. If it returns ERR_IO, errno holds the reason. */
 typedef err_code_t (*dataset_work_t)(void *context, err_t *err);
@@ -116,7 +125,8 @@ err_code_t hdf5io_dataset_classes_check(hdf5io_dataset_t *dataset,
 typedef struct dataset_row {
     const dataset_field_t *field;
     const hdf5io_column_t *column;
-    int64_t number; /* within the shard, for error sentences */
+    const char *file; /* name of the shard, for error sentences */
+    int64_t number;   /* within the shard, for error sentences */
     const void *stored;
     void *out;    /* [samples, field->elems] */
     int64_t slot; /* which of the samples at [out] it becomes */

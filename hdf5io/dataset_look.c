@@ -11,6 +11,7 @@
 #include <sys/resource.h>
 
 #include "base/check.h"
+#include "base/mem.h"
 #include "hdf5io/dataset_impl.h"
 
 /* Descriptors reserved for the rest of the program. */
@@ -28,7 +29,9 @@ static err_code_t dataset_sources_allow(const hdf5io_dataset_t *dataset,
 
     for (int i = 0; i < dataset->count; i++)
         for (int k = 0; k < dataset->shards[i].count; k++)
-            files += (rlim_t)dataset->shards[i].columns[k].files;
+            files +=
+                (rlim_t)hdf5io_dataset_columns(dataset, &dataset->shards[i])[k]
+                    .files;
     if (files == 0 || getrlimit(RLIMIT_NOFILE, &limit) != 0 ||
         limit.rlim_cur >= wanted + files)
         return ERR_OK;
@@ -43,25 +46,26 @@ static err_code_t dataset_sources_allow(const hdf5io_dataset_t *dataset,
                    (unsigned long long)limit.rlim_max);
 }
 
-static err_code_t dataset_same_shape(const hdf5io_column_t *first,
-                                     const hdf5io_column_t *other, err_t *err)
+/* Has column [k] of [other] the shape that it has in [first]? */
+static err_code_t dataset_same_shape(const hdf5io_dataset_t *dataset, int k,
+                                     const hdf5io_shard_t *first,
+                                     const hdf5io_shard_t *other, err_t *err)
 {
+    const hdf5io_column_t *a = &hdf5io_dataset_columns(dataset, first)[k];
+    const hdf5io_column_t *b = &hdf5io_dataset_columns(dataset, other)[k];
+    bool same = a->ndim == b->ndim;
     char here[256], there[256];
-    bool same;
 
-    check(first != NULL && other != NULL, "a shard is not open");
-    same = first->ndim == other->ndim;
-
-    for (int i = 0; same && i < first->ndim; i++)
-        same = first->dims[i] == other->dims[i];
+    for (int i = 0; same && i < a->ndim; i++)
+        same = a->dims[i] == b->dims[i];
     if (same)
         return ERR_OK;
     return err_set(err, ERR_DATA,
                    "shapes disagree: samples of %s are %s in %s, but %s in "
                    "%s: all shards need the same",
-                   first->path, hdf5io_column_shape(first, here, sizeof here),
-                   first->file, hdf5io_column_shape(other, there, sizeof there),
-                   other->file);
+                   a->path, hdf5io_column_shape(a, here, sizeof here),
+                   first->path, hdf5io_column_shape(b, there, sizeof there),
+                   other->path);
 }
 
 /* Arguments and results of one try to look at a shard, see retry.h. */
@@ -90,7 +94,7 @@ static err_code_t look_once(const look_try_t *try, err_t *err)
     if (rc == ERR_OK)
         *try->out = shard;
     else
-        hdf5io_shard_close(&shard);
+        hdf5io_shard_rest(&shard);
     return rc;
 }
 
@@ -121,6 +125,51 @@ static err_code_t look_open(look_try_t *try, err_t *err)
     return retry_run(&dataset->retry, try->path, look_attempt, try, NULL, err);
 }
 
+/* Make room for the columns of all shapes. */
+static err_code_t dataset_likes_grow(hdf5io_dataset_t *dataset, err_t *err)
+{
+    const int shapes = hdf5io_catalogue_shapes(dataset->catalogue);
+    hdf5io_column_t **larger = NULL;
+    err_code_t rc;
+
+    if (shapes <= dataset->like_count)
+        return ERR_OK;
+    rc = mem_new(hdf5io_column_t *, (size_t)shapes, "the shapes of shards",
+                 &larger, err);
+    if (rc != ERR_OK)
+        return rc;
+    for (int s = 0; s < dataset->like_count; s++)
+        larger[s] = dataset->likes[s];
+    mem_free(dataset->likes);
+    dataset->likes = larger;
+    dataset->like_count = shapes;
+    return ERR_OK;
+}
+
+/* Set the shape of shard [index], whose facts are known. */
+static err_code_t dataset_shape_know(hdf5io_dataset_t *dataset, int index,
+                                     err_t *err)
+{
+    hdf5io_shard_t *shard = &dataset->shards[index];
+    hdf5io_shard_t like;
+    catalogue_facts_t facts;
+    err_code_t rc = dataset_likes_grow(dataset, err);
+
+    if (rc != ERR_OK)
+        return rc;
+    shard->shape = hdf5io_catalogue_shape(dataset->catalogue, index);
+    if (dataset->likes[shard->shape] != NULL)
+        return ERR_OK;
+    hdf5io_shard_init(&like);
+    rc = hdf5io_shard_columns_make(&like, dataset->field_count, err);
+    if (rc != ERR_OK)
+        return rc;
+    hdf5io_catalogue_get(dataset->catalogue, index, &facts);
+    hdf5io_shard_columns_fill(&dataset->how, shard->path, &facts, like.columns);
+    dataset->likes[shard->shape] = like.columns;
+    return ERR_OK;
+}
+
 /* Compare the known shard [shard] with the first one, if that is known, and
  * with the model. */
 static err_code_t dataset_suits(const hdf5io_dataset_t *dataset,
@@ -131,7 +180,7 @@ static err_code_t dataset_suits(const hdf5io_dataset_t *dataset,
 
     for (int k = 0; first->path != NULL && k < shard->count && rc == ERR_OK;
          k++)
-        rc = dataset_same_shape(&first->columns[k], &shard->columns[k], err);
+        rc = dataset_same_shape(dataset, k, first, shard, err);
     return rc == ERR_OK
                ? hdf5io_dataset_fits(dataset, dataset->config, shard, err)
                : rc;
@@ -157,13 +206,14 @@ err_code_t hdf5io_dataset_look(hdf5io_dataset_t *dataset, int index, err_t *err)
     dataset->cached += shard->cached;
     dataset->open_count++;
     shard->used = ++dataset->uses;
-    rc = dataset_suits(dataset, shard, err);
-    if (rc != ERR_OK)
-        return rc;
     hdf5io_shard_facts(shard, columns, &facts);
     facts.digested = try.digest;
     memcpy(facts.digests, digests, sizeof digests);
     rc = hdf5io_catalogue_set(dataset->catalogue, index, &facts, err);
+    if (rc == ERR_OK)
+        rc = dataset_shape_know(dataset, index, err);
+    if (rc == ERR_OK)
+        rc = dataset_suits(dataset, shard, err);
     if (rc == ERR_OK)
         hdf5io_dataset_trim(dataset, shard);
     return rc;
@@ -181,7 +231,13 @@ static err_code_t dataset_shard_restore(hdf5io_dataset_t *dataset, int index,
         return ERR_OK;
     if (!hdf5io_catalogue_get(dataset->catalogue, index, &facts))
         return err_set(err, ERR_DATA, "nothing is known of %s", path);
-    return hdf5io_shard_restore(&dataset->how, path, &facts, shard, err);
+    shard->path = path;
+    shard->bytes = facts.bytes;
+    shard->place = facts.place;
+    shard->rows = facts.rows;
+    shard->cached = (size_t)facts.cached;
+    shard->count = dataset->field_count;
+    return dataset_shape_know(dataset, index, err);
 }
 
 /* Number the samples of shard [index], which follow those before it. */
@@ -189,6 +245,7 @@ static err_code_t dataset_shard_place(hdf5io_dataset_t *dataset, int index,
                                       err_t *err)
 {
     hdf5io_shard_t *shard = &dataset->shards[index];
+    const hdf5io_column_t *columns = hdf5io_dataset_columns(dataset, shard);
 
     shard->first = dataset->samples;
     if (__builtin_add_overflow(dataset->samples, shard->rows,
@@ -198,8 +255,8 @@ static err_code_t dataset_shard_place(hdf5io_dataset_t *dataset, int index,
                        "counted: the header of one is wrong",
                        shard->path);
     for (int k = 0; k < shard->count; k++)
-        if (shard->columns[k].row_bytes > dataset->row_bytes)
-            dataset->row_bytes = shard->columns[k].row_bytes;
+        if (columns[k].row_bytes > dataset->row_bytes)
+            dataset->row_bytes = columns[k].row_bytes;
     return ERR_OK;
 }
 

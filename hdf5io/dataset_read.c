@@ -40,6 +40,7 @@ typedef struct read_call {
     hdf5io_dataset_t *dataset;
     read_scratch_t *scratch;
     hdf5io_shard_t *shard;
+    const hdf5io_column_t *columns; /* of the shard, closed */
     void *const *fields;
     int64_t count; /* samples */
 } read_call_t;
@@ -233,7 +234,8 @@ static err_code_t read_place(const read_call_t *call, int k,
                              err_t *err)
 {
     const dataset_row_t row = {.field = &call->dataset->fields[k],
-                               .column = &call->shard->columns[k],
+                               .column = &call->columns[k],
+                               .file = call->shard->path,
                                .number = entry->index - call->shard->first,
                                .stored = stored,
                                .out = call->fields[k],
@@ -247,7 +249,7 @@ static err_code_t read_place(const read_call_t *call, int k,
 static err_code_t read_block(const read_call_t *call, int k,
                              const read_block_t *block, err_t *err)
 {
-    const hdf5io_column_t *column = &call->shard->columns[k];
+    const hdf5io_column_t *column = &call->columns[k];
     const unsigned char *stored = call->scratch->stage;
     dataset_rows_t rows = {.dataset = call->dataset,
                            .shard = call->shard,
@@ -286,7 +288,7 @@ static err_code_t read_column(const read_call_t *call, int k,
                               const read_entry_t *entries, int64_t count,
                               err_t *err)
 {
-    const hdf5io_column_t *column = &call->shard->columns[k];
+    const hdf5io_column_t *column = &call->columns[k];
     int64_t rows_max =
         (int64_t)(call->scratch->stage_bytes / column->row_bytes);
     err_code_t rc = ERR_OK;
@@ -314,6 +316,7 @@ static err_code_t read_shard(read_call_t *call, hdf5io_shard_t *shard,
     err_code_t rc = ERR_OK;
 
     call->shard = shard;
+    call->columns = hdf5io_dataset_columns(call->dataset, shard);
     for (int k = 0; k < shard->count; k++) {
         err_t second = ERR_INIT;
 

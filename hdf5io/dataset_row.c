@@ -56,15 +56,14 @@ static err_code_t row_classes(const dataset_row_t *row, int64_t *out,
     }
     if (i == column->elems)
         return ERR_OK;
-    return err_set(err, ERR_DATA,
-                   "%s%s%s: row %" PRId64 " of %s holds label %s: expected a "
-                   "whole number from %" PRId64 " to %" PRId64
-                   ", as the model has %" PRId64 " classes",
-                   place_of(field), colon_of(field), column->file, row->number,
-                   column->path,
-                   hdf5io_convert_format(column->type, next, text, sizeof text),
-                   -field->whole, field->limit - 1 - field->whole,
-                   field->limit);
+    return err_set(
+        err, ERR_DATA,
+        "%s%s%s: row %" PRId64 " of %s holds label %s: expected a "
+        "whole number from %" PRId64 " to %" PRId64
+        ", as the model has %" PRId64 " classes",
+        place_of(field), colon_of(field), row->file, row->number, column->path,
+        hdf5io_convert_format(column->type, next, text, sizeof text),
+        -field->whole, field->limit - 1 - field->whole, field->limit);
 }
 
 static err_code_t row_tokens(const dataset_row_t *row, int32_t *out, err_t *err)
@@ -89,7 +88,7 @@ static err_code_t row_tokens(const dataset_row_t *row, int32_t *out, err_t *err)
             "%s: row %" PRId64 " of %s holds token %s at position %" PRId64
             ": expected a whole number from %" PRId64 " to %" PRId64
             ", as the model has %" PRId64 " tokens",
-            column->file, row->number, column->path,
+            row->file, row->number, column->path,
             hdf5io_convert_format(column->type, from, text, sizeof text), i,
             -field->whole, field->limit - 1 - field->whole, field->limit);
     }
@@ -129,14 +128,14 @@ static err_code_t row_shares(const dataset_row_t *row, const float *x,
             return err_set(err, ERR_DATA,
                            "%s%s%s: row %" PRId64 " of %s holds %g at position "
                            "%" PRId64 ": %s",
-                           place, colon, column->file, row->number,
-                           column->path, (double)x[i], i, field->shares);
+                           place, colon, row->file, row->number, column->path,
+                           (double)x[i], i, field->shares);
     for (int i = 0; i < HDF5IO_SUMS_MAX && field->sums[i].count > 0; i++)
         if (shares_sum(x, column->elems, field->sums[i], &sum))
             return ERR_OK;
     return err_set(err, ERR_DATA,
                    "%s%s%s: row %" PRId64 " of %s sums to %g: %s", place, colon,
-                   column->file, row->number, column->path, sum, field->shares);
+                   row->file, row->number, column->path, sum, field->shares);
 }
 
 err_code_t hdf5io_dataset_row(const dataset_row_t *row, err_t *err)

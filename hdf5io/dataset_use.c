@@ -21,6 +21,14 @@
 #include "hdf5io/dataset_impl.h"
 #include "hdf5io/h5.h"
 
+const hdf5io_column_t *hdf5io_dataset_columns(const hdf5io_dataset_t *dataset,
+                                              const hdf5io_shard_t *shard)
+{
+    check(shard->path != NULL && shard->shape < dataset->like_count,
+          "a shard of shape %d of %d", shard->shape, dataset->like_count);
+    return dataset->likes[shard->shape];
+}
+
 static bool use_is_system(err_code_t rc, int number)
 {
     return rc == ERR_IO || rc == ERR_UNAVAILABLE ||
@@ -89,13 +97,15 @@ void hdf5io_dataset_trim(hdf5io_dataset_t *dataset, const hdf5io_shard_t *last)
           dataset->open_count, dataset->cached);
 }
 
-static err_code_t use_changed(const hdf5io_shard_t *was,
+static err_code_t use_changed(const hdf5io_dataset_t *dataset,
+                              const hdf5io_shard_t *was,
                               const hdf5io_shard_t *now, err_t *err)
 {
+    const hdf5io_column_t *columns = hdf5io_dataset_columns(dataset, was);
     bool same = was->rows == now->rows && was->bytes == now->bytes;
 
     for (int k = 0; k < was->count && same; k++) {
-        const hdf5io_column_t *a = &was->columns[k], *b = &now->columns[k];
+        const hdf5io_column_t *a = &columns[k], *b = &now->columns[k];
 
         same = a->elems == b->elems && a->ndim == b->ndim &&
                a->type.kind == b->type.kind && a->type.swap == b->type.swap;
@@ -120,13 +130,16 @@ static void use_count(hdf5io_dataset_t *dataset, const hdf5io_shard_t *shard)
 static err_code_t use_wake(hdf5io_dataset_t *dataset, hdf5io_shard_t *shard,
                            err_t *err)
 {
+    catalogue_facts_t facts;
     hdf5io_shard_t now;
     err_code_t rc;
 
     check(!shard->open && shard->fd < 0 && shard->file < 0,
           "%s is opened while it is open: descriptor %d", shard->path,
           shard->fd);
-    if (hdf5io_shard_reopen(shard)) {
+    if (hdf5io_catalogue_get(dataset->catalogue, (int)(shard - dataset->shards),
+                             &facts) &&
+        hdf5io_shard_reopen(&dataset->how, &facts, shard)) {
         use_count(dataset, shard);
         return ERR_OK;
     }
@@ -136,12 +149,12 @@ static err_code_t use_wake(hdf5io_dataset_t *dataset, hdf5io_shard_t *shard,
            hdf5io_dataset_rest_oldest(dataset));
     if (rc != ERR_OK)
         return rc;
-    rc = use_changed(shard, &now, err);
+    rc = use_changed(dataset, shard, &now, err);
     if (rc == ERR_OK) {
         hdf5io_shard_adopt(shard, &now);
         use_count(dataset, shard);
     }
-    hdf5io_shard_close(&now);
+    hdf5io_shard_rest(&now);
     errno = 0;
     return rc;
 }

@@ -46,7 +46,8 @@ const char *hdf5io_dataset_field_path(const hdf5io_dataset_t *dataset,
 
 size_t hdf5io_dataset_row_bytes(const hdf5io_dataset_t *dataset, int field)
 {
-    return dataset->shards[0].columns[field].row_bytes;
+    return hdf5io_dataset_columns(dataset, &dataset->shards[0])[field]
+        .row_bytes;
 }
 
 uint64_t hdf5io_dataset_place(const hdf5io_dataset_t *dataset)
@@ -65,12 +66,13 @@ uint64_t hdf5io_dataset_place(const hdf5io_dataset_t *dataset)
 uint64_t hdf5io_dataset_shape(const hdf5io_dataset_t *dataset, int shard)
 {
     const hdf5io_shard_t *from = &dataset->shards[shard];
+    const hdf5io_column_t *columns = hdf5io_dataset_columns(dataset, from);
     hash_state_t *state = hash_state_open();
     uint64_t shape;
 
     hash_state_add(state, &from->rows, sizeof from->rows);
     for (int k = 0; k < from->count; k++) {
-        const hdf5io_column_t *column = &from->columns[k];
+        const hdf5io_column_t *column = &columns[k];
         const int32_t numbers[] = {(int32_t)column->type.kind,
                                    column->type.swap ? 1 : 0, column->ndim};
 

@@ -25,7 +25,6 @@
 #include "base/check.h"
 #include "base/hash.h"
 #include "base/mem.h"
-#include "base/str.h"
 #include "hdf5io/descriptor.h"
 #include "hdf5io/h5.h"
 
@@ -65,7 +64,7 @@ static err_code_t shard_descriptor_open(hdf5io_shard_t *shard, err_t *err)
 
 err_code_t hdf5io_shard_probe(const char *path, uint64_t *bytes, err_t *err)
 {
-    hdf5io_shard_t shard = {.path = (char *)path, .fd = -1};
+    hdf5io_shard_t shard = {.path = path, .fd = -1};
     err_code_t rc = shard_descriptor_open(&shard, err);
 
     if (shard.fd >= 0)
@@ -183,24 +182,43 @@ static void shard_trim(hdf5io_shard_t *shard)
     }
 }
 
-bool hdf5io_shard_reopen(hdf5io_shard_t *shard)
+/* Are all bytes at known offsets of the file of [facts] itself? */
+static bool shard_plain(const catalogue_facts_t *facts, int count)
+{
+    for (int k = 0; k < count; k++)
+        if (!facts->columns[k].located || facts->columns[k].linked)
+            return false;
+    return true;
+}
+
+/* Is the open file [fd] that of [facts]? */
+static bool shard_unchanged(int fd, const catalogue_facts_t *facts)
 {
     struct stat status;
-    int fd;
 
-    check(!shard->open && shard->fd < 0, "%s is open", shard->path);
-    if (!shard->plain)
-        return false;
-    fd = hdf5io_descriptor_open(shard->path);
+    return fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
+           (uint64_t)status.st_size == facts->bytes &&
+           (uint64_t)status.st_ino == facts->inode &&
+           shard_changed(&status) == facts->changed;
+}
+
+bool hdf5io_shard_reopen(const hdf5io_shard_config_t *config,
+                         const catalogue_facts_t *facts, hdf5io_shard_t *shard)
+{
+    int fd = -1;
+
+    check(!shard->open && shard->fd < 0 && shard->columns == NULL, "%s is open",
+          shard->path);
+    if (shard_plain(facts, config->count))
+        fd = hdf5io_descriptor_open(shard->path);
     if (fd < 0)
         return false;
-    if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) ||
-        (uint64_t)status.st_size != shard->bytes ||
-        (uint64_t)status.st_ino != shard->inode ||
-        shard_changed(&status) != shard->changed) {
+    if (!shard_unchanged(fd, facts) ||
+        hdf5io_shard_columns_make(shard, config->count, NULL) != ERR_OK) {
         close(fd);
         return false;
     }
+    hdf5io_shard_columns_fill(config, shard->path, facts, shard->columns);
     shard->fd = fd;
     shard->crowded = hdf5io_descriptor_crowded(fd);
     shard->open = true;
@@ -260,7 +278,7 @@ static err_code_t shard_open(const hdf5io_shard_config_t *config,
 
     hdf5io_shard_init(&shard);
     errno = 0;
-    shard.path = str_dup(path);
+    shard.path = path;
     rc = hdf5io_shard_columns_make(&shard, config->count, err);
     if (rc == ERR_OK && once) {
         h5_lock();
@@ -279,16 +297,12 @@ static err_code_t shard_open(const hdf5io_shard_config_t *config,
         h5_unlock();
     }
     if (rc != ERR_OK) {
-        hdf5io_shard_close(&shard);
+        hdf5io_shard_rest(&shard);
         return rc;
     }
     for (int k = 0; k < shard.count; k++)
         shard.cached += shard.columns[k].cached;
     shard.place = shard_place(&shard);
-    shard.plain = true;
-    for (int k = 0; k < shard.count; k++)
-        if (!shard.columns[k].located || shard.columns[k].source != NULL)
-            shard.plain = false;
     shard.open = true;
     *out = shard;
     return ERR_OK;
@@ -346,7 +360,7 @@ void hdf5io_shard_rest(hdf5io_shard_t *shard)
     const int number = errno; /* of the error that caused the close, if any */
 
     h5_lock();
-    for (int k = shard->count - 1; k >= 0; k--)
+    for (int k = shard->count - 1; shard->columns != NULL && k >= 0; k--)
         hdf5io_column_close(&shard->columns[k]);
     if (shard->joined >= 0)
         H5Fclose(shard->joined);
@@ -355,6 +369,8 @@ void hdf5io_shard_rest(hdf5io_shard_t *shard)
     h5_unlock();
     if (shard->fd >= 0)
         close(shard->fd);
+    mem_free(shard->columns);
+    shard->columns = NULL;
     shard->joined = H5I_INVALID_HID;
     shard->file = H5I_INVALID_HID;
     shard->fd = -1;
@@ -367,32 +383,12 @@ void hdf5io_shard_adopt(hdf5io_shard_t *shard, hdf5io_shard_t *from)
     check(!shard->open && shard->count == from->count,
           "%s: open %d, %d columns take over %d", shard->path, shard->open,
           shard->count, from->count);
-    for (int k = 0; k < shard->count; k++) {
-        hdf5io_column_t *to = &shard->columns[k], *it = &from->columns[k];
-
-        /* Only members that reading needs; other threads may look at the
-         * others. */
-        to->source = it->source;
-        to->fd = it->fd;
-        to->located = it->located;
-        to->offset = it->offset;
-        to->dataset = it->dataset;
-        to->memory = it->memory;
-        it->source = NULL;
-        it->fd = -1;
-        it->dataset = it->memory = H5I_INVALID_HID;
-    }
+    shard->columns = from->columns;
+    from->columns = NULL;
     shard->fd = from->fd;
     shard->file = from->file;
     shard->crowded = from->crowded;
     shard->open = true;
     from->fd = -1;
     from->file = H5I_INVALID_HID;
-}
-
-void hdf5io_shard_close(hdf5io_shard_t *shard)
-{
-    hdf5io_shard_rest(shard);
-    mem_free(shard->columns);
-    free(shard->path);
 }

@@ -16,8 +16,9 @@
 #define SHARD_COLUMNS_MAX CATALOGUE_FIELDS_MAX
 
 typedef struct hdf5io_shard {
-    char *path;
+    const char *path; /* not owned */
     uint64_t bytes;
+    /* Known when it was opened by hdf5io_shard_open or hdf5io_shard_look: */
     int64_t changed;        /* its last change (mtime), in nanoseconds */
     uint64_t device, inode; /* identity of the file on this host */
     uint64_t place;         /* hash of the identities of the file and of the
@@ -28,9 +29,9 @@ typedef struct hdf5io_shard {
     hid_t file;    /* for columns that are not located, else H5I_INVALID_HID */
     hid_t joined;  /* opened by MPI-IO for collective columns, else
                       H5I_INVALID_HID */
-    hdf5io_column_t *columns; /* [count], owned */
+    hdf5io_column_t *columns; /* [count], owned; NULL while it is closed */
     int count;
-    bool plain;    /* all bytes are at known offsets of this very file */
+    int shape;     /* see hdf5io_dataset_columns */
     size_t cached; /* maximum bytes of its chunk caches */
     bool crowded;  /* almost no descriptor was left under the hard limit when it
                       was opened */
@@ -51,13 +52,14 @@ typedef struct hdf5io_shard_config {
     int64_t sequence;   /* not 0: both columns are one stream, see dataset.h */
 } hdf5io_shard_config_t;
 
-/* A shard that is not known yet. It may be closed. */
+/* A closed shard of which nothing is known. */
 void hdf5io_shard_init(hdf5io_shard_t *shard);
 
-/* Open the file [path] and its columns. ERR_DATA: not HDF5, truncated, an
- * unsuitable column, or columns with different numbers of samples.
- * ERR_UNAVAILABLE: too many open files, although the soft limit was raised to
- * the hard one. ERR_IO. If a system call failed, errno holds the reason. */
+/* Open the file [path], a name that outlives the shard, and its columns.
+ * ERR_DATA: not HDF5, truncated, an unsuitable column, or columns with
+ * different numbers of samples. ERR_UNAVAILABLE: too many open files, although
+ * the soft limit was raised to the hard one. ERR_IO. If a system call failed,
+ * errno holds the reason. */
 err_code_t hdf5io_shard_open(const hdf5io_shard_config_t *config,
                              const char *path, hdf5io_shard_t *out, err_t *err);
 
@@ -70,10 +72,7 @@ err_code_t hdf5io_shard_look(const hdf5io_shard_config_t *config,
  * the same collective columns. */
 err_code_t hdf5io_shard_join(hid_t access, hdf5io_shard_t *shard, err_t *err);
 
-/* Close all files and free what [shard] owns. */
-void hdf5io_shard_close(hdf5io_shard_t *shard);
-
-/* Close all files of [shard] and keep what is known about it. */
+/* Close all files of [shard] and free its columns. */
 void hdf5io_shard_rest(hdf5io_shard_t *shard);
 /* Reopen a closed shard: take the open files of [from], the same shard opened
  * again. */
@@ -83,21 +82,22 @@ void hdf5io_shard_adopt(hdf5io_shard_t *shard, hdf5io_shard_t *from);
  * [columns], an array of at least shard->count. */
 void hdf5io_shard_facts(const hdf5io_shard_t *shard,
                         catalogue_column_t *columns, catalogue_facts_t *out);
-/* Make the closed shard [path] from its facts; no file is opened.
- * hdf5io_shard_close frees it. ERR_MEMORY. */
-err_code_t hdf5io_shard_restore(const hdf5io_shard_config_t *config,
-                                const char *path,
-                                const catalogue_facts_t *facts,
-                                hdf5io_shard_t *out, err_t *err);
+/* Fill [config->count] closed columns from the facts of a shard called
+ * [path]. */
+void hdf5io_shard_columns_fill(const hdf5io_shard_config_t *config,
+                               const char *path, const catalogue_facts_t *facts,
+                               hdf5io_column_t *columns);
 
 /* Allocate [count] closed columns. ERR_MEMORY. */
 err_code_t hdf5io_shard_columns_make(hdf5io_shard_t *shard, int count,
                                      err_t *err);
 
-/* Open the closed shard again without HDF5: possible if it is plain, and the
- * file is the one that it was. False: it stays closed, and hdf5io_shard_open
- * must be called, which also gives the error, if there is one. */
-bool hdf5io_shard_reopen(hdf5io_shard_t *shard);
+/* Open the closed shard again without HDF5: possible if all its bytes are at
+ * known offsets of this very file, and the file is still that of [facts].
+ * False: it stays closed, and hdf5io_shard_open must be called, which also
+ * gives the error, if there is one. */
+bool hdf5io_shard_reopen(const hdf5io_shard_config_t *config,
+                         const catalogue_facts_t *facts, hdf5io_shard_t *shard);
 
 /* Check the file [path] without HDF5 and get its size. Errors as for
  * hdf5io_shard_open. */

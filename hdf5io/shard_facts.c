@@ -7,7 +7,6 @@
 
 #include "base/check.h"
 #include "base/mem.h"
-#include "base/str.h"
 #include "hdf5io/shard.h"
 
 _Static_assert(H5S_MAX_RANK <= CATALOGUE_DIMS_MAX, "dimensions");
@@ -64,8 +63,8 @@ void hdf5io_shard_facts(const hdf5io_shard_t *shard,
 }
 
 /* Set what [column] says while it is closed. */
-static void column_restore(const catalogue_column_t *from, int64_t rows,
-                           hdf5io_column_t *column)
+static void column_fill(const catalogue_column_t *from, int64_t rows,
+                        hdf5io_column_t *column)
 {
     column->type = from->type;
     column->ndim = from->ndim;
@@ -83,34 +82,14 @@ static void column_restore(const catalogue_column_t *from, int64_t rows,
         (size_t)column->elems * hdf5io_convert_bytes(from->type);
 }
 
-err_code_t hdf5io_shard_restore(const hdf5io_shard_config_t *config,
-                                const char *path,
-                                const catalogue_facts_t *facts,
-                                hdf5io_shard_t *out, err_t *err)
+void hdf5io_shard_columns_fill(const hdf5io_shard_config_t *config,
+                               const char *path, const catalogue_facts_t *facts,
+                               hdf5io_column_t *columns)
 {
-    hdf5io_shard_t shard;
-    err_code_t rc;
-
-    hdf5io_shard_init(&shard);
-    rc = hdf5io_shard_columns_make(&shard, config->count, err);
-    if (rc != ERR_OK)
-        return rc;
-    shard.path = str_dup(path);
-    shard.bytes = facts->bytes;
-    shard.changed = facts->changed;
-    shard.inode = facts->inode;
-    shard.place = facts->place;
-    shard.rows = facts->rows;
-    shard.cached = (size_t)facts->cached;
-    shard.plain = true;
-    for (int k = 0; k < shard.count; k++) {
-        column_restore(&facts->columns[k], facts->rows, &shard.columns[k]);
-        shard.columns[k].file = shard.path;
-        shard.columns[k].path = config->paths[k];
-        shard.columns[k].offset = facts->offsets[k];
-        if (!facts->columns[k].located || facts->columns[k].linked)
-            shard.plain = false;
+    for (int k = 0; k < config->count; k++) {
+        column_fill(&facts->columns[k], facts->rows, &columns[k]);
+        columns[k].file = path;
+        columns[k].path = config->paths[k];
+        columns[k].offset = facts->offsets[k];
     }
-    *out = shard;
-    return ERR_OK;
 }
