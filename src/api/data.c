@@ -9,6 +9,7 @@
 #include "base/str.h"
 #include "hdf5io/h5.h"
 #include "hdf5io/loader.h"
+#include "train/look.h"
 #include "train/same.h"
 #include "train/vote.h"
 
@@ -107,8 +108,11 @@ static void storage_alive(void *group)
     comm_group_report(group, 0, "reading data");
 }
 
+/* Open the files. [rc] is this rank's result so far. Collective, unless [how]
+ * is TRAIN_VALIDATE_NONE: then ranks may read different files. */
 static err_code_t dataset_open(comm_group_t *group,
                                const cddp_data_config_t *config,
+                               train_validate_t how, err_code_t rc,
                                hdf5io_dataset_t **out, err_t *err)
 {
     const bool several = config->inputs != NULL;
@@ -133,9 +137,16 @@ static err_code_t dataset_open(comm_group_t *group,
         .sequence = config->sequence,
         .retry = {.seconds = RETRY_SECONDS,
                   .alive = storage_alive,
-                  .context = group}};
+                  .context = group},
+        .digest = how != TRAIN_VALIDATE_NONE && comm_group_size(group) > 1};
+    const train_look_t look = {.group =
+                                   how != TRAIN_VALIDATE_NONE ? group : NULL,
+                               .alive = storage_alive,
+                               .context = group};
     const int first = inner.input_count;
 
+    if (rc != ERR_OK)
+        return train_look_open(&look, &inner, rc, out, err);
     for (int k = 0; k < inner.input_count; k++)
         inner.inputs[k] = want_of(&inputs[k], &where[k], shapes[k]);
     for (int k = 0; k < inner.target_count; k++)
@@ -143,7 +154,7 @@ static err_code_t dataset_open(comm_group_t *group,
             want_of(&targets[k], &where[first + k], shapes[first + k]);
     while (config->files[shards.count] != NULL)
         shards.count++;
-    return hdf5io_dataset_open(&inner, out, err);
+    return train_look_open(&look, &inner, rc, out, err);
 }
 
 /* Index of [name] in [names], which ends with NULL; 0 if [name] is NULL, -1 if
@@ -226,15 +237,16 @@ static err_code_t data_compare(comm_group_t *group, err_code_t own,
     return train_vote(&votes, rc, &speaker, err);
 }
 
-/* Open the files, and the sampler, which gives the order of samples. */
+/* Open the files, and the sampler, which gives the order of samples. [rc] is
+ * this rank's result so far. */
 static err_code_t files_open(comm_group_t *group,
                              const cddp_data_config_t *config,
+                             train_validate_t how, err_code_t rc,
                              cddp_data_t *data, err_t *err)
 {
-    err_code_t rc = config_check(config, comm_group_size(group), err);
-
     if (rc == ERR_OK)
-        rc = dataset_open(group, config, &data->dataset, err);
+        rc = config_check(config, comm_group_size(group), err);
+    rc = dataset_open(group, config, how, rc, &data->dataset, err);
     if (rc == ERR_OK)
         rc = sampler_open(group, config, hdf5io_dataset_samples(data->dataset),
                           &data->sampler, err);
@@ -253,8 +265,7 @@ static err_code_t data_open(comm_group_t *group,
     train_validate_t how = TRAIN_VALIDATE_QUICK;
     err_code_t rc = validate_find(config->validate, &how, err);
 
-    if (rc == ERR_OK)
-        rc = files_open(group, config, data, err);
+    rc = files_open(group, config, how, rc, data, err);
     if (how != TRAIN_VALIDATE_NONE && comm_group_size(group) > 1)
         rc = data_compare(group, rc, how, data->dataset, err);
     if (rc != ERR_OK)

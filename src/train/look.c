@@ -59,7 +59,7 @@ static void sign_of_life(const meeting_t *meeting)
 static void place_add(const train_look_t *look,
                       const hdf5io_dataset_config_t *config, err_t *err)
 {
-    if (err == NULL)
+    if (err == NULL || look->what == NULL)
         return;
     for (int k = 0; k < HDF5IO_FIELDS_MAX; k++) {
         const char *input = config->inputs[k].place;
