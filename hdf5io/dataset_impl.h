@@ -80,12 +80,6 @@ err_code_t hdf5io_dataset_use(hdf5io_dataset_t *dataset, hdf5io_shard_t *shard,
  * ERR_DATA, ERR_UNAVAILABLE (see hdf5io_dataset_open), ERR_MEMORY. */
 err_code_t hdf5io_dataset_settle(hdf5io_dataset_t *dataset, err_t *err);
 
-/* The digest of a sample of the numbers of column [field] of the open shard
- * [shard], see digest.h. ERR_IO (errno: the reason), ERR_DATA. */
-err_code_t hdf5io_shard_digest(const hdf5io_dataset_t *dataset,
-                               const hdf5io_shard_t *shard, int field,
-                               uint64_t *out, err_t *err);
-
 /* Close the least recently used open shard that nobody reads; false: there is
  * none. Lock held, or the dataset is not shared yet. */
 bool hdf5io_dataset_rest_oldest(hdf5io_dataset_t *dataset);

@@ -88,8 +88,8 @@ static err_code_t look_once(const look_try_t *try, err_t *err)
         return rc;
     for (int k = 0; try->digest && k < shard.count && rc == ERR_OK; k++) {
         errno = 0;
-        rc =
-            hdf5io_shard_digest(try->dataset, &shard, k, &try->digests[k], err);
+        rc = hdf5io_shard_digest(&shard, k, try->dataset->count,
+                                 &try->digests[k], err);
     }
     if (rc == ERR_OK)
         *try->out = shard;

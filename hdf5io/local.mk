@@ -49,6 +49,7 @@ libhdf5io_la_SOURCES += hdf5io/sampler.c
 libhdf5io_la_SOURCES += hdf5io/sampler.h
 libhdf5io_la_SOURCES += hdf5io/shard.c
 libhdf5io_la_SOURCES += hdf5io/shard.h
+libhdf5io_la_SOURCES += hdf5io/shard_digest.c
 libhdf5io_la_SOURCES += hdf5io/shard_facts.c
 libhdf5io_la_SOURCES += hdf5io/shard_paths.c
 libhdf5io_la_SOURCES += hdf5io/storage.c

@@ -78,6 +78,11 @@ void hdf5io_shard_rest(hdf5io_shard_t *shard);
  * again. */
 void hdf5io_shard_adopt(hdf5io_shard_t *shard, hdf5io_shard_t *from);
 
+/* The digest of a sample of the numbers of column [field] of an open shard, one
+ * of [shards], see digest.h. ERR_IO (errno: the reason), ERR_DATA. */
+err_code_t hdf5io_shard_digest(const hdf5io_shard_t *shard, int field,
+                               int shards, uint64_t *out, err_t *err);
+
 /* The facts of the open shard [shard] for a catalogue; out->columns becomes
  * [columns], an array of at least shard->count. */
 void hdf5io_shard_facts(const hdf5io_shard_t *shard,
