@@ -119,6 +119,32 @@ static err_code_t use_changed(const hdf5io_dataset_t *dataset,
                    was->path, was->bytes, was->rows, now->bytes, now->rows);
 }
 
+/* If the file of a shard is another one, or was written, since somebody looked
+ * at it, compare the digests of its numbers, if they were found then. [now]:
+ * the shard, opened again. */
+static err_code_t use_replaced(const hdf5io_dataset_t *dataset,
+                               const catalogue_facts_t *facts,
+                               const hdf5io_shard_t *now, err_t *err)
+{
+    err_code_t rc = ERR_OK;
+    uint64_t value;
+
+    if (!facts->digested ||
+        (facts->changed == now->changed && facts->inode == now->inode))
+        return ERR_OK;
+    for (int k = 0; k < now->count && rc == ERR_OK; k++) {
+        rc = hdf5io_shard_digest(now, k, dataset->count, &value, err);
+        if (rc != ERR_OK || value == facts->digests[k])
+            continue;
+        errno = 0;
+        rc = err_set(err, ERR_DATA,
+                     "%s was replaced while it was in use: %s holds other "
+                     "numbers than at the start",
+                     now->path, now->columns[k].path);
+    }
+    return rc;
+}
+
 /* Count [shard], which was opened. */
 static void use_count(hdf5io_dataset_t *dataset, const hdf5io_shard_t *shard)
 {
@@ -132,14 +158,17 @@ static err_code_t use_wake(hdf5io_dataset_t *dataset, hdf5io_shard_t *shard,
 {
     catalogue_facts_t facts;
     hdf5io_shard_t now;
+    int number;
+    bool known;
     err_code_t rc;
 
     check(!shard->open && shard->fd < 0 && shard->file < 0,
           "%s is opened while it is open: descriptor %d", shard->path,
           shard->fd);
-    if (hdf5io_catalogue_get(dataset->catalogue, (int)(shard - dataset->shards),
-                             &facts) &&
-        hdf5io_shard_reopen(&dataset->how, &facts, shard)) {
+    known = hdf5io_catalogue_get(dataset->catalogue,
+                                 (int)(shard - dataset->shards), &facts);
+    check(known, "nothing is known of %s", shard->path);
+    if (known && hdf5io_shard_reopen(&dataset->how, &facts, shard)) {
         use_count(dataset, shard);
         return ERR_OK;
     }
@@ -149,13 +178,17 @@ static err_code_t use_wake(hdf5io_dataset_t *dataset, hdf5io_shard_t *shard,
            hdf5io_dataset_rest_oldest(dataset));
     if (rc != ERR_OK)
         return rc;
+    errno = 0;
     rc = use_changed(dataset, shard, &now, err);
+    if (rc == ERR_OK && known)
+        rc = use_replaced(dataset, &facts, &now, err);
+    number = errno;
     if (rc == ERR_OK) {
         hdf5io_shard_adopt(shard, &now);
         use_count(dataset, shard);
     }
     hdf5io_shard_rest(&now);
-    errno = 0;
+    errno = number;
     return rc;
 }
 

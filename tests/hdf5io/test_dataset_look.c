@@ -276,3 +276,40 @@ Test(look, digests_travel_with_the_facts)
     }
     ranks_close(ranks);
 }
+
+/* Shard 1 is replaced by one of the same shape, with or without other labels.
+ */
+static err_code_t read_replaced(bool other, err_t *err)
+{
+    char *path = files_path(open_directory, "part-1.h5");
+    hdf5io_dataset_t *ranks[RANKS] = {0};
+    err_code_t rc;
+
+    shards_write(FILES_CONTIGUOUS);
+    open_all.config.digest = true;
+    ranks_finish(ranks);
+    cr_assert_eq(unlink(path), 0);
+    open_write(open_directory, "part-1.h5", FILES_CONTIGUOUS, ROWS, ROWS);
+    if (other)
+        files_poke(path, "/phase", 2, 1 - open_phase(ROWS + 2, 0));
+    rc = read_other(ranks[0], err);
+    cr_assert(rc == ERR_OK || strstr(err->text, path) != NULL, "%s", err->text);
+    ranks_close(ranks);
+    free(path);
+    return rc;
+}
+
+Test(look, a_shard_that_was_replaced_by_other_numbers_is_refused)
+{
+    err_t err = ERR_INIT;
+
+    cr_assert_eq(read_replaced(true, &err), ERR_DATA);
+    cr_assert_not_null(strstr(err.text, "/phase"), "%s", err.text);
+}
+
+Test(look, a_shard_that_was_copied_again_is_read)
+{
+    err_t err = ERR_INIT;
+
+    cr_assert_eq(read_replaced(false, &err), ERR_OK, "%s", err.text);
+}
