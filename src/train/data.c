@@ -135,7 +135,7 @@ err_code_t train_data_open(const train_split_t *split, train_data_t *out,
     if (rc == ERR_OK)
         rc = sampler_open(split, hdf5io_dataset_samples(data.dataset), &data,
                           err);
-    if (rc == ERR_OK && split->valid)
+    if (rc == ERR_OK && split->valid && split->rank == 0)
         rc = hdf5io_attribute_read(hdf5io_dataset_shard(data.dataset, 0),
                                    "bound_accuracy", &retry, &data.bound, err);
     if (rc != ERR_OK) {

@@ -28,7 +28,7 @@ typedef struct train_data {
     int64_t steps;                  /* steps of an epoch */
     int64_t sizes[TRAIN_SIZES_MAX]; /* micro-batch sizes; 0: unused entry */
     double bound; /* best possible accuracy: attribute bound_accuracy of the
-                     shards; NaN: none */
+                     shards; NaN: none. train_data_open sets it on rank 0. */
 } train_data_t;
 
 typedef struct train_split {

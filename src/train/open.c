@@ -107,6 +107,15 @@ static err_code_t valid_split_open(train_state_t *run, err_t *err)
                : rc;
 }
 
+/* Rank 0 has read the best possible accuracy; any rank may have to write it.
+ * Collective. */
+static err_code_t bound_tell(train_state_t *run, err_t *err)
+{
+    double *bound = &run->data.valid.bound;
+
+    return comm_broadcast(run->world.group, bound, sizeof *bound, 0, err);
+}
+
 /* Check that all ranks see equal samples. Collective. */
 static err_code_t data_compare(train_state_t *run, err_t *err)
 {
@@ -317,6 +326,8 @@ static err_code_t storage_open(train_state_t *run, err_t *err)
         rc = voted(run, train_split_open, err);
     if (rc == ERR_OK)
         rc = voted(run, valid_split_open, err);
+    if (rc == ERR_OK)
+        rc = bound_tell(run, err);
     if (rc == ERR_OK)
         rc = voted(run, replica_begin, err);
     if (rc == ERR_OK)
