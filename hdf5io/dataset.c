@@ -245,7 +245,8 @@ void hdf5io_dataset_close(hdf5io_dataset_t *dataset)
         h5_unlock();
     }
     for (int i = 0; i < dataset->count; i++)
-        hdf5io_shard_rest(&dataset->shards[i]);
+        if (dataset->shards[i].open)
+            hdf5io_shard_rest(&dataset->shards[i]);
     if (dataset->how.access > 0) {
         h5_lock();
         H5Pclose(dataset->how.access);

@@ -9,9 +9,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "../hdf5io/open.h"
 #include "base/file.h"
+#include "hdf5io/descriptor.h"
 #include "lib/io_count.h"
 #include "lib/ranks.h"
 #include "train/look.h"
@@ -49,7 +51,28 @@ static void stop(void)
 
 TestSuite(look_opens, .init = start, .fini = stop, .timeout = 600);
 
-/* Open the data and compare it, as a start does. */
+/* Read all samples; each shard has the same ones. Returns the number of wrong
+ * labels, or -1. */
+static int wrong_labels(hdf5io_dataset_t *dataset, err_t *err)
+{
+    float input[ROWS * OPEN_ELEMS];
+    int64_t index[ROWS], target[ROWS];
+    int wrong = 0;
+
+    for (int s = 0; s < SHARDS; s++) {
+        for (int i = 0; i < ROWS; i++)
+            index[i] = s * ROWS + i;
+        if (hdf5io_dataset_read(dataset, index, ROWS, input, target, err) !=
+            ERR_OK)
+            return -1;
+        for (int i = 0; i < ROWS; i++)
+            wrong += (double)target[i] != open_phase(i, 0);
+    }
+    return wrong;
+}
+
+/* Open the data and compare it, as a start does. [argument]: NULL, or an int:
+ * how many shards may be open; then all samples are read. */
 static int start_main(const comm_oob_t *oob, void *argument)
 {
     const comm_config_t config = {.backend = oob->size > 1 ? "threads" : "self",
@@ -58,20 +81,26 @@ static int start_main(const comm_oob_t *oob, void *argument)
     train_look_t look = {.what = "data.train"};
     train_same_t same = {.what = "data.train", .how = TRAIN_VALIDATE_QUICK};
     train_marks_t marks = {0};
+    const int *open_files = argument;
     open_setup_t setup;
     err_t err = ERR_INIT;
 
-    (void)argument;
     RANKS_OK(comm_group_open(&config, oob, &look.group, &err), err);
     same.group = look.group;
     open_setup(&setup, directory, "part-*.h5");
     setup.config.digest = true;
+    setup.config.open_files = open_files == NULL ? 0 : *open_files;
     RANKS_OK(train_look_open(&look, &setup.config, ERR_OK, &dataset, &err),
              err);
     RANKS_CHECK(hdf5io_dataset_shards(dataset) == SHARDS);
     RANKS_CHECK(hdf5io_dataset_samples(dataset) == SHARDS * ROWS);
     RANKS_OK(train_same(&same, dataset, &marks, &err), err);
     RANKS_CHECK(marks.shards == SHARDS && marks.quick[0] == marks.quick[7]);
+    if (open_files != NULL) {
+        RANKS_CHECK(hdf5io_dataset_open_shards(dataset) <= *open_files);
+        RANKS_CHECK(wrong_labels(dataset, &err) == 0);
+        RANKS_CHECK(hdf5io_dataset_open_shards(dataset) == *open_files);
+    }
     train_marks_free(&marks);
     hdf5io_dataset_close(dataset);
     open_setup_free(&setup);
@@ -109,4 +138,16 @@ Test(look_opens, of_16_ranks)
 Test(look_opens, of_64_ranks)
 {
     check_ranks(64);
+}
+
+Test(look_opens, with_fewer_descriptors_than_shards)
+{
+    enum { LIMIT = 300, TEAM = 4 };
+    const struct rlimit limit = {LIMIT, LIMIT};
+    int open_files;
+
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    open_files = hdf5io_descriptor_share(2 * TEAM);
+    cr_assert_eq(open_files, LIMIT / 2 / (2 * TEAM));
+    cr_assert_eq(ranks_threads(TEAM, start_main, &open_files), 0);
 }
