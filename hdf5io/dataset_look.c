@@ -262,7 +262,7 @@ static err_code_t dataset_shard_place(hdf5io_dataset_t *dataset, int index,
 
 err_code_t hdf5io_dataset_settle(hdf5io_dataset_t *dataset, err_t *err)
 {
-    const char *first = hdf5io_dataset_shard(dataset, 0);
+    const char *first = hdf5io_catalogue_path(dataset->catalogue, 0);
     err_code_t rc = ERR_OK;
 
     for (int i = 0; i < dataset->count && rc == ERR_OK; i++) {
