@@ -289,23 +289,24 @@ static err_code_t facts_gather(meeting_t *meeting, parcel_t *parcels,
     const size_t size = (size_t)comm_group_size(group);
     const parcel_t mine = {meeting->key, meeting->bytes};
     char *padded = NULL;
+    size_t most = 0;
     err_code_t rc;
 
     rc = comm_allgather(group, &mine, sizeof mine, parcels, err);
     if (rc != ERR_OK)
         return rc;
-    *room = 0;
     for (size_t r = 0; r < size; r++)
-        if (parcels[r].bytes > *room)
-            *room = (size_t)parcels[r].bytes;
-    rc = mem_new(char, *room, "opening data", &padded, err);
+        if (parcels[r].bytes > most)
+            most = (size_t)parcels[r].bytes;
+    rc = mem_new(char, most, "opening data", &padded, err);
     if (rc == ERR_OK)
-        rc = mem_new(char, *room *size, "opening data", all, err);
+        rc = mem_new_array(most, size, "opening data", all, err);
     if (rc == ERR_OK) {
         memcpy(padded, meeting->packed, meeting->bytes);
-        rc = comm_allgather(group, padded, *room, *all, err);
+        rc = comm_allgather(group, padded, most, *all, err);
     }
     mem_free(padded);
+    *room = most;
     return rc;
 }
 
