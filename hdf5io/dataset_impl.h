@@ -48,7 +48,7 @@ struct hdf5io_dataset {
     /* bytes of chunk caches: limit, and of all open shards */
     size_t cache_max, cached;
     int open_max, open_count; /* number of open shards: limit and current */
-    uint64_t uses;            /* counter of uses, for shards[].used */
+    hdf5io_shard_t *oldest, *newest; /* ends of the list of open shards */
     int64_t samples;
     size_t row_bytes; /* stored bytes per sample, largest column */
     pthread_mutex_t lock;
@@ -79,6 +79,10 @@ err_code_t hdf5io_dataset_use(hdf5io_dataset_t *dataset, hdf5io_shard_t *shard,
  * compare and number all shards. The last part of opening that is local.
  * ERR_DATA, ERR_UNAVAILABLE (see hdf5io_dataset_open), ERR_MEMORY. */
 err_code_t hdf5io_dataset_settle(hdf5io_dataset_t *dataset, err_t *err);
+
+/* Count [shard], which was opened, and make it the newest one. Lock held, or
+ * the dataset is not shared yet. */
+void hdf5io_dataset_opened(hdf5io_dataset_t *dataset, hdf5io_shard_t *shard);
 
 /* Close the least recently used open shard that nobody reads; false: there is
  * none. Lock held, or the dataset is not shared yet. */

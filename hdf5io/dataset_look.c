@@ -203,9 +203,7 @@ err_code_t hdf5io_dataset_look(hdf5io_dataset_t *dataset, int index, err_t *err)
     rc = look_open(&try, err);
     if (rc != ERR_OK)
         return rc;
-    dataset->cached += shard->cached;
-    dataset->open_count++;
-    shard->used = ++dataset->uses;
+    hdf5io_dataset_opened(dataset, shard);
     hdf5io_shard_facts(shard, columns, &facts);
     facts.digested = try.digest;
     memcpy(facts.digests, digests, sizeof digests);

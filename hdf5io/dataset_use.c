@@ -35,6 +35,39 @@ static bool use_is_system(err_code_t rc, int number)
            (rc == ERR_DATA && retry_cause(number) == RETRY_FORBIDDEN);
 }
 
+/* Take [shard] out of the list of open shards. */
+static void list_remove(hdf5io_dataset_t *dataset, hdf5io_shard_t *shard)
+{
+    if (shard->older != NULL)
+        shard->older->newer = shard->newer;
+    else
+        dataset->oldest = shard->newer;
+    if (shard->newer != NULL)
+        shard->newer->older = shard->older;
+    else
+        dataset->newest = shard->older;
+    shard->older = shard->newer = NULL;
+}
+
+/* Add [shard] to the list of open shards as the newest one. */
+static void list_append(hdf5io_dataset_t *dataset, hdf5io_shard_t *shard)
+{
+    shard->older = dataset->newest;
+    shard->newer = NULL;
+    if (dataset->newest != NULL)
+        dataset->newest->newer = shard;
+    else
+        dataset->oldest = shard;
+    dataset->newest = shard;
+}
+
+void hdf5io_dataset_opened(hdf5io_dataset_t *dataset, hdf5io_shard_t *shard)
+{
+    list_append(dataset, shard);
+    dataset->cached += shard->cached;
+    dataset->open_count++;
+}
+
 /* Close the files of [shard] and keep what is known about it. */
 static void use_rest(hdf5io_dataset_t *dataset, hdf5io_shard_t *shard)
 {
@@ -43,40 +76,36 @@ static void use_rest(hdf5io_dataset_t *dataset, hdf5io_shard_t *shard)
           "%s rests: open %d, %d open, caches of %zu of %zu bytes", shard->path,
           shard->open, dataset->open_count, (size_t)shard->cached,
           (size_t)dataset->cached);
+    list_remove(dataset, shard);
     hdf5io_shard_rest(shard);
-    shard->open = false;
     dataset->cached -= shard->cached;
     dataset->open_count--;
 }
 
-/* Are the counters of the dataset those of its open shards? */
+/* Are the counters of the dataset those of its list of open shards? */
 static bool use_counted(const hdf5io_dataset_t *dataset)
 {
+    const hdf5io_shard_t *shard = dataset->oldest;
     size_t cached = 0;
     int open = 0;
 
-    for (int s = 0; s < dataset->count; s++)
-        if (dataset->shards[s].open) {
-            cached += dataset->shards[s].cached;
-            open++;
-        }
-    return cached == dataset->cached && open == dataset->open_count;
+    for (; shard != NULL && shard->open; shard = shard->newer) {
+        cached += shard->cached;
+        open++;
+    }
+    return shard == NULL && cached == dataset->cached &&
+           open == dataset->open_count;
 }
 
 bool hdf5io_dataset_rest_oldest(hdf5io_dataset_t *dataset)
 {
-    hdf5io_shard_t *oldest = NULL;
+    hdf5io_shard_t *shard = dataset->oldest;
 
-    for (int s = 0; s < dataset->count; s++) {
-        hdf5io_shard_t *shard = &dataset->shards[s];
-
-        if (shard->open && shard->readers == 0 &&
-            (oldest == NULL || shard->used < oldest->used))
-            oldest = shard;
-    }
-    if (oldest == NULL)
+    while (shard != NULL && shard->readers > 0)
+        shard = shard->newer;
+    if (shard == NULL)
         return false;
-    use_rest(dataset, oldest);
+    use_rest(dataset, shard);
     return true;
 }
 
@@ -145,13 +174,6 @@ static err_code_t use_replaced(const hdf5io_dataset_t *dataset,
     return rc;
 }
 
-/* Count [shard], which was opened. */
-static void use_count(hdf5io_dataset_t *dataset, const hdf5io_shard_t *shard)
-{
-    dataset->cached += shard->cached;
-    dataset->open_count++;
-}
-
 /* Reopen [shard]. Lock held. */
 static err_code_t use_wake(hdf5io_dataset_t *dataset, hdf5io_shard_t *shard,
                            err_t *err)
@@ -169,7 +191,7 @@ static err_code_t use_wake(hdf5io_dataset_t *dataset, hdf5io_shard_t *shard,
                                  (int)(shard - dataset->shards), &facts);
     check(known, "nothing is known of %s", shard->path);
     if (known && hdf5io_shard_reopen(&dataset->how, &facts, shard)) {
-        use_count(dataset, shard);
+        hdf5io_dataset_opened(dataset, shard);
         return ERR_OK;
     }
     do
@@ -185,7 +207,7 @@ static err_code_t use_wake(hdf5io_dataset_t *dataset, hdf5io_shard_t *shard,
     number = errno;
     if (rc == ERR_OK) {
         hdf5io_shard_adopt(shard, &now);
-        use_count(dataset, shard);
+        hdf5io_dataset_opened(dataset, shard);
     }
     hdf5io_shard_rest(&now);
     errno = number;
@@ -239,7 +261,10 @@ err_code_t hdf5io_dataset_use(hdf5io_dataset_t *dataset, hdf5io_shard_t *shard,
         return work(context, err);
     pthread_mutex_lock(&dataset->lock);
     shard->readers++;
-    shard->used = ++dataset->uses;
+    if (shard->open) {
+        list_remove(dataset, shard);
+        list_append(dataset, shard);
+    }
     pthread_mutex_unlock(&dataset->lock);
     rc = retry_run(&dataset->retry, shard->path, use_attempt, &call, NULL, err);
     pthread_mutex_lock(&dataset->lock);

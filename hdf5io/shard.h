@@ -36,9 +36,11 @@ typedef struct hdf5io_shard {
     bool crowded;  /* almost no descriptor was left under the hard limit when it
                       was opened */
     /* Used by dataset_use.c, under the dataset's lock: */
-    bool open;     /* false: its files are closed */
-    int readers;   /* reads in progress; the shard stays open for them */
-    uint64_t used; /* counter value at its last use */
+    bool open;   /* false: its files are closed */
+    int readers; /* reads in progress; the shard stays open for them */
+    /* Neighbours among the open shards, which are in the order of their last
+     * use; NULL at the ends. */
+    struct hdf5io_shard *older, *newer;
 } hdf5io_shard_t;
 
 /* How to open the shards of a dataset. */
