@@ -313,3 +313,37 @@ Test(look, a_shard_that_was_copied_again_is_read)
 
     cr_assert_eq(read_replaced(false, &err), ERR_OK, "%s", err.text);
 }
+
+/* Read a sample of [shard]; returns how often a file was opened for it. */
+static long opens_for(hdf5io_dataset_t *dataset, int shard)
+{
+    int64_t row = (int64_t)shard * ROWS, target = -1;
+    float input[OPEN_ELEMS];
+    err_t err = ERR_INIT;
+
+    io_count_begin(".h5");
+    cr_assert_eq(hdf5io_dataset_read(dataset, &row, 1, input, &target, &err),
+                 ERR_OK, "%s", err.text);
+    cr_assert_eq((double)target, open_phase(row, 0));
+    return io_count_opens();
+}
+
+/* Of the open shards, the one that was read longest ago is closed. */
+Test(look, the_shard_that_was_read_longest_ago_is_closed)
+{
+    hdf5io_dataset_t *dataset;
+
+    shards_write(FILES_CONTIGUOUS);
+    open_all.config.open_files = 2;
+    dataset = open_dataset(&open_all);
+    cr_assert_eq(opens_for(dataset, 0), 1);
+    cr_assert_eq(opens_for(dataset, 1), 1);
+    cr_assert_eq(opens_for(dataset, 0), 0);
+    cr_assert_eq(opens_for(dataset, 2), 1, "this closes shard 1");
+    cr_assert_eq(opens_for(dataset, 0), 0);
+    cr_assert_eq(opens_for(dataset, 2), 0);
+    cr_assert_eq(opens_for(dataset, 1), 1, "this closes shard 0");
+    cr_assert_eq(opens_for(dataset, 2), 0);
+    cr_assert_eq(opens_for(dataset, 0), 1);
+    hdf5io_dataset_close(dataset);
+}
