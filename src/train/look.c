@@ -126,11 +126,14 @@ static uint64_t names_hash(const hdf5io_dataset_t *dataset)
 static sight_t sight_begin(const meeting_t *meeting)
 {
     sight_t sight = {.names = names_hash(meeting->dataset)};
-    struct stat here = {0};
+    struct stat here = {0}; /* the working directory, if a name needs it */
+    bool relative = false;
     uint64_t parts[4];
 
-    /* Names may be relative to the working directory. */
-    if (stat(".", &here) != 0)
+    for (int i = 0; i < hdf5io_dataset_shards(meeting->dataset); i++)
+        if (hdf5io_dataset_shard(meeting->dataset, i)[0] != '/')
+            relative = true;
+    if (relative && stat(".", &here) != 0)
         here = (struct stat){0};
     parts[0] = train_view(meeting->look->group);
     parts[1] = sight.names;
