@@ -25,6 +25,7 @@
 #include "base/check.h"
 #include "base/hash.h"
 #include "base/mem.h"
+#include "base/retry.h"
 #include "hdf5io/descriptor.h"
 #include "hdf5io/h5.h"
 
@@ -243,30 +244,39 @@ static uint64_t shard_place(const hdf5io_shard_t *shard)
     return place;
 }
 
-/* Open the file through HDF5, and duplicate its descriptor. False: nothing is
- * open. Lock held. */
-static bool shard_open_once(const hdf5io_shard_config_t *config,
-                            hdf5io_shard_t *shard)
+/* Open the file through HDF5, and duplicate its descriptor. If it is not *done,
+ * nothing is open, and the file is to be opened as a plain file first. ERR_IO:
+ * storage refuses. Lock held. */
+static err_code_t shard_open_once(const hdf5io_shard_config_t *config,
+                                  hdf5io_shard_t *shard, bool *done, err_t *err)
 {
     struct stat status;
     void *handle = NULL;
+    int number;
 
+    *done = false;
     /* HDF5 would wait for the writer of a pipe. */
     if (H5Pget_driver(config->access) != H5FD_SEC2 ||
         stat(shard->path, &status) != 0 || !S_ISREG(status.st_mode))
-        return false;
+        return ERR_OK;
     shard->file = H5Fopen(shard->path, H5F_ACC_RDONLY, config->access);
+    number = shard->file < 0 ? h5_err_number() : 0;
     if (shard->file >= 0 &&
         H5Fget_vfd_handle(shard->file, H5P_DEFAULT, &handle) >= 0 &&
         handle != NULL)
         shard->fd = fcntl(*(int *)handle, F_DUPFD_CLOEXEC, 0);
-    if (shard->fd >= 0)
-        return true;
+    *done = shard->fd >= 0;
+    if (*done)
+        return ERR_OK;
     H5Eclear2(H5E_DEFAULT);
     if (shard->file >= 0)
         H5Fclose(shard->file);
     shard->file = H5I_INVALID_HID;
-    return false;
+    /* Another call at once would be a try that nobody counts. */
+    if (retry_cause(number) != RETRY_STORAGE || number == EMFILE)
+        return ERR_OK;
+    errno = number;
+    return hdf5io_descriptor_fail(shard->path, err);
 }
 
 static err_code_t shard_open(const hdf5io_shard_config_t *config,
@@ -274,6 +284,7 @@ static err_code_t shard_open(const hdf5io_shard_config_t *config,
                              err_t *err)
 {
     hdf5io_shard_t shard;
+    bool done = false;
     err_code_t rc;
 
     hdf5io_shard_init(&shard);
@@ -282,13 +293,14 @@ static err_code_t shard_open(const hdf5io_shard_config_t *config,
     rc = hdf5io_shard_columns_make(&shard, config->count, err);
     if (rc == ERR_OK && once) {
         h5_lock();
-        once = shard_open_once(config, &shard);
+        rc = shard_open_once(config, &shard, &done, err);
         h5_unlock();
-        errno = 0;
     }
-    if (rc == ERR_OK)
-        rc = once ? shard_descriptor_check(&shard, err)
+    if (rc == ERR_OK) {
+        errno = 0;
+        rc = done ? shard_descriptor_check(&shard, err)
                   : shard_descriptor_open(&shard, err);
+    }
     if (rc == ERR_OK) {
         h5_lock();
         rc = shard_open_h5(config, &shard, err);
