@@ -36,7 +36,7 @@ typedef struct catalogue_column {
     int64_t skip;   /* stream: index of the first number of row 0 */
     int files;      /* other files that hold sources of a virtual dataset */
     bool located;
-    bool linked; /* its bytes are in another file than the shard */
+    bool linked; /* bytes are, or may be, in other files than the shard */
 } catalogue_column_t;
 
 /* Facts of a shard. */

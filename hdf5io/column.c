@@ -231,6 +231,8 @@ static err_code_t column_examine(hid_t file, const column_how_t *how,
         rc = hdf5io_column_way_choose(column, create, standard, how, err);
     if (rc == ERR_OK && !column->located)
         rc = hdf5io_column_cache_set(column, file, create, how, err);
+    column->elsewhere = column->source != NULL || column->files > 0 ||
+                        H5Pget_external_count(create) > 0;
     H5Pclose(create);
     return rc;
 }

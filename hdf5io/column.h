@@ -34,7 +34,8 @@ typedef struct hdf5io_column {
     int fd;    /* for pread in [source]; -1: use the shard's descriptor */
     int files; /* number of other files that hold sources of a virtual dataset;
                   HDF5 keeps them open once it has read from them */
-    int ndim;  /* dimensions of one sample */
+    bool elsewhere; /* bytes are, or may be, in other files than [file] */
+    int ndim;       /* dimensions of one sample */
     hsize_t dims[H5S_MAX_RANK];
     int64_t rows;
     int64_t elems;    /* elements of one sample */

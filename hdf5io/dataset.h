@@ -99,7 +99,8 @@ typedef struct hdf5io_dataset_config {
      * called during the waits; all zeros: repeat at once. Not used with mpi. */
     retry_t retry;
     /* A look at a shard also finds the digest of a sample of its numbers, so
-     * that hdf5io_dataset_digest need not open it. Not used with mpi. */
+     * that hdf5io_dataset_digest need not open it. Not used with mpi, and for
+     * shards that refer to other files: each host may have others. */
     bool digest;
 } hdf5io_dataset_config_t;
 

@@ -73,12 +73,22 @@ typedef struct look_try {
     hdf5io_dataset_t *dataset;
     const char *path;
     hdf5io_shard_t *out;
-    bool digest;
+    bool digest;       /* digests are wanted */
+    bool digested;     /* they were found */
     uint64_t *digests; /* [columns] */
 } look_try_t;
 
+/* Does the shard refer to other files? */
+static bool look_refers(const hdf5io_shard_t *shard)
+{
+    for (int k = 0; k < shard->count; k++)
+        if (shard->columns[k].elsewhere)
+            return true;
+    return false;
+}
+
 /* Open the shard and find its digests, if they are wanted. */
-static err_code_t look_once(const look_try_t *try, err_t *err)
+static err_code_t look_once(look_try_t *try, err_t *err)
 {
     hdf5io_shard_t shard;
     err_code_t rc;
@@ -86,7 +96,8 @@ static err_code_t look_once(const look_try_t *try, err_t *err)
     rc = hdf5io_shard_look(&try->dataset->how, try->path, &shard, err);
     if (rc != ERR_OK)
         return rc;
-    for (int k = 0; try->digest && k < shard.count && rc == ERR_OK; k++) {
+    try->digested = try->digest && !look_refers(&shard);
+    for (int k = 0; try->digested && k < shard.count && rc == ERR_OK; k++) {
         errno = 0;
         rc = hdf5io_shard_digest(&shard, k, try->dataset->count,
                                  &try->digests[k], err);
@@ -100,7 +111,7 @@ static err_code_t look_once(const look_try_t *try, err_t *err)
 
 static err_code_t look_attempt(void *context, int *number, err_t *err)
 {
-    const look_try_t *try = context;
+    look_try_t *try = context;
     err_code_t rc;
 
     do
@@ -205,7 +216,7 @@ err_code_t hdf5io_dataset_look(hdf5io_dataset_t *dataset, int index, err_t *err)
         return rc;
     hdf5io_dataset_opened(dataset, shard);
     hdf5io_shard_facts(shard, columns, &facts);
-    facts.digested = try.digest;
+    facts.digested = try.digested;
     memcpy(facts.digests, digests, sizeof digests);
     rc = hdf5io_catalogue_set(dataset->catalogue, index, &facts, err);
     if (rc == ERR_OK)

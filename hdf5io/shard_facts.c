@@ -55,7 +55,7 @@ void hdf5io_shard_facts(const hdf5io_shard_t *shard,
                                           .skip = column->skip,
                                           .files = column->files,
                                           .located = column->located,
-                                          .linked = column->source != NULL};
+                                          .linked = column->elsewhere};
         memcpy(columns[k].dims, column->dims,
                (size_t)column->ndim * sizeof column->dims[0]);
         out->offsets[k] = column->located ? column->offset : 0;

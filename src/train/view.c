@@ -12,6 +12,8 @@
 uint64_t train_view(const comm_group_t *group)
 {
     const char *host = comm_group_host(group, comm_group_rank(group));
+    static const char *const prefixes[] = {"HDF5_EXT_PREFIX", "HDF5_VDS_PREFIX",
+                                           "HDF5_EXTFILE_PREFIX"};
     hash_state_t *state = hash_state_open();
     struct stat mounts = {0};
     char *boot = NULL;
@@ -26,6 +28,12 @@ uint64_t train_view(const comm_group_t *group)
         ERR_OK)
         hash_state_add(state, boot, bytes);
     free(boot);
+    for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++) {
+        const char *prefix = getenv(prefixes[i]);
+
+        prefix = prefix == NULL ? "" : prefix;
+        hash_state_add(state, prefix, strlen(prefix) + 1);
+    }
     view = hash_state_value(state);
     hash_state_free(state);
     return view;

@@ -9,8 +9,8 @@
 #include "comm/comm.h"
 
 /* A hash of what identifies this rank's view of the file system: the kernel,
- * the host name and the mounts. Equal on ranks that share all of them. Local.
- */
+ * the host name, the mounts, and where HDF5 looks for files that other files
+ * name. Equal on ranks that share all of them. Local. */
 uint64_t train_view(const comm_group_t *group);
 
 #endif

@@ -347,3 +347,35 @@ Test(look, the_shard_that_was_read_longest_ago_is_closed)
     cr_assert_eq(opens_for(dataset, 0), 1);
     hdf5io_dataset_close(dataset);
 }
+
+/* Another host may have other files behind the links of the same shard, so each
+ * host must read what it sees. */
+Test(look, no_digest_of_shards_that_refer_to_other_files_travels)
+{
+    hdf5io_dataset_t *ranks[RANKS] = {0};
+    catalogue_facts_t facts;
+    hid_t file;
+
+    shards_write(FILES_CONTIGUOUS);
+    open_write(open_directory, "target", FILES_CONTIGUOUS, 0, ROWS);
+    file = files_create(open_directory, "part-0.h5");
+    H5Lcreate_external("target", "/spins", file, "spins", H5P_DEFAULT,
+                       H5P_DEFAULT);
+    H5Lcreate_external("target", "/phase", file, "phase", H5P_DEFAULT,
+                       H5P_DEFAULT);
+    H5Fclose(file);
+    open_all.config.digest = true;
+    ranks_finish(ranks);
+    for (int r = 0; r < RANKS; r++) {
+        const hdf5io_catalogue_t *catalogue =
+            hdf5io_dataset_catalogue(ranks[r]);
+
+        for (int i = 0; i < SHARDS; i++) {
+            cr_assert(hdf5io_catalogue_get(catalogue, i, &facts));
+            cr_assert_eq(facts.columns[0].linked, i == 0);
+            cr_assert_eq(facts.digested, i != 0);
+        }
+        cr_assert_eq(open_wrong_orders(ranks[r], SHARDS * ROWS), 0);
+    }
+    ranks_close(ranks);
+}
