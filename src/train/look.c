@@ -36,6 +36,11 @@ typedef struct sight {
     uint64_t local; /* number of shards that are on no shared file system */
 } sight_t;
 
+/* What a rank sends: the key of its copy, and the bytes of its facts. */
+typedef struct parcel {
+    uint64_t key, bytes;
+} parcel_t;
+
 /* The state of one call. */
 typedef struct meeting {
     const train_look_t *look;
@@ -44,8 +49,14 @@ typedef struct meeting {
     hdf5io_dataset_t *dataset;
     uint64_t key; /* of the copy that this rank sees */
     part_t copy;  /* among the ranks that see it */
-    void *packed; /* the facts that this rank found */
+    void *packed; /* the facts that this rank found; NULL: nobody needs them */
     size_t bytes;
+    /* [ranks]: what each rank says */
+    sight_t *sights;
+    uint64_t *keys;
+    parcel_t *parcels;
+    char *facts; /* [ranks, room]: the packed facts of each rank */
+    size_t room;
 } meeting_t;
 
 static void sign_of_life(const meeting_t *meeting)
@@ -71,6 +82,31 @@ static void place_add(const train_look_t *look,
             return;
     }
     err_prefix(err, "%s", look->what);
+}
+
+/* Allocate what each rank says. All of it is allocated before a vote: a rank
+ * without memory must not leave the others in a collective. */
+static err_code_t meeting_make(meeting_t *meeting, err_t *err)
+{
+    const size_t size = (size_t)comm_group_size(meeting->look->group);
+    const char *const what = "opening data";
+    err_code_t rc;
+
+    rc = mem_new(sight_t, size, what, &meeting->sights, err);
+    if (rc == ERR_OK)
+        rc = mem_new(uint64_t, size, what, &meeting->keys, err);
+    if (rc == ERR_OK)
+        rc = mem_new(parcel_t, size, what, &meeting->parcels, err);
+    return rc;
+}
+
+static void meeting_free(meeting_t *meeting)
+{
+    mem_free(meeting->facts);
+    mem_free(meeting->packed);
+    mem_free(meeting->parcels);
+    mem_free(meeting->keys);
+    mem_free(meeting->sights);
 }
 
 /* Vote on this rank's result [rc]. Collective. */
@@ -212,30 +248,24 @@ static err_code_t copy_find(meeting_t *meeting, err_t *err)
 {
     comm_group_t *group = meeting->look->group;
     const int rank = comm_group_rank(group), size = comm_group_size(group);
-    sight_t mine = sight_begin(meeting), *sights = NULL;
-    uint64_t *keys = NULL;
+    sight_t mine = sight_begin(meeting);
     part_t view;
     err_code_t rc;
 
-    rc = mem_new(sight_t, (size_t)size, "opening data", &sights, err);
-    if (rc == ERR_OK)
-        rc = mem_new(uint64_t, (size_t)size, "opening data", &keys, err);
-    if (rc == ERR_OK)
-        rc = comm_allgather(group, &mine.view, sizeof mine.view, keys, err);
+    rc = comm_allgather(group, &mine.view, sizeof mine.view, meeting->keys,
+                        err);
     if (rc != ERR_OK)
-        goto free;
-    view = part_of(keys, rank, size);
+        return rc;
+    view = part_of(meeting->keys, rank, size);
     sight_add(meeting, &view, &mine);
-    rc = comm_allgather(group, &mine, sizeof mine, sights, err);
+    rc = comm_allgather(group, &mine, sizeof mine, meeting->sights, err);
     if (rc != ERR_OK)
-        goto free;
-    meeting->key = copy_key(sights, rank, size);
-    rc = comm_allgather(group, &meeting->key, sizeof meeting->key, keys, err);
+        return rc;
+    meeting->key = copy_key(meeting->sights, rank, size);
+    rc = comm_allgather(group, &meeting->key, sizeof meeting->key,
+                        meeting->keys, err);
     if (rc == ERR_OK)
-        meeting->copy = part_of(keys, rank, size);
-free:
-    mem_free(keys);
-    mem_free(sights);
+        meeting->copy = part_of(meeting->keys, rank, size);
     return rc;
 }
 
@@ -256,22 +286,50 @@ static err_code_t part_look(meeting_t *meeting, err_t *err)
         place_add(meeting->look, meeting->config, err);
         return rc;
     }
+    if (meeting->copy.members == 1)
+        return ERR_OK;
     return hdf5io_catalogue_pack(hdf5io_dataset_catalogue(meeting->dataset),
                                  meeting->copy.member, meeting->copy.members,
                                  &meeting->packed, &meeting->bytes, err);
 }
 
-/* What a rank sends: the key of its copy, and the bytes of its facts. */
-typedef struct parcel {
-    uint64_t key, bytes;
-} parcel_t;
-
-/* Merge the facts of the ranks that see this copy. [all] has [room] bytes for
- * each rank. */
-static err_code_t facts_merge(meeting_t *meeting, const parcel_t *parcels,
-                              const char *all, size_t room, err_t *err)
+/* Send the facts of this rank to all, and get those of all ranks. Collective.
+ */
+static err_code_t facts_gather(meeting_t *meeting, err_t *err)
 {
     comm_group_t *group = meeting->look->group;
+    const size_t size = (size_t)comm_group_size(group);
+    const parcel_t mine = {meeting->key, meeting->bytes};
+    char *padded = NULL;
+    err_code_t rc;
+
+    rc = comm_allgather(group, &mine, sizeof mine, meeting->parcels, err);
+    if (rc != ERR_OK)
+        return rc;
+    for (size_t r = 0; r < size; r++)
+        if (meeting->parcels[r].bytes > meeting->room)
+            meeting->room = (size_t)meeting->parcels[r].bytes;
+    if (meeting->room == 0)
+        return ERR_OK;
+    rc = mem_new(char, meeting->room, "opening data", &padded, err);
+    if (rc == ERR_OK)
+        rc = mem_new_array(meeting->room, size, "opening data",
+                           mem_out(char, &meeting->facts), err);
+    rc = meeting_vote(meeting, rc, err);
+    if (rc == ERR_OK) {
+        if (meeting->bytes > 0)
+            memcpy(padded, meeting->packed, meeting->bytes);
+        rc = comm_allgather(group, padded, meeting->room, meeting->facts, err);
+    }
+    mem_free(padded);
+    return rc;
+}
+
+/* Merge the facts of the other ranks that see this copy. */
+static err_code_t facts_merge(meeting_t *meeting, err_t *err)
+{
+    comm_group_t *group = meeting->look->group;
+    const parcel_t *parcels = meeting->parcels;
     const int rank = comm_group_rank(group), size = comm_group_size(group);
     err_code_t rc = ERR_OK;
 
@@ -279,64 +337,24 @@ static err_code_t facts_merge(meeting_t *meeting, const parcel_t *parcels,
         if (r != rank && parcels[r].key == parcels[rank].key)
             rc = hdf5io_catalogue_merge(
                 hdf5io_dataset_catalogue(meeting->dataset),
-                all + (size_t)r * room, (size_t)parcels[r].bytes, err);
-    return rc;
-}
-
-/* Send the facts of this rank to all, and get those of all ranks in [*all],
- * with *room bytes for each; the caller frees. Collective. */
-static err_code_t facts_gather(meeting_t *meeting, parcel_t *parcels,
-                               char **all, size_t *room, err_t *err)
-{
-    comm_group_t *group = meeting->look->group;
-    const size_t size = (size_t)comm_group_size(group);
-    const parcel_t mine = {meeting->key, meeting->bytes};
-    char *padded = NULL;
-    size_t most = 0;
-    err_code_t rc;
-
-    rc = comm_allgather(group, &mine, sizeof mine, parcels, err);
-    if (rc != ERR_OK)
-        return rc;
-    for (size_t r = 0; r < size; r++)
-        if (parcels[r].bytes > most)
-            most = (size_t)parcels[r].bytes;
-    rc = mem_new(char, most, "opening data", &padded, err);
-    if (rc == ERR_OK)
-        rc = mem_new_array(most, size, "opening data", all, err);
-    if (rc == ERR_OK) {
-        memcpy(padded, meeting->packed, meeting->bytes);
-        rc = comm_allgather(group, padded, most, *all, err);
-    }
-    mem_free(padded);
-    *room = most;
+                meeting->facts + (size_t)r * meeting->room,
+                (size_t)parcels[r].bytes, err);
     return rc;
 }
 
 /* Bring the facts of this copy together, and finish the dataset. Collective. */
 static err_code_t facts_share(meeting_t *meeting, err_t *err)
 {
-    const size_t size = (size_t)comm_group_size(meeting->look->group);
-    parcel_t *parcels = NULL;
-    char *all = NULL;
-    size_t room = 0;
-    err_code_t rc;
+    err_code_t rc = facts_gather(meeting, err);
 
-    rc = mem_new(parcel_t, size, "opening data", &parcels, err);
-    if (rc == ERR_OK)
-        rc = facts_gather(meeting, parcels, &all, &room, err);
     if (rc != ERR_OK)
-        goto free;
-    rc = facts_merge(meeting, parcels, all, room, err);
+        return rc;
+    rc = facts_merge(meeting, err);
     if (rc == ERR_OK)
         rc = hdf5io_dataset_finish(meeting->dataset, err);
     if (rc != ERR_OK)
         place_add(meeting->look, meeting->config, err);
-    rc = meeting_vote(meeting, rc, err);
-free:
-    mem_free(all);
-    mem_free(parcels);
-    return rc;
+    return meeting_vote(meeting, rc, err);
 }
 
 /* Open the dataset with all ranks of the group. Collective. */
@@ -347,6 +365,8 @@ static err_code_t together_open(meeting_t *meeting, err_code_t rc, err_t *err)
         if (rc != ERR_OK)
             place_add(meeting->look, meeting->config, err);
     }
+    if (rc == ERR_OK)
+        rc = meeting_make(meeting, err);
     rc = meeting_vote(meeting, rc, err);
     if (rc == ERR_OK)
         rc = copy_find(meeting, err);
@@ -374,7 +394,7 @@ err_code_t train_look_open(const train_look_t *look,
     }
     meeting.votes = train_votes_of_group(look->group);
     rc = together_open(&meeting, rc, err);
-    mem_free(meeting.packed);
+    meeting_free(&meeting);
     if (rc == ERR_OK)
         *out = meeting.dataset;
     else
