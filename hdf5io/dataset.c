@@ -226,8 +226,10 @@ err_code_t hdf5io_dataset_open(const hdf5io_dataset_config_t *config,
         rc = hdf5io_dataset_settle(dataset, err);
     if (config->mpi != NULL)
         rc = hdf5io_dataset_join(dataset, config->mpi, rc, err);
-    if (rc == ERR_OK)
+    if (rc == ERR_OK) {
+        check(dataset != NULL, "a join made an error of this rank good");
         rc = dataset_classes_check(dataset, err);
+    }
     if (rc == ERR_OK)
         *out = dataset;
     else

@@ -252,8 +252,8 @@ static err_code_t copy_find(meeting_t *meeting, err_t *err)
     part_t view;
     err_code_t rc;
 
-    rc = comm_allgather(group, &mine.view, sizeof mine.view, meeting->keys,
-                        err);
+    rc =
+        comm_allgather(group, &mine.view, sizeof mine.view, meeting->keys, err);
     if (rc != ERR_OK)
         return rc;
     view = part_of(meeting->keys, rank, size);
