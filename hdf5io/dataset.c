@@ -220,8 +220,12 @@ err_code_t hdf5io_dataset_open(const hdf5io_dataset_config_t *config,
     hdf5io_dataset_t *dataset = NULL;
     err_code_t rc = hdf5io_dataset_begin(config, &dataset, err);
 
-    for (int i = 0; rc == ERR_OK && i < dataset->count; i++)
+    /* A misfit is found before the next shard is opened. */
+    for (int i = 0; rc == ERR_OK && i < dataset->count; i++) {
         rc = hdf5io_dataset_look(dataset, i, err);
+        if (rc == ERR_OK)
+            rc = hdf5io_dataset_suits(dataset, &dataset->shards[i], err);
+    }
     if (rc == ERR_OK)
         rc = hdf5io_dataset_settle(dataset, err);
     if (config->mpi != NULL)

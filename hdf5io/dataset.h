@@ -122,8 +122,9 @@ void hdf5io_dataset_close(hdf5io_dataset_t *dataset); /* NULL allowed */
  * hdf5io_dataset_open; after an error, close the dataset. [config] must live
  * until the dataset is finished or closed. Not with mpi.
  *
- * look: open shard [index] (once), check it, and store its facts. Repeats what
- * storage refuses, so it may block.
+ * look: open shard [index] (once), check the file, and store its facts. Repeats
+ * what storage refuses, so it may block. finish: compare the shards with each
+ * other and with the model.
  */
 err_code_t hdf5io_dataset_begin(const hdf5io_dataset_config_t *config,
                                 hdf5io_dataset_t **out, err_t *err);

@@ -75,6 +75,11 @@ typedef err_code_t (*dataset_work_t)(void *context, err_t *err);
 err_code_t hdf5io_dataset_use(hdf5io_dataset_t *dataset, hdf5io_shard_t *shard,
                               dataset_work_t work, void *context, err_t *err);
 
+/* Compare the known shard [shard] with the first one, if that is known, and
+ * with the model. ERR_DATA. */
+err_code_t hdf5io_dataset_suits(const hdf5io_dataset_t *dataset,
+                                const hdf5io_shard_t *shard, err_t *err);
+
 /* Make shards of the facts in the catalogue, which must all be known, and
  * compare and number all shards. The last part of opening that is local.
  * ERR_DATA, ERR_UNAVAILABLE (see hdf5io_dataset_open), ERR_MEMORY. */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Looking at shards. A shard that this process looks at is opened and compared
- * with the model (dataset_fits.c), and its facts are stored in the catalogue.
- * Facts of other shards may come from ranks that looked at them. When all are
- * known, the shards are numbered and compared with each other.
+ * Looking at shards. A shard that this process looks at is opened, and its
+ * facts are stored in the catalogue. Facts of other shards may come from ranks
+ * that looked at them. When all are known, each rank compares the shards with
+ * each other and with the model (dataset_fits.c), and numbers them. So all
+ * ranks find a misfit, and none is named for it.
  */
 #include <errno.h>
 #include <string.h>
@@ -181,9 +182,7 @@ static err_code_t dataset_shape_know(hdf5io_dataset_t *dataset, int index,
     return ERR_OK;
 }
 
-/* Compare the known shard [shard] with the first one, if that is known, and
- * with the model. */
-static err_code_t dataset_suits(const hdf5io_dataset_t *dataset,
+err_code_t hdf5io_dataset_suits(const hdf5io_dataset_t *dataset,
                                 const hdf5io_shard_t *shard, err_t *err)
 {
     const hdf5io_shard_t *first = &dataset->shards[0];
@@ -221,8 +220,6 @@ err_code_t hdf5io_dataset_look(hdf5io_dataset_t *dataset, int index, err_t *err)
     rc = hdf5io_catalogue_set(dataset->catalogue, index, &facts, err);
     if (rc == ERR_OK)
         rc = dataset_shape_know(dataset, index, err);
-    if (rc == ERR_OK)
-        rc = dataset_suits(dataset, shard, err);
     if (rc == ERR_OK)
         hdf5io_dataset_trim(dataset, shard);
     return rc;
@@ -277,7 +274,7 @@ err_code_t hdf5io_dataset_settle(hdf5io_dataset_t *dataset, err_t *err)
     for (int i = 0; i < dataset->count && rc == ERR_OK; i++) {
         rc = dataset_shard_restore(dataset, i, err);
         if (rc == ERR_OK)
-            rc = dataset_suits(dataset, &dataset->shards[i], err);
+            rc = hdf5io_dataset_suits(dataset, &dataset->shards[i], err);
         if (rc == ERR_OK)
             rc = dataset_shard_place(dataset, i, err);
     }

@@ -51,7 +51,7 @@ static int outcome_check(plan_t *plan, err_code_t rc, const err_t *err,
 
 static int look_main(const comm_oob_t *oob, void *argument)
 {
-    const comm_config_t config = {.backend = "threads", .timeout = 20};
+    const comm_config_t config = {.backend = "threads", .timeout = 120};
     plan_t *plan = argument;
     hdf5io_dataset_t *dataset = NULL;
     comm_group_t *group = NULL;
