@@ -2,6 +2,7 @@
 # No fused multiply-add behind our back: rng_normal gives the same bits anywhere.
 noinst_LTLIBRARIES += libbase.la
 libbase_la_SOURCES = \
+	src/base/bijection.c src/base/bijection.h \
 	src/base/check.c src/base/check.h \
 	src/base/clock.c src/base/clock.h src/base/clones.h \
 	src/base/crew.c src/base/crew.h \

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 BASE_TESTS = \
+	tests/base/test_bijection \
 	tests/base/test_check \
 	tests/base/test_clock \
 	tests/base/test_crew \
