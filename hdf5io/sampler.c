@@ -1,37 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/*
- * The order of an epoch. `full` keeps a permutation of all samples, 4 bytes
- * each, made by Fisher-Yates with the counter-based generator; every
- * permutation is equally likely. `chunk` keeps only a permutation of the
- * chunks, 4 bytes per 256 samples, and one window of shuffled samples at a
- * time. So it needs little memory, and files are read in larger pieces.
- *
- * The last chunk of the dataset may be short. It can be anywhere in the order,
- * so the window that holds it is short as well, and later windows start earlier
- * by the missing `gap` samples, from position `gap_at` on.
- */
+/* The shares of ranks, and the choice of the kind that orders the samples
+ * (sampler_priv.h). File order needs no kind. */
 #include "hdf5io/sampler.h"
-
-#include <string.h>
 
 #include "base/check.h"
 #include "base/mem.h"
-#include "base/rng.h"
-
-#define SAMPLER_CHUNK 256
-#define SAMPLER_WINDOW 64 /* chunks per window */
-#define SAMPLER_WINDOW_SAMPLES ((int64_t)SAMPLER_CHUNK * SAMPLER_WINDOW)
+#include "hdf5io/sampler_priv.h"
 
 struct hdf5io_sampler {
     hdf5io_sampler_config_t config;
-    int64_t epoch;     /* epoch of the order below, -1: none yet */
-    uint32_t *order;   /* full: sample numbers; chunk: chunk numbers */
-    int64_t items;     /* length of [order] */
-    int64_t gap_at;    /* chunk: first position after the short window */
-    int64_t gap;       /* chunk: samples missing in the last chunk */
-    int64_t *window;   /* chunk: the shuffled samples of one window */
-    int64_t window_is; /* chunk: number of that window, -1: none */
+    int64_t epoch;              /* epoch that is set, -1: none yet */
+    const sampler_kind_t *kind; /* NULL: file order */
+    void *state;                /* of the kind */
 };
 
 static err_code_t sampler_check(const hdf5io_sampler_config_t *config,
@@ -46,31 +27,12 @@ static err_code_t sampler_check(const hdf5io_sampler_config_t *config,
     if (config->size < 1 || config->rank < 0 || config->rank >= config->size)
         return err_set(err, ERR_CONFIG, "rank %d of %d is out of range",
                        config->rank, config->size);
-    if (config->shuffle == HDF5IO_SHUFFLE_FULL && config->samples > UINT32_MAX)
-        return err_set(err, ERR_CONFIG,
-                       "data.shuffle: full goes up to %lld samples, the "
-                       "dataset has %lld: use shuffle: chunk",
-                       (long long)UINT32_MAX, (long long)config->samples);
     return ERR_OK;
-}
-
-static int64_t sampler_items(const hdf5io_sampler_config_t *config)
-{
-    switch (config->shuffle) {
-    case HDF5IO_SHUFFLE_NONE:
-        return 0;
-    case HDF5IO_SHUFFLE_CHUNK:
-        return (config->samples + SAMPLER_CHUNK - 1) / SAMPLER_CHUNK;
-    case HDF5IO_SHUFFLE_FULL:
-        return config->samples;
-    }
-    return 0;
 }
 
 err_code_t hdf5io_sampler_open(const hdf5io_sampler_config_t *config,
                                hdf5io_sampler_t **out, err_t *err)
 {
-    const size_t samples = (size_t)SAMPLER_WINDOW_SAMPLES;
     hdf5io_sampler_t *sampler = NULL;
     err_code_t rc;
 
@@ -81,13 +43,11 @@ err_code_t hdf5io_sampler_open(const hdf5io_sampler_config_t *config,
     if (rc != ERR_OK)
         return rc;
     sampler->config = *config;
-    sampler->items = sampler_items(config);
     sampler->epoch = -1;
-    rc = mem_new(uint32_t, (size_t)sampler->items, "the order of an epoch",
-                 &sampler->order, err);
-    if (rc == ERR_OK)
-        rc = mem_new(int64_t, samples, "the shuffle window", &sampler->window,
-                     err);
+    if (config->shuffle != HDF5IO_SHUFFLE_NONE)
+        sampler->kind = &sampler_tables;
+    if (sampler->kind != NULL)
+        rc = sampler->kind->open(config, &sampler->state, err);
     if (rc != ERR_OK) {
         hdf5io_sampler_close(sampler);
         return rc;
@@ -101,8 +61,8 @@ void hdf5io_sampler_close(hdf5io_sampler_t *sampler)
 {
     if (sampler == NULL)
         return;
-    mem_free(sampler->window);
-    mem_free(sampler->order);
+    if (sampler->kind != NULL)
+        sampler->kind->close(sampler->state);
     mem_free(sampler);
 }
 
@@ -113,57 +73,13 @@ int64_t hdf5io_sampler_steps(const hdf5io_sampler_t *sampler)
     return (config->samples - 1) / config->batch + 1;
 }
 
-/* Find the position of the short chunk and set gap and gap_at. */
-static void sampler_gap_find(hdf5io_sampler_t *sampler)
-{
-    int64_t last = sampler->items - 1, at = 0;
-
-    while (sampler->order[at] != last)
-        at++;
-    sampler->gap = sampler->items * SAMPLER_CHUNK - sampler->config.samples;
-    sampler->gap_at =
-        (at / SAMPLER_WINDOW + 1) * SAMPLER_WINDOW_SAMPLES - sampler->gap;
-    check(sampler->gap >= 0 && sampler->gap < SAMPLER_CHUNK,
-          "the last of %lld chunks lacks %lld samples",
-          (long long)sampler->items, (long long)sampler->gap);
-}
-
-/* Does the order have the range, the sum and the exclusive or of all item
- * numbers, as a permutation has? */
-static bool sampler_permuted(const hdf5io_sampler_t *sampler)
-{
-    uint64_t sum = 0, bits = 0;
-    bool inside = true;
-
-    for (int64_t i = 0; i < sampler->items; i++) {
-        inside = inside && sampler->order[i] < (uint64_t)sampler->items;
-        sum += sampler->order[i] - (uint64_t)i;
-        bits ^= sampler->order[i] ^ (uint64_t)i;
-    }
-    return inside && sum == 0 && bits == 0;
-}
-
 void hdf5io_sampler_epoch_set(hdf5io_sampler_t *sampler, int64_t epoch)
 {
-    rng_t rng;
-
     if (sampler->epoch == epoch)
         return;
     sampler->epoch = epoch;
-    sampler->window_is = -1;
-    if (sampler->items == 0)
-        return;
-    rng_open(&rng, sampler->config.seed, RNG_SHUFFLE, (uint64_t)epoch, 0);
-    for (int64_t i = 0; i < sampler->items; i++) {
-        int64_t j = (int64_t)rng_below(&rng, (uint64_t)i + 1);
-
-        sampler->order[i] = sampler->order[j];
-        sampler->order[j] = (uint32_t)i;
-    }
-    check(sampler_permuted(sampler), "the order of epoch %lld of %lld items",
-          (long long)epoch, (long long)sampler->items);
-    if (sampler->config.shuffle == HDF5IO_SHUFFLE_CHUNK)
-        sampler_gap_find(sampler);
+    if (sampler->kind != NULL)
+        sampler->kind->epoch_set(sampler->state, epoch);
 }
 
 hdf5io_share_t hdf5io_sampler_share_of(const hdf5io_sampler_t *sampler,
@@ -211,81 +127,21 @@ int64_t hdf5io_sampler_share_max(const hdf5io_sampler_t *sampler)
     return (((most - 1) / grain) / config->size + 1) * grain;
 }
 
-/* Number of the window that holds position [at]; *begin is its first
- * position. */
-static int64_t sampler_window_of(const hdf5io_sampler_t *sampler, int64_t at,
-                                 int64_t *begin)
-{
-    int64_t gap = at >= sampler->gap_at ? sampler->gap : 0;
-    int64_t window = (at + gap) / SAMPLER_WINDOW_SAMPLES;
-
-    *begin = window * SAMPLER_WINDOW_SAMPLES - gap;
-    check(window * SAMPLER_WINDOW < sampler->items,
-          "position %lld is in window %lld of %lld chunks", (long long)at,
-          (long long)window, (long long)sampler->items);
-    return window;
-}
-
-/* Shuffle the samples of [window], unless this is the current window. */
-static void sampler_window_fill(hdf5io_sampler_t *sampler, int64_t window)
-{
-    int64_t chunk = window * SAMPLER_WINDOW, count = 0;
-    int64_t stop = chunk + SAMPLER_WINDOW;
-    rng_t rng;
-
-    if (sampler->window_is == window)
-        return;
-    if (stop > sampler->items)
-        stop = sampler->items;
-    rng_open(&rng, sampler->config.seed, RNG_SHUFFLE, (uint64_t)sampler->epoch,
-             (uint64_t)window + 1);
-    for (; chunk < stop; chunk++) {
-        int64_t first = (int64_t)sampler->order[chunk] * SAMPLER_CHUNK;
-
-        for (int64_t i = 0; i < SAMPLER_CHUNK; i++) {
-            int64_t j;
-
-            if (first + i >= sampler->config.samples)
-                break;
-            j = (int64_t)rng_below(&rng, (uint64_t)count + 1);
-            sampler->window[count] = sampler->window[j];
-            sampler->window[j] = first + i;
-            count++;
-        }
-    }
-    check(count > 0 && count <= SAMPLER_WINDOW_SAMPLES,
-          "window %lld has %lld samples", (long long)window, (long long)count);
-    sampler->window_is = window;
-}
-
 void hdf5io_sampler_index(hdf5io_sampler_t *sampler, int64_t first,
                           int64_t count, int64_t *index)
 {
-    check(first >= 0 && count >= 0 && first + count <= sampler->config.samples,
-          "positions %lld to %lld of %lld", (long long)first,
-          (long long)(first + count), (long long)sampler->config.samples);
-    for (int64_t i = 0; i < count; i++) {
-        int64_t begin;
+    const int64_t samples = sampler->config.samples;
 
-        switch (sampler->config.shuffle) {
-        case HDF5IO_SHUFFLE_NONE:
+    check(first >= 0 && count >= 0 && first + count <= samples,
+          "positions %lld to %lld of %lld", (long long)first,
+          (long long)(first + count), (long long)samples);
+    if (sampler->kind != NULL)
+        sampler->kind->index(sampler->state, first, count, index);
+    for (int64_t i = 0; i < count; i++) {
+        if (sampler->kind == NULL)
             index[i] = first + i;
-            break;
-        case HDF5IO_SHUFFLE_CHUNK:
-            sampler_window_fill(sampler,
-                                sampler_window_of(sampler, first + i, &begin));
-            check(first + i >= begin &&
-                      first + i - begin < SAMPLER_WINDOW_SAMPLES,
-                  "position %lld in the window from %lld on",
-                  (long long)(first + i), (long long)begin);
-            index[i] = sampler->window[first + i - begin];
-            break;
-        case HDF5IO_SHUFFLE_FULL:
-            index[i] = sampler->order[first + i];
-            break;
-        }
-        check(index[i] >= 0 && index[i] < sampler->config.samples,
+        check(index[i] >= 0 && index[i] < samples,
               "position %lld is sample %lld of %lld", (long long)(first + i),
-              (long long)index[i], (long long)sampler->config.samples);
+              (long long)index[i], (long long)samples);
     }
 }
