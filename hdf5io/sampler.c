@@ -1,19 +1,31 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /* The shares of ranks, and the choice of the kind that orders the samples
- * (sampler_priv.h). File order needs no kind. */
+ * (sampler_priv.h). */
 #include "hdf5io/sampler.h"
 
 #include "base/check.h"
 #include "base/mem.h"
 #include "hdf5io/sampler_priv.h"
 
+/* A kind and its state; kind NULL: file order. */
+typedef struct sampler_way {
+    const sampler_kind_t *kind;
+    void *state;
+} sampler_way_t;
+
 struct hdf5io_sampler {
     hdf5io_sampler_config_t config;
-    int64_t epoch;              /* epoch that is set, -1: none yet */
-    const sampler_kind_t *kind; /* NULL: file order */
-    void *state;                /* of the kind */
+    int64_t epoch;     /* epoch whose order is prepared, -1: none yet */
+    int64_t old_epoch; /* the epoch in order 1, -1: none */
+    sampler_way_t usual, old;
 };
+
+static bool sampler_has_lanes(const hdf5io_sampler_config_t *config)
+{
+    return config->order > HDF5IO_ORDER_FIRST &&
+           config->shuffle == HDF5IO_SHUFFLE_CHUNK;
+}
 
 static err_code_t sampler_check(const hdf5io_sampler_config_t *config,
                                 err_t *err)
@@ -27,7 +39,40 @@ static err_code_t sampler_check(const hdf5io_sampler_config_t *config,
     if (config->size < 1 || config->rank < 0 || config->rank >= config->size)
         return err_set(err, ERR_CONFIG, "rank %d of %d is out of range",
                        config->rank, config->size);
+    if (sampler_has_lanes(config) &&
+        (config->lanes < 1 || config->lanes > HDF5IO_LANES_MAX))
+        return err_set(err, ERR_CONFIG, "data.lanes is %lld, expected 1 to %d",
+                       (long long)config->lanes, HDF5IO_LANES_MAX);
+    check(!sampler_has_lanes(config) ||
+              (config->units != NULL &&
+               hdf5io_units_samples(config->units) == config->samples),
+          "the units are not those of %lld samples",
+          (long long)config->samples);
     return ERR_OK;
+}
+
+/* The kind of order [version]. */
+static const sampler_kind_t *sampler_kind(hdf5io_shuffle_t shuffle, int version)
+{
+    if (shuffle == HDF5IO_SHUFFLE_NONE)
+        return NULL;
+    if (version <= HDF5IO_ORDER_FIRST)
+        return &sampler_tables;
+    return shuffle == HDF5IO_SHUFFLE_FULL ? &sampler_whole : &sampler_lanes;
+}
+
+static err_code_t way_open(const hdf5io_sampler_config_t *config, int version,
+                           sampler_way_t *out, err_t *err)
+{
+    out->kind = sampler_kind(config->shuffle, version);
+    return out->kind == NULL ? ERR_OK
+                             : out->kind->open(config, &out->state, err);
+}
+
+static void way_close(sampler_way_t *way)
+{
+    if (way->kind != NULL)
+        way->kind->close(way->state);
 }
 
 err_code_t hdf5io_sampler_open(const hdf5io_sampler_config_t *config,
@@ -44,15 +89,12 @@ err_code_t hdf5io_sampler_open(const hdf5io_sampler_config_t *config,
         return rc;
     sampler->config = *config;
     sampler->epoch = -1;
-    if (config->shuffle != HDF5IO_SHUFFLE_NONE)
-        sampler->kind = &sampler_tables;
-    if (sampler->kind != NULL)
-        rc = sampler->kind->open(config, &sampler->state, err);
+    sampler->old_epoch = -1;
+    rc = way_open(config, config->order, &sampler->usual, err);
     if (rc != ERR_OK) {
         hdf5io_sampler_close(sampler);
         return rc;
     }
-    hdf5io_sampler_epoch_set(sampler, 0);
     *out = sampler;
     return ERR_OK;
 }
@@ -61,9 +103,55 @@ void hdf5io_sampler_close(hdf5io_sampler_t *sampler)
 {
     if (sampler == NULL)
         return;
-    if (sampler->kind != NULL)
-        sampler->kind->close(sampler->state);
+    way_close(&sampler->old);
+    way_close(&sampler->usual);
     mem_free(sampler);
+}
+
+err_code_t hdf5io_sampler_old_epoch(hdf5io_sampler_t *sampler, int64_t epoch,
+                                    err_t *err)
+{
+    const hdf5io_sampler_config_t *config = &sampler->config;
+    err_code_t rc = ERR_OK;
+
+    if (config->shuffle == HDF5IO_SHUFFLE_NONE ||
+        config->order <= HDF5IO_ORDER_FIRST)
+        return ERR_OK;
+    if (sampler->old.kind == NULL)
+        rc = way_open(config, HDF5IO_ORDER_FIRST, &sampler->old, err);
+    if (rc != ERR_OK) {
+        sampler->old = (sampler_way_t){0};
+        return rc;
+    }
+    sampler->old_epoch = epoch;
+    sampler->epoch = -1;
+    return ERR_OK;
+}
+
+hdf5io_order_t hdf5io_sampler_order(const hdf5io_sampler_t *sampler,
+                                    int64_t epoch)
+{
+    const hdf5io_sampler_config_t *config = &sampler->config;
+    hdf5io_order_t order = {.version = HDF5IO_ORDER_FIRST,
+                            .shuffle = config->shuffle};
+
+    if (config->order <= HDF5IO_ORDER_FIRST || epoch == sampler->old_epoch)
+        return order;
+    order.version = config->order;
+    if (sampler_has_lanes(config)) {
+        order.batch = config->batch;
+        order.lanes =
+            config->lanes < config->batch ? config->lanes : config->batch;
+        order.units = hdf5io_units_hash(config->units);
+    }
+    return order;
+}
+
+/* The way in which the samples of [epoch] are ordered. */
+static const sampler_way_t *way_of(const hdf5io_sampler_t *sampler,
+                                   int64_t epoch)
+{
+    return epoch == sampler->old_epoch ? &sampler->old : &sampler->usual;
 }
 
 int64_t hdf5io_sampler_steps(const hdf5io_sampler_t *sampler)
@@ -75,11 +163,13 @@ int64_t hdf5io_sampler_steps(const hdf5io_sampler_t *sampler)
 
 void hdf5io_sampler_epoch_set(hdf5io_sampler_t *sampler, int64_t epoch)
 {
+    const sampler_way_t *way = way_of(sampler, epoch);
+
     if (sampler->epoch == epoch)
         return;
     sampler->epoch = epoch;
-    if (sampler->kind != NULL)
-        sampler->kind->epoch_set(sampler->state, epoch);
+    if (way->kind != NULL)
+        way->kind->epoch_set(way->state, epoch);
 }
 
 hdf5io_share_t hdf5io_sampler_share_of(const hdf5io_sampler_t *sampler,
@@ -131,14 +221,18 @@ void hdf5io_sampler_index(hdf5io_sampler_t *sampler, int64_t first,
                           int64_t count, int64_t *index)
 {
     const int64_t samples = sampler->config.samples;
+    const sampler_way_t *way;
 
     check(first >= 0 && count >= 0 && first + count <= samples,
           "positions %lld to %lld of %lld", (long long)first,
           (long long)(first + count), (long long)samples);
-    if (sampler->kind != NULL)
-        sampler->kind->index(sampler->state, first, count, index);
+    if (sampler->epoch < 0)
+        hdf5io_sampler_epoch_set(sampler, 0);
+    way = way_of(sampler, sampler->epoch);
+    if (way->kind != NULL)
+        way->kind->index(way->state, first, count, index);
     for (int64_t i = 0; i < count; i++) {
-        if (sampler->kind == NULL)
+        if (way->kind == NULL)
             index[i] = first + i;
         check(index[i] >= 0 && index[i] < samples,
               "position %lld is sample %lld of %lld", (long long)(first + i),

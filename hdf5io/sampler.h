@@ -11,10 +11,21 @@
  * may be short), so that the division into runs does not depend on the number
  * of ranks.
  *
- * Shuffles: none (file order), full (one permutation of all samples, by
- * Fisher-Yates with the counter-based generator), chunk (see below). Thread
- * rule: steps and shares are constant after open and may be used by any thread;
- * epoch_set and index belong to one thread (the loader's).
+ * Shuffles: none (file order), full and chunk (see order.h), in two versions
+ * (config.order):
+ * - 1: full is a table of all samples, made by Fisher-Yates with the
+ *   counter-based generator, 4 bytes a sample. chunk permutes chunks of 256
+ *   consecutive samples by a table, then samples within windows of 64 chunks.
+ * - 2: no tables. full is a bijection (base/bijection.h) of the samples. chunk
+ *   permutes units (units.h) by a bijection, cuts the result into lanes, mixes
+ *   samples within windows of 4 units of a lane, and takes a part of each step
+ *   from each lane. Neighbouring samples of a step are in the same lane or in
+ *   neighbouring lanes, so a rank reads the units of its lanes only. If size
+ *   divides lanes (and grain is 1), all ranks together read each unit once,
+ *   except for up to size - 1 units in which the lanes of two ranks meet.
+ *
+ * Thread rule: steps, shares and orders are constant after open and may be used
+ * by any thread; epoch_set and index belong to one thread (the loader's).
  */
 #ifndef CDDP_HDF5IO_SAMPLER_H
 #define CDDP_HDF5IO_SAMPLER_H
@@ -22,16 +33,12 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "hdf5io/order.h"
+#include "hdf5io/units.h"
 
 typedef struct hdf5io_sampler hdf5io_sampler_t;
 
-typedef enum hdf5io_shuffle {
-    HDF5IO_SHUFFLE_NONE,
-    HDF5IO_SHUFFLE_CHUNK, /* chunks of 256 consecutive samples are permuted,
-                             then samples within windows of 64 chunks: large
-                             reads, and 4 bytes of memory per 256 samples */
-    HDF5IO_SHUFFLE_FULL   /* all samples: 4 bytes of memory per sample */
-} hdf5io_shuffle_t;
+#define HDF5IO_LANES_MAX (1 << 16)
 
 typedef struct hdf5io_sampler_config {
     int64_t samples; /* in the dataset */
@@ -40,6 +47,10 @@ typedef struct hdf5io_sampler_config {
     int64_t grain; /* number of samples that stay together; 0 counts as 1 */
     hdf5io_shuffle_t shuffle;
     uint64_t seed;
+    int order; /* version of chunk and full, 1 or 2; 0 counts as 1 */
+    /* version 2 of chunk only: */
+    int64_t lanes; /* 1 .. HDF5IO_LANES_MAX; at most [batch] are used */
+    const hdf5io_units_t *units; /* of [samples] samples; not owned */
 } hdf5io_sampler_config_t;
 
 /* One rank's share of one step. */
@@ -54,6 +65,17 @@ typedef struct hdf5io_share {
 err_code_t hdf5io_sampler_open(const hdf5io_sampler_config_t *config,
                                hdf5io_sampler_t **out, err_t *err);
 void hdf5io_sampler_close(hdf5io_sampler_t *sampler); /* NULL allowed */
+
+/* Epoch [epoch] is in order 1, the others are as configured: an older version
+ * of the program has begun it. The next hdf5io_sampler_epoch_set prepares it.
+ * Nothing changes without shuffle, or if all epochs are in order 1. ERR_CONFIG:
+ * too many samples for order 1. ERR_MEMORY. Local; before the loader starts. */
+err_code_t hdf5io_sampler_old_epoch(hdf5io_sampler_t *sampler, int64_t epoch,
+                                    err_t *err);
+
+/* The order of [epoch]. Pure. */
+hdf5io_order_t hdf5io_sampler_order(const hdf5io_sampler_t *sampler,
+                                    int64_t epoch);
 
 /* Steps per epoch: ceil(samples / batch). */
 int64_t hdf5io_sampler_steps(const hdf5io_sampler_t *sampler);

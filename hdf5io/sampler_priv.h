@@ -6,6 +6,13 @@
 
 #include "hdf5io/sampler.h"
 
+/* Order 2 of `chunk`: units in a window of a lane. All lanes together keep
+ * lanes * SAMPLER_UNITS units in use, so this number is small. Another number
+ * would be another order. */
+#define SAMPLER_UNITS 4
+/* Keys of windows hold the lane above this bit, the window below it. */
+#define SAMPLER_LANE_SHIFT 46
+
 /* One way to order the samples. Its state belongs to one thread. */
 typedef struct sampler_kind {
     /* The configuration was checked. No epoch is set yet. ERR_CONFIG: too many
@@ -20,5 +27,9 @@ typedef struct sampler_kind {
 
 /* Order 1: tables of samples (full) or of chunks of 256 samples (chunk). */
 extern const sampler_kind_t sampler_tables;
+
+/* Order 2 of `chunk`, and of `full`. */
+extern const sampler_kind_t sampler_lanes;
+extern const sampler_kind_t sampler_whole;
 
 #endif

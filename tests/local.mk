@@ -21,6 +21,7 @@ libfixtures_la_SOURCES = \
 	tests/hdf5io/ckpt_fixture.c tests/hdf5io/ckpt_fixture.h \
 	tests/hdf5io/files.c tests/hdf5io/files.h \
 	tests/hdf5io/open.c tests/hdf5io/open.h \
+	tests/hdf5io/sampler_plan.c tests/hdf5io/sampler_plan.h \
 	tests/lib/facts.h tests/lib/file_tree.h tests/lib/german.h tests/lib/halted.h \
 	tests/lib/ranks.c tests/lib/ranks.h \
 	tests/nn/fixture.c tests/nn/fixture.h \

@@ -38,7 +38,8 @@ enum {
     RNG_ISING = 4,
     RNG_BENCH = 5,
     RNG_LOWRANK = 6,
-    RNG_FIELDS = 7
+    RNG_FIELDS = 7,
+    RNG_ORDER = 8
 };
 
 /* Start a stream for [seed], [purpose] (RNG_*) and two free numbers, such as

@@ -22,8 +22,11 @@ HDF5IO_TESTS = \
 	tests/hdf5io/test_links \
 	tests/hdf5io/test_loader \
 	tests/hdf5io/test_sampler \
+	tests/hdf5io/test_sampler_lanes \
+	tests/hdf5io/test_sampler_reads \
 	tests/hdf5io/test_storage \
 	tests/hdf5io/test_stream \
+	tests/hdf5io/test_units \
 	tests/hdf5io/test_virtual
 check_PROGRAMS += $(HDF5IO_TESTS)
 HDF5IO_TEST_LIBS = libfixtures.la libhdf5io.la libbase.la
