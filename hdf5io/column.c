@@ -280,6 +280,8 @@ err_code_t hdf5io_column_cut(hdf5io_column_t *column, int64_t length,
     column->dims[0] = (hsize_t)length;
     column->elems = length;
     column->row_bytes *= (size_t)length;
+    if (column->band > 0)
+        column->band = column->band < length ? 1 : column->band / length;
     column->stream = length;
     column->skip = skip;
     return ERR_OK;

@@ -41,6 +41,7 @@ typedef struct hdf5io_column {
     int64_t elems;    /* elements of one sample */
     size_t row_bytes; /* bytes of one sample as read, before conversion */
     size_t cached;    /* maximum bytes of its chunk cache */
+    int64_t band;     /* rows in a row of chunks, at least 1; 0: no chunks */
     convert_type_t type;
     bool located;
     bool collective; /* read by all ranks together (MPI-IO) */

@@ -153,6 +153,7 @@ err_code_t hdf5io_column_way_choose(hdf5io_column_t *out, hid_t create,
 
 /* A row of chunks: all chunks with the same position along dimension 0. */
 typedef struct column_band {
+    uint64_t rows;
     uint64_t bytes;
     uint64_t chunks; /* chunks per row of chunks */
     uint64_t count;
@@ -175,6 +176,7 @@ static bool column_band_find(const hdf5io_column_t *column, hid_t create,
     if (H5Pget_layout(create) != H5D_CHUNKED ||
         H5Pget_chunk(create, H5S_MAX_RANK, chunk) != ndim)
         return false;
+    out->rows = chunk[0];
     out->count = hdf5io_storage_chunks(dims, chunk, 1);
     out->chunks = hdf5io_storage_chunks(dims + 1, chunk + 1, ndim - 1);
     out->bytes = out->chunks;
@@ -208,6 +210,7 @@ err_code_t hdf5io_column_cache_set(hdf5io_column_t *out, hid_t file,
 
     if (!column_band_find(out, create, &band))
         return ERR_OK;
+    out->band = band.rows > INT64_MAX ? INT64_MAX : (int64_t)band.rows;
     bytes = column_cache_bytes(&band, create, how);
     /* Two chunks in the same slot would evict each other, so there are as many
      * slots as chunks, up to a limit. */

@@ -30,6 +30,7 @@ libhdf5io_la_SOURCES += hdf5io/dataset_join.c
 libhdf5io_la_SOURCES += hdf5io/dataset_look.c
 libhdf5io_la_SOURCES += hdf5io/dataset_read.c
 libhdf5io_la_SOURCES += hdf5io/dataset_row.c
+libhdf5io_la_SOURCES += hdf5io/dataset_units.c
 libhdf5io_la_SOURCES += hdf5io/dataset_use.c
 libhdf5io_la_SOURCES += hdf5io/descriptor.c
 libhdf5io_la_SOURCES += hdf5io/descriptor.h

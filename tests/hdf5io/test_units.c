@@ -5,6 +5,8 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "open.h"
+
 static hdf5io_units_t *open_units(const hdf5io_span_t *spans, int count)
 {
     hdf5io_units_t *units = NULL;
@@ -75,4 +77,60 @@ Test(units, no_samples_are_refused)
                  ERR_DATA);
     cr_assert_not_null(strstr(err.text, "no samples"));
     cr_assert_null(units);
+}
+
+/* ---- of files ------------------------------------------------------------ */
+
+static char *directory;
+static open_setup_t setup;
+
+static void start(void)
+{
+    open_begin(&directory, &setup, "*.h5");
+}
+
+static void stop(void)
+{
+    open_end(directory, &setup);
+}
+
+TestSuite(dataset_units, .init = start, .fini = stop);
+
+/* Chunks of the larger field, /spins, have 34 rows (files.c). Without chunks so
+ * few samples are not put together. */
+Test(dataset_units, are_rows_of_chunks_or_small)
+{
+    hdf5io_dataset_t *dataset;
+    hdf5io_units_t *units = NULL;
+
+    open_write(directory, "0.h5", FILES_CHUNKED, 0, 100);
+    open_write(directory, "1.h5", FILES_CONTIGUOUS, 100, 7);
+    open_write(directory, "2.h5", FILES_GZIP, 107, 100);
+    dataset = open_dataset(&setup);
+    cr_assert_eq(hdf5io_dataset_units(dataset, &units, NULL), ERR_OK);
+    cr_assert_eq(hdf5io_units_samples(units), 207);
+    cr_assert_eq(hdf5io_units_count(units), 3 + 7 + 3);
+    cr_assert_eq(hdf5io_units_get(units, 1).first, 34);
+    cr_assert_eq(hdf5io_units_get(units, 2).count, 32);
+    cr_assert_eq(hdf5io_units_get(units, 3).first, 100);
+    cr_assert_eq(hdf5io_units_get(units, 3).count, 1);
+    cr_assert_eq(hdf5io_units_get(units, 12).first, 107 + 68);
+    hdf5io_units_close(units);
+    hdf5io_dataset_close(dataset);
+}
+
+/* A large contiguous set: 20 bytes a sample, 1024 units of 9 samples or more.
+ */
+Test(dataset_units, grow_with_the_data)
+{
+    hdf5io_dataset_t *dataset;
+    hdf5io_units_t *units = NULL;
+
+    open_write(directory, "0.h5", FILES_CONTIGUOUS, 0, 9 * 1024 + 500);
+    dataset = open_dataset(&setup);
+    cr_assert_eq(hdf5io_dataset_units(dataset, &units, NULL), ERR_OK);
+    cr_assert_eq(hdf5io_units_usual(units), 9);
+    cr_assert_eq(hdf5io_units_count(units), (9 * 1024 + 500 - 1) / 9 + 1);
+    hdf5io_units_close(units);
+    hdf5io_dataset_close(dataset);
 }

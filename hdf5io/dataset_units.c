@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* Divides the shards of a dataset into units. */
+#include "base/mem.h"
+#include "hdf5io/dataset_impl.h"
+
+/* Where nothing else says so, a unit has this many bytes: enough for a storage
+ * system to read it at full speed. */
+#define UNITS_BYTES ((size_t)4 << 20)
+/* The least number of units in a data set without chunks. */
+#define UNITS_LEAST 1024
+
+/* Samples per unit of [shard], if chunks do not say it. */
+static int64_t units_rows(const hdf5io_dataset_t *dataset,
+                          const hdf5io_shard_t *shard)
+{
+    const int64_t most = dataset->samples / UNITS_LEAST;
+    size_t bytes = 1;
+    int64_t rows;
+
+    for (int k = 0; k < shard->count; k++)
+        bytes += shard->columns[k].row_bytes;
+    rows = (int64_t)(UNITS_BYTES / bytes);
+    rows = rows < most ? rows : most;
+    return rows > 1 ? rows : 1;
+}
+
+/* Samples per unit of [shard]. Samples of a stream need not begin where chunks
+ * begin, so each unit may touch one chunk more than it has: there units are
+ * long. */
+static int64_t units_of(const hdf5io_dataset_t *dataset,
+                        const hdf5io_shard_t *shard)
+{
+    const hdf5io_column_t *large = &shard->columns[0];
+    int64_t rows;
+
+    for (int k = 1; k < shard->count; k++)
+        if (shard->columns[k].row_bytes > large->row_bytes)
+            large = &shard->columns[k];
+    if (large->band > 0 && large->stream == 0)
+        return large->band;
+    rows = units_rows(dataset, shard);
+    return rows > large->band ? rows : large->band;
+}
+
+err_code_t hdf5io_dataset_units(const hdf5io_dataset_t *dataset,
+                                hdf5io_units_t **out, err_t *err)
+{
+    hdf5io_span_t *spans = NULL;
+    err_code_t rc =
+        mem_new(hdf5io_span_t, (size_t)dataset->count, "units", &spans, err);
+
+    if (rc != ERR_OK)
+        return rc;
+    for (int s = 0; s < dataset->count; s++)
+        spans[s] =
+            (hdf5io_span_t){.samples = dataset->shards[s].rows,
+                            .unit = units_of(dataset, &dataset->shards[s])};
+    rc = hdf5io_units_open(spans, dataset->count, out, err);
+    mem_free(spans);
+    return rc;
+}
