@@ -30,6 +30,7 @@
 
 #include "base/err.h"
 #include "hdf5io/h5mpi.h"
+#include "hdf5io/order.h"
 
 /* Elements of a flat tensor that only one rank holds. */
 typedef struct hdf5io_part {
@@ -79,6 +80,7 @@ typedef struct hdf5io_progress {
     int64_t samples;      /* of that epoch, used by all ranks together */
     int64_t epoch_step;   /* steps done in that epoch */
     int64_t data_samples; /* in an epoch; 0: unknown */
+    hdf5io_order_t order; /* of that epoch */
     uint64_t seed;
     double loss_sum; /* of that epoch so far, for exact means in reports */
     int64_t loss_count;

@@ -14,6 +14,7 @@
 #include "base/numeric.h"
 #include "hdf5io/checkpoint_data.h"
 #include "hdf5io/checkpoint_manifest.h"
+#include "hdf5io/checkpoint_order.h"
 #include "hdf5io/checkpoint_read.h"
 #include "hdf5io/checkpoint_rollback.h"
 
@@ -230,6 +231,8 @@ static err_code_t head_parse(json_t *root, hdf5io_manifest_t *m, err_t *err)
     m->world_size = (int)world;
     if (rc == ERR_OK)
         rc = watch_parse(json_object_get(root, "watch"), p, err);
+    if (rc == ERR_OK)
+        rc = hdf5io_order_parse(root, &p->order, err);
     if (rc == ERR_OK)
         rc = hdf5io_rollback_parse(root, p, err);
     if (rc == ERR_OK)

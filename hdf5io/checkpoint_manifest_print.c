@@ -13,6 +13,7 @@
 #include "base/hash.h"
 #include "hdf5io/checkpoint_data.h"
 #include "hdf5io/checkpoint_manifest.h"
+#include "hdf5io/checkpoint_order.h"
 #include "hdf5io/checkpoint_rollback.h"
 
 /* Append ` "key": "text",` with the text quoted by JSON's rules. */
@@ -45,6 +46,7 @@ static void progress_print(const hdf5io_manifest_t *m, str_buf_t *out)
                 p->step, p->updates, p->epoch, p->epoch_step, p->samples);
     if (p->data_samples > 0)
         str_buf_add(out, " \"data_samples\": %" PRId64 ",\n", p->data_samples);
+    hdf5io_order_print(&p->order, out);
     str_buf_add(out, " \"seed\": \"%" PRIu64 "\",\n", p->seed);
     str_buf_add(out, " \"loss_sum\": \"%.17g\",\n", p->loss_sum);
     str_buf_add(out,

@@ -329,11 +329,65 @@ Test(checkpoint_manifest, rollbacks_come_back)
     str_buf_free(&text);
 }
 
+static void check_order(const hdf5io_order_t *order)
+{
+    const hdf5io_progress_t progress = {.order = *order};
+    str_buf_t text = manifest_text(&progress);
+    hdf5io_manifest_t m = {0};
+
+    cr_assert_eq(marks_parse(&text, &m), ERR_OK);
+    cr_expect_arr_eq(&m.progress.order, order, sizeof *order);
+    hdf5io_manifest_free(&m);
+    str_buf_free(&text);
+}
+
+Test(checkpoint_manifest, the_order_of_the_epoch_comes_back)
+{
+    static const char *const bad[][2] = {
+        {"\"version\": 2, \"shuffle\"", "\"version\": 0, \"shuffle\""},
+        {"\"version\": 2, \"shuffle\"", "\"version\": \"2\", \"shuffle\""},
+        {"\"chunk\"", "\"chunks\""},
+        {"\"lanes\": 64", "\"lanes\": 0"},
+        {"\"lanes\": 64", "\"lanes\": 257"},
+        {"\"units\"", "\"other\""},
+        {"\"units\": \"0", "\"units\": \"x"}};
+    const hdf5io_order_t orders[] = {
+        {0}, /* a program that does not know: no member */
+        {1, HDF5IO_SHUFFLE_CHUNK, 0, 0, 0},
+        {2, HDF5IO_SHUFFLE_NONE, 0, 0, 0},
+        {2, HDF5IO_SHUFFLE_FULL, 0, 0, 0},
+        {2, HDF5IO_SHUFFLE_CHUNK, 256, 64, 7}};
+    const hdf5io_progress_t progress = {.order = orders[4]};
+    str_buf_t text = manifest_text(&progress), later;
+    hdf5io_manifest_t m = {0};
+
+    for (size_t i = 0; i < sizeof orders / sizeof orders[0]; i++)
+        check_order(&orders[i]);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        str_buf_t wrong = edited(text.text, bad[i][0], bad[i][1]);
+        err_t err = ERR_INIT;
+
+        cr_expect_eq(parse(&wrong, &err), ERR_DATA, "%s", bad[i][1]);
+        cr_expect_not_null(strstr(err.text, "\"order\""), "%s", err.text);
+        str_buf_free(&wrong);
+    }
+    /* What a later version says is not understood, but it can be refused
+     * where it matters. */
+    later = edited(text.text, "{\"version\": 2, \"shuffle\": \"chunk\"",
+                   "{\"version\": 3, \"shuffle\": \"spiral\"");
+    cr_assert_eq(marks_parse(&later, &m), ERR_OK);
+    cr_expect_eq(m.progress.order.version, 3);
+    hdf5io_manifest_free(&m);
+    str_buf_free(&later);
+    str_buf_free(&text);
+}
+
 /* Any byte is replaced by any other, with a correct hash: the manifest is
  * refused or read, without a crash (under sanitizers, too). */
 Test(checkpoint_manifest, any_text_is_survived)
 {
-    hdf5io_progress_t progress = {0};
+    hdf5io_progress_t progress = {
+        .order = {2, HDF5IO_SHUFFLE_CHUNK, 256, 64, 7}};
     str_buf_t text = manifest_text(&progress);
     size_t body = (size_t)(strstr(text.text, SELF) - text.text);
     rng_t rng;
