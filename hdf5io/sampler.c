@@ -117,7 +117,7 @@ err_code_t hdf5io_sampler_old_epoch(hdf5io_sampler_t *sampler, int64_t epoch,
     if (config->shuffle == HDF5IO_SHUFFLE_NONE ||
         config->order <= HDF5IO_ORDER_FIRST)
         return ERR_OK;
-    if (sampler->old.kind == NULL)
+    if (sampler->old.kind == NULL && epoch >= 0)
         rc = way_open(config, HDF5IO_ORDER_FIRST, &sampler->old, err);
     if (rc != ERR_OK) {
         sampler->old = (sampler_way_t){0};

@@ -67,9 +67,10 @@ err_code_t hdf5io_sampler_open(const hdf5io_sampler_config_t *config,
 void hdf5io_sampler_close(hdf5io_sampler_t *sampler); /* NULL allowed */
 
 /* Epoch [epoch] is in order 1, the others are as configured: an older version
- * of the program has begun it. The next hdf5io_sampler_epoch_set prepares it.
- * Nothing changes without shuffle, or if all epochs are in order 1. ERR_CONFIG:
- * too many samples for order 1. ERR_MEMORY. Local; before the loader starts. */
+ * of the program has begun it; -1: no epoch is. The next
+ * hdf5io_sampler_epoch_set prepares it. Nothing changes without shuffle, or if
+ * all epochs are in order 1. ERR_CONFIG: too many samples for order 1.
+ * ERR_MEMORY. Local; before the loader starts. */
 err_code_t hdf5io_sampler_old_epoch(hdf5io_sampler_t *sampler, int64_t epoch,
                                     err_t *err);
 

@@ -170,6 +170,8 @@ static err_code_t state_write(train_state_t *run, err_t *err)
     train_checkpoint_config_fill(run, &config);
     run->progress.data_samples =
         hdf5io_dataset_samples(run->data.train.dataset);
+    run->progress.order =
+        hdf5io_sampler_order(run->data.train.sampler, run->progress.epoch);
     rc = hdf5io_checkpoint_write(&config.checkpoint, &run->progress,
                                  run->replica.kept.tensors,
                                  run->replica.kept.count, &info, err);

@@ -35,6 +35,11 @@ static const char *const scales[] = {"none", "linear", "sqrt", NULL};
 static const char *const tensorboards[] = {"auto", "true", "false", NULL};
 static const char *const traces[] = {"none", "chrome", NULL};
 
+const char *train_config_shuffle(int shuffle)
+{
+    return shuffles[shuffle];
+}
+
 static const opt_row_t run_options[] = {
     CONFIG(run.name, "name", OPT_TEXT, "run", .free = true,
            .help = "short name of the run; part of the default directory"),
@@ -70,6 +75,14 @@ static const opt_row_t data_options[] = {
                    "0: samples along dimension 0"),
     CONFIG(data.shuffle, "shuffle", OPT_CHOICE, "chunk", .choices = shuffles,
            .help = "order of the training samples in an epoch"),
+    CONFIG(data.lanes, "lanes", OPT_INT, "64", .min = 0,
+           .max = HDF5IO_LANES_MAX,
+           .help = "with shuffle: chunk, number of parts of the data from "
+                   "which each batch takes samples, at most train.batch; "
+                   "about 4 chunks of each part are in use at a time. If the "
+                   "number of ranks divides it, each chunk is read by one "
+                   "rank. 0: the order of earlier versions, in which each "
+                   "rank reads nearly every chunk"),
     CONFIG(data.prefetch, "prefetch", OPT_INT, "4", .min = 0, .max = 1024,
            .unit = "batches", .free = true,
            .help = "number of batches that a thread reads ahead; 0: batches "

@@ -61,6 +61,7 @@ typedef struct train_config {
         int64_t sequence; /* tokens per sample; 0: samples are indexed along
                              dimension 0 */
         int shuffle;      /* hdf5io_shuffle_t */
+        int64_t lanes;    /* 0: order 1 of shuffle: chunk */
         int64_t prefetch;
         int64_t open_files; /* 0: half of what the process may open */
         int io;             /* train_io_t */
@@ -122,6 +123,9 @@ void train_config_free(train_config_t *config);
 
 /* Field number [index] of data.input or data.target. */
 const hdf5io_field_t *train_field(const opt_map_t *fields, int index);
+
+/* Name of the choice [shuffle] of data.shuffle. */
+const char *train_config_shuffle(int shuffle);
 
 /* The factor by which train.scale_lr multiplies the optimizer's learning
  * rate. */

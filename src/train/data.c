@@ -110,9 +110,16 @@ static err_code_t sampler_open(const train_split_t *split, int64_t samples,
                        ? HDF5IO_SHUFFLE_NONE
                        : (hdf5io_shuffle_t)config->data.shuffle,
         .seed = (uint64_t)config->run.seed};
-    err_code_t rc;
+    err_code_t rc = ERR_OK;
 
-    rc = hdf5io_sampler_open(&order, &data->sampler, err);
+    if (order.shuffle == HDF5IO_SHUFFLE_FULL || config->data.lanes > 0)
+        order.order = HDF5IO_ORDER_NEWEST;
+    if (order.shuffle == HDF5IO_SHUFFLE_CHUNK && config->data.lanes > 0)
+        rc = hdf5io_dataset_units(data->dataset, &data->units, err);
+    order.lanes = config->data.lanes;
+    order.units = data->units;
+    if (rc == ERR_OK)
+        rc = hdf5io_sampler_open(&order, &data->sampler, err);
     if (rc != ERR_OK)
         return rc;
     data->steps = hdf5io_sampler_steps(data->sampler);
@@ -211,6 +218,7 @@ void train_data_close(train_data_t *data)
 {
     train_data_stop(data);
     hdf5io_sampler_close(data->sampler);
+    hdf5io_units_close(data->units);
     hdf5io_dataset_close(data->dataset);
     train_marks_free(&data->marks);
     memset(data, 0, sizeof *data);

@@ -21,6 +21,7 @@
 
 typedef struct train_data {
     hdf5io_dataset_t *dataset; /* NULL if the split has no shards */
+    hdf5io_units_t *units;     /* NULL: the order needs none */
     hdf5io_sampler_t *sampler;
     hdf5io_loader_t *loader;
     train_feed_t *feed;             /* brings its batches to the device */

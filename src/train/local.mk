@@ -40,6 +40,7 @@ libtrain_la_SOURCES = \
 	src/train/open.c \
 	src/train/memory.c src/train/memory.h \
 	src/train/mirror.c src/train/mirror.h \
+	src/train/order.c src/train/order.h \
 	src/train/outcome.c src/train/outcome.h \
 	src/train/own.h \
 	src/train/owner.c src/train/owner.h \

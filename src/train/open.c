@@ -20,6 +20,7 @@
 #include "train/lives.h"
 #include "train/lone.h"
 #include "train/marks.h"
+#include "train/order.h"
 #include "train/owner.h"
 #include "train/record.h"
 #include "train/run_priv.h"
@@ -254,7 +255,13 @@ static err_code_t loader_start(train_state_t *run, err_t *err)
     int64_t epoch = run->progress.epoch;
     int64_t step = run->progress.epoch_step;
     train_split_t split = split_of(run, false);
+    err_code_t rc;
 
+    rc = hdf5io_sampler_old_epoch(
+        run->data.train.sampler,
+        train_order_old(&run->progress, run->data.train.steps), err);
+    if (rc != ERR_OK)
+        return rc;
     if (step == run->data.train.steps) {
         epoch++;
         step = 0;

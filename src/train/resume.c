@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "train/checkpoint.h"
+#include "train/order.h"
 #include "train/resumed.h"
 
 typedef err_code_t resumed_check_t(const train_resumed_t *resumed,
@@ -115,8 +116,12 @@ static err_code_t resumed_check(train_state_t *run, const char *path,
                                      .marks = run->data.marks,
                                      .mark_count = run->data.mark_count,
                                      .logs = run->world.rank == 0};
+    const hdf5io_order_t order =
+        hdf5io_sampler_order(train->sampler, run->progress.epoch);
     err_code_t rc = train_resumed_data(&resumed, err);
 
+    if (rc == ERR_OK)
+        rc = train_order_check(&resumed, &order, err);
     if (rc == ERR_OK)
         rc = rank0_check(&run->world, &resumed, train_resumed_marks, path, err);
     if (rc == ERR_OK)

@@ -19,6 +19,7 @@ TRAIN_TESTS = \
 	tests/train/test_look_opens \
 	tests/train/test_marks \
 	tests/train/test_oom \
+	tests/train/test_order \
 	tests/train/test_owner \
 	tests/train/test_pairs \
 	tests/train/test_patience \

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+#include "train/order.h"
+
+#include <stdio.h>
+
+#include "base/log.h"
+
+/* Refuse a setting that would change the order within an epoch. */
+static err_code_t order_refuse(const train_resumed_t *resumed, const char *key,
+                               const char *was, const char *now, err_t *err)
+{
+    return err_set(err, ERR_CONFIG,
+                   "the checkpoint is at sample %lld of an epoch in the order "
+                   "of %s %s, but it is %s now: resume with %s until the epoch "
+                   "is over, or start with --fresh",
+                   (long long)resumed->progress->samples, key, was, now, was);
+}
+
+static err_code_t number_check(const train_resumed_t *resumed, const char *key,
+                               int64_t was, int64_t now, err_t *err)
+{
+    char there[32], here[32];
+
+    if (was == now)
+        return ERR_OK;
+    snprintf(there, sizeof there, "%lld", (long long)was);
+    snprintf(here, sizeof here, "%lld", (long long)now);
+    return order_refuse(resumed, key, there, here, err);
+}
+
+/* The chunks of the data differ. If the number of samples does, too, this was
+ * said before (train_resumed_data). */
+static err_code_t units_check(const train_resumed_t *resumed, err_t *err)
+{
+    const hdf5io_progress_t *was = resumed->progress;
+    const char *text = "data.train is divided into other chunks or shards than "
+                       "when the checkpoint was written: %s";
+
+    if (was->data_samples != 0 && was->data_samples != resumed->samples)
+        return ERR_OK;
+    if (resumed->config->train.reproducible)
+        return err_set(err, ERR_DATA, text,
+                       "train.reproducible cannot hold over that; restore the "
+                       "data or start with --fresh");
+    if (resumed->logs)
+        log_warn("train", text,
+                 "the order of samples changes from here on, and this epoch "
+                 "may see some twice or not at all");
+    return ERR_OK;
+}
+
+err_code_t train_order_check(const train_resumed_t *resumed,
+                             const hdf5io_order_t *now, err_t *err)
+{
+    const int64_t done = resumed->progress->samples;
+    const hdf5io_order_t *was = &resumed->progress->order;
+    err_code_t rc;
+
+    if (done == 0 || done >= resumed->samples || was->version == 0)
+        return ERR_OK;
+    if (was->version > HDF5IO_ORDER_NEWEST)
+        return err_set(err, ERR_CONFIG,
+                       "the checkpoint is at sample %lld of an epoch in order "
+                       "%d, but this cddp knows only orders 1 to %d: resume "
+                       "with the version of cddp that wrote it, or start with "
+                       "--fresh",
+                       (long long)done, was->version, HDF5IO_ORDER_NEWEST);
+    if (was->shuffle != now->shuffle)
+        return order_refuse(resumed, "data.shuffle",
+                            train_config_shuffle((int)was->shuffle),
+                            train_config_shuffle((int)now->shuffle), err);
+    if (was->version == HDF5IO_ORDER_FIRST || was->lanes == 0)
+        return ERR_OK;
+    rc =
+        now->version == HDF5IO_ORDER_FIRST
+            ? ERR_OK /* data.lanes is 0 */
+            : number_check(resumed, "train.batch", was->batch, now->batch, err);
+    if (rc == ERR_OK)
+        rc = number_check(resumed, "data.lanes", was->lanes, now->lanes, err);
+    return rc == ERR_OK && was->units != now->units ? units_check(resumed, err)
+                                                    : rc;
+}
+
+int64_t train_order_old(const hdf5io_progress_t *progress, int64_t steps)
+{
+    const bool within =
+        progress->epoch_step > 0 && progress->epoch_step < steps;
+
+    return within && progress->order.version <= HDF5IO_ORDER_FIRST
+               ? progress->epoch
+               : -1;
+}

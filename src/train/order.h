@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * order: a run that is resumed within an epoch must finish it in the order in
+ * which it was begun. Otherwise some samples of the epoch would be used twice
+ * and others not at all. From the next epoch on any settings are possible.
+ */
+#ifndef CDDP_TRAIN_ORDER_H
+#define CDDP_TRAIN_ORDER_H
+
+#include "hdf5io/checkpoint.h"
+#include "train/resumed.h"
+
+/* Can the epoch of the checkpoint be finished with [now], the order in which
+ * this run would read it? ERR_CONFIG names the setting that differs; or the
+ * version of the order is not known here. Other limits of units, as the data
+ * was stored with other chunks: a warning, or ERR_DATA with train.reproducible.
+ * Pure except for the log; all ranks get one outcome. */
+err_code_t train_order_check(const train_resumed_t *resumed,
+                             const hdf5io_order_t *now, err_t *err);
+
+/* The epoch that must be read in order 1, as the checkpoint in [progress] is
+ * within it; -1: none. An epoch has [steps] steps. */
+int64_t train_order_old(const hdf5io_progress_t *progress, int64_t steps);
+
+#endif
