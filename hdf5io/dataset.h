@@ -141,12 +141,16 @@ int64_t hdf5io_dataset_samples(const hdf5io_dataset_t *dataset);
 int hdf5io_dataset_shards(const hdf5io_dataset_t *dataset);
 /* File name of shard [index] (0 .. shards-1); valid as long as the dataset. */
 const char *hdf5io_dataset_shard(const hdf5io_dataset_t *dataset, int index);
-/* The units of all shards, see units.h: rows of chunks of the field with the
- * most bytes; where it has no chunks, and for streams, about 4 MiB, but at most
- * 1/1024 of all samples, so that small data sets are mixed well, too. The
- * result depends on the files only. The caller closes it. ERR_MEMORY. */
+/* How many samples of each shard are read together, rows[shards]: rows of
+ * chunks of the field with the most bytes; where it has no chunks, and for
+ * streams, about 4 MiB, but at most 1/1024 of all samples, so that small data
+ * sets are mixed well, too. The result depends on the files only. */
+void hdf5io_dataset_unit_rows(const hdf5io_dataset_t *dataset, int64_t *rows);
+/* The units of all shards for such [rows]. The caller closes *out.
+ * ERR_MEMORY. */
 err_code_t hdf5io_dataset_units(const hdf5io_dataset_t *dataset,
-                                hdf5io_units_t **out, err_t *err);
+                                const int64_t *rows, hdf5io_units_t **out,
+                                err_t *err);
 /* Number of inputs and of targets, and bytes of one delivered sample of field
  * [index]. Fields are the inputs, then the targets, in the order of the
  * configuration. */

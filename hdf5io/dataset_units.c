@@ -43,8 +43,15 @@ static int64_t units_of(const hdf5io_dataset_t *dataset,
     return rows > large->band ? rows : large->band;
 }
 
+void hdf5io_dataset_unit_rows(const hdf5io_dataset_t *dataset, int64_t *rows)
+{
+    for (int s = 0; s < dataset->count; s++)
+        rows[s] = units_of(dataset, &dataset->shards[s]);
+}
+
 err_code_t hdf5io_dataset_units(const hdf5io_dataset_t *dataset,
-                                hdf5io_units_t **out, err_t *err)
+                                const int64_t *rows, hdf5io_units_t **out,
+                                err_t *err)
 {
     hdf5io_span_t *spans = NULL;
     err_code_t rc =
@@ -53,9 +60,8 @@ err_code_t hdf5io_dataset_units(const hdf5io_dataset_t *dataset,
     if (rc != ERR_OK)
         return rc;
     for (int s = 0; s < dataset->count; s++)
-        spans[s] =
-            (hdf5io_span_t){.samples = dataset->shards[s].rows,
-                            .unit = units_of(dataset, &dataset->shards[s])};
+        spans[s] = (hdf5io_span_t){.samples = dataset->shards[s].rows,
+                                   .unit = rows[s]};
     rc = hdf5io_units_open(spans, dataset->count, out, err);
     mem_free(spans);
     return rc;

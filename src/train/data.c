@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "ddp/fold.h"
 #include "hdf5io/attribute.h"
 #include "hdf5io/descriptor.h"
@@ -83,17 +84,49 @@ static void leaves_plan(const train_split_t *split, train_data_t *data)
     data->sizes[2] = last % leaf;
 }
 
+/* Store the number of steps and the sizes of micro-batches. */
 static void sizes_plan(const train_split_t *split, train_data_t *data)
 {
     int64_t parts = split->valid ? 1 : split->config->train.accumulate;
-    int64_t last = data->steps - 1;
+    int64_t last;
 
+    data->steps = hdf5io_sampler_steps(data->sampler);
+    last = data->steps - 1;
     if (split->config->train.reproducible) {
         leaves_plan(split, data);
         return;
     }
     sizes_add(data, 0, hdf5io_sampler_share(data->sampler, 0).count, parts);
     sizes_add(data, 2, hdf5io_sampler_share(data->sampler, last).count, parts);
+}
+
+/* Whether the order of samples depends on the units of the data. */
+static bool has_units(const train_split_t *split, const train_data_t *data)
+{
+    return !split->valid && data->dataset != NULL &&
+           split->config->data.shuffle == HDF5IO_SHUFFLE_CHUNK &&
+           split->config->data.lanes > 0;
+}
+
+/* Divide the data into units of rows[shards] samples, NULL: as the files say.
+ */
+static err_code_t units_open(const int64_t *rows, train_data_t *data,
+                             err_t *err)
+{
+    const int shards = hdf5io_dataset_shards(data->dataset);
+    int64_t *own = NULL;
+    err_code_t rc = ERR_OK;
+
+    if (rows == NULL) {
+        rc = mem_new(int64_t, (size_t)shards, "units", &own, err);
+        if (rc == ERR_OK)
+            hdf5io_dataset_unit_rows(data->dataset, own);
+    }
+    if (rc == ERR_OK)
+        rc = hdf5io_dataset_units(data->dataset, rows == NULL ? own : rows,
+                                  &data->units, err);
+    mem_free(own);
+    return rc;
 }
 
 static err_code_t sampler_open(const train_split_t *split, int64_t samples,
@@ -109,22 +142,30 @@ static err_code_t sampler_open(const train_split_t *split, int64_t samples,
         .shuffle = split->valid || data->dataset == NULL
                        ? HDF5IO_SHUFFLE_NONE
                        : (hdf5io_shuffle_t)config->data.shuffle,
-        .seed = (uint64_t)config->run.seed};
+        .seed = (uint64_t)config->run.seed,
+        .lanes = config->data.lanes,
+        .units = data->units};
+
+    if (order.shuffle != HDF5IO_SHUFFLE_CHUNK || data->units != NULL)
+        order.order = HDF5IO_ORDER_NEWEST;
+    return hdf5io_sampler_open(&order, &data->sampler, err);
+}
+
+err_code_t train_data_order(const train_split_t *split, const int64_t *rows,
+                            train_data_t *data, err_t *err)
+{
     err_code_t rc = ERR_OK;
 
-    if (order.shuffle == HDF5IO_SHUFFLE_FULL || config->data.lanes > 0)
-        order.order = HDF5IO_ORDER_NEWEST;
-    if (order.shuffle == HDF5IO_SHUFFLE_CHUNK && config->data.lanes > 0)
-        rc = hdf5io_dataset_units(data->dataset, &data->units, err);
-    order.lanes = config->data.lanes;
-    order.units = data->units;
-    if (rc == ERR_OK)
-        rc = hdf5io_sampler_open(&order, &data->sampler, err);
-    if (rc != ERR_OK)
-        return rc;
-    data->steps = hdf5io_sampler_steps(data->sampler);
-    sizes_plan(split, data);
-    return ERR_OK;
+    hdf5io_sampler_close(data->sampler);
+    hdf5io_units_close(data->units);
+    data->sampler = NULL;
+    data->units = NULL;
+    if (has_units(split, data))
+        rc = units_open(rows, data, err);
+    return rc == ERR_OK
+               ? sampler_open(split, hdf5io_dataset_samples(data->dataset),
+                              data, err)
+               : rc;
 }
 
 err_code_t train_data_open(const train_split_t *split, train_data_t *out,
@@ -140,8 +181,9 @@ err_code_t train_data_open(const train_split_t *split, train_data_t *out,
     }
     rc = shards_open(split, &data, err);
     if (rc == ERR_OK)
-        rc = sampler_open(split, hdf5io_dataset_samples(data.dataset), &data,
-                          err);
+        rc = train_data_order(split, NULL, &data, err);
+    if (rc == ERR_OK)
+        sizes_plan(split, &data);
     if (rc == ERR_OK && split->valid && split->rank == 0)
         rc = hdf5io_attribute_read(hdf5io_dataset_shard(data.dataset, 0),
                                    "bound_accuracy", &retry, &data.bound, err);
@@ -174,6 +216,8 @@ err_code_t train_data_plan(const train_split_t *split, int64_t steps,
     err_code_t rc =
         sampler_open(split, steps * split->config->train.batch, &data, err);
 
+    if (rc == ERR_OK)
+        sizes_plan(split, &data);
     if (rc == ERR_OK)
         rc = feed_open(split, &data, err);
     if (rc != ERR_OK) {

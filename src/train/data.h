@@ -50,6 +50,12 @@ typedef struct train_split {
 err_code_t train_data_open(const train_split_t *split, train_data_t *out,
                            err_t *err);
 
+/* Open the sampler of an open dataset (again). rows[shards] are the samples of
+ * each shard that are read together, NULL: as this rank's files say. The shares
+ * of ranks stay the same. Local; before train_data_start. */
+err_code_t train_data_order(const train_split_t *split, const int64_t *rows,
+                            train_data_t *data, err_t *err);
+
 /* Plan [steps] full steps without shards, for a caller that makes the samples
  * itself. Local. */
 err_code_t train_data_plan(const train_split_t *split, int64_t steps,

@@ -125,12 +125,16 @@ static err_code_t data_compare(train_state_t *run, err_t *err)
                          .how = (train_validate_t)run->config->data.validate,
                          .alive = storage_alive,
                          .context = &run->world};
+    const train_split_t split = split_of(run, false);
     err_code_t rc;
 
     train_phase_set(&run->world, "comparing data");
     rc =
         train_same(&same, run->data.train.dataset, &run->data.train.marks, err);
     rc = train_world_vote(&run->world, rc, err);
+    if (rc == ERR_OK)
+        rc =
+            train_order_agree(&run->world.votes, &split, &run->data.train, err);
     if (rc == ERR_OK && run->data.valid.dataset != NULL) {
         same.what = "data.valid";
         rc = train_same(&same, run->data.valid.dataset, &run->data.valid.marks,

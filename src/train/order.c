@@ -5,6 +5,65 @@
 #include <stdio.h>
 
 #include "base/log.h"
+#include "base/mem.h"
+
+/* Set *alike if all ranks have the same units. Collective. */
+static err_code_t units_compare(const train_votes_t *votes,
+                                const train_data_t *data, bool *alike,
+                                err_t *err)
+{
+    const uint64_t mine = hdf5io_units_hash(data->units);
+    uint64_t *all = NULL;
+    err_code_t rc = mem_new(uint64_t, (size_t)votes->size, "units", &all, err);
+
+    if (rc == ERR_OK)
+        rc = votes->exchange(votes->context, &mine, sizeof mine, all, err);
+    *alike = true;
+    for (int r = 1; r < votes->size && rc == ERR_OK; r++)
+        *alike = *alike && all[r] == all[0];
+    mem_free(all);
+    return rc;
+}
+
+/* Take the units of rank 0. Collective. */
+static err_code_t units_take(const train_votes_t *votes,
+                             const train_split_t *split, train_data_t *data,
+                             err_t *err)
+{
+    const size_t shards = (size_t)hdf5io_dataset_shards(data->dataset);
+    int64_t *rows = NULL;
+    err_code_t rc = mem_new(int64_t, shards, "units", &rows, err);
+
+    if (rc != ERR_OK)
+        return rc;
+    hdf5io_dataset_unit_rows(data->dataset, rows);
+    rc = train_tell(votes, 0, rows, shards * sizeof *rows, err);
+    if (rc == ERR_OK)
+        rc = train_data_order(split, rows, data, err);
+    mem_free(rows);
+    return rc;
+}
+
+err_code_t train_order_agree(const train_votes_t *votes,
+                             const train_split_t *split, train_data_t *data,
+                             err_t *err)
+{
+    bool alike = true, speaker;
+    err_code_t rc;
+
+    if (votes->size == 1 || data->units == NULL)
+        return ERR_OK;
+    rc = units_compare(votes, data, &alike, err);
+    if (rc != ERR_OK || alike)
+        return rc;
+    if (votes->rank == 0)
+        log_warn("train",
+                 "data.train has other chunks on some ranks than on rank 0, "
+                 "whose chunks give the order of samples: ranks with others "
+                 "read a chunk several times");
+    rc = units_take(votes, split, data, err);
+    return train_vote(votes, rc, &speaker, err);
+}
 
 /* Refuse a setting that would change the order within an epoch. */
 static err_code_t order_refuse(const train_resumed_t *resumed, const char *key,

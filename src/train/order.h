@@ -9,7 +9,16 @@
 #define CDDP_TRAIN_ORDER_H
 
 #include "hdf5io/checkpoint.h"
+#include "train/data.h"
 #include "train/resumed.h"
+#include "train/vote.h"
+
+/* The order depends on the chunks of the files. If ranks see copies with other
+ * chunks, all take the order of rank 0's files. Collective, after all ranks
+ * have found the same shards and samples. */
+err_code_t train_order_agree(const train_votes_t *votes,
+                             const train_split_t *split, train_data_t *data,
+                             err_t *err);
 
 /* Can the epoch of the checkpoint be finished with [now], the order in which
  * this run would read it? ERR_CONFIG names the setting that differs; or the

@@ -94,6 +94,16 @@ static void stop(void)
     open_end(directory, &setup);
 }
 
+static hdf5io_units_t *open_units_of(const hdf5io_dataset_t *dataset)
+{
+    hdf5io_units_t *units = NULL;
+    int64_t rows[3];
+
+    hdf5io_dataset_unit_rows(dataset, rows);
+    cr_assert_eq(hdf5io_dataset_units(dataset, rows, &units, NULL), ERR_OK);
+    return units;
+}
+
 TestSuite(dataset_units, .init = start, .fini = stop);
 
 /* Chunks of the larger field, /spins, have 34 rows (files.c). Without chunks so
@@ -101,13 +111,13 @@ TestSuite(dataset_units, .init = start, .fini = stop);
 Test(dataset_units, are_rows_of_chunks_or_small)
 {
     hdf5io_dataset_t *dataset;
-    hdf5io_units_t *units = NULL;
+    hdf5io_units_t *units;
 
     open_write(directory, "0.h5", FILES_CHUNKED, 0, 100);
     open_write(directory, "1.h5", FILES_CONTIGUOUS, 100, 7);
     open_write(directory, "2.h5", FILES_GZIP, 107, 100);
     dataset = open_dataset(&setup);
-    cr_assert_eq(hdf5io_dataset_units(dataset, &units, NULL), ERR_OK);
+    units = open_units_of(dataset);
     cr_assert_eq(hdf5io_units_samples(units), 207);
     cr_assert_eq(hdf5io_units_count(units), 3 + 7 + 3);
     cr_assert_eq(hdf5io_units_get(units, 1).first, 34);
@@ -124,11 +134,11 @@ Test(dataset_units, are_rows_of_chunks_or_small)
 Test(dataset_units, grow_with_the_data)
 {
     hdf5io_dataset_t *dataset;
-    hdf5io_units_t *units = NULL;
+    hdf5io_units_t *units;
 
     open_write(directory, "0.h5", FILES_CONTIGUOUS, 0, 9 * 1024 + 500);
     dataset = open_dataset(&setup);
-    cr_assert_eq(hdf5io_dataset_units(dataset, &units, NULL), ERR_OK);
+    units = open_units_of(dataset);
     cr_assert_eq(hdf5io_units_usual(units), 9);
     cr_assert_eq(hdf5io_units_count(units), (9 * 1024 + 500 - 1) / 9 + 1);
     hdf5io_units_close(units);

@@ -3,7 +3,11 @@
 #include "train/order.h"
 
 #include <criterion/criterion.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "../hdf5io/open.h"
+#include "lib/ranks.h"
 
 static const hdf5io_order_t lanes = {2, HDF5IO_SHUFFLE_CHUNK, 256, 64, 7};
 static const hdf5io_order_t full = {2, HDF5IO_SHUFFLE_FULL, 0, 0, 0};
@@ -94,4 +98,71 @@ Test(order, only_an_epoch_in_progress_is_an_old_one)
     progress.epoch_step = 5;
     progress.order = lanes;
     cr_assert_eq(train_order_old(&progress, 20), -1);
+}
+
+/* ---- ranks with other copies of the data ----------------------------------
+ */
+
+#define RANKS 3
+#define ROWS 500
+#define BATCH 16
+
+typedef struct copies {
+    char *directory[RANKS];
+    uint64_t own[RANKS]; /* hashes of the units of each rank's files */
+    int64_t order[RANKS][BATCH];
+} copies_t;
+
+static int agree_main(const comm_oob_t *oob, void *argument)
+{
+    copies_t *copies = argument;
+    const comm_config_t how = {.backend = "threads", .timeout = 20};
+    train_config_t *config = calloc(1, sizeof *config);
+    const train_split_t split = {
+        .config = config, .rank = oob->rank, .size = oob->size};
+    train_data_t data = {0};
+    comm_group_t *group = NULL;
+    train_votes_t votes;
+    open_setup_t setup;
+    err_t err = ERR_INIT;
+
+    config->data.shuffle = HDF5IO_SHUFFLE_CHUNK;
+    config->data.lanes = 4;
+    config->train.batch = BATCH;
+    RANKS_OK(comm_group_open(&how, oob, &group, &err), err);
+    votes = train_votes_of_group(group);
+    open_setup(&setup, copies->directory[oob->rank], "*.h5");
+    RANKS_OK(hdf5io_dataset_open(&setup.config, &data.dataset, &err), err);
+    RANKS_OK(train_data_order(&split, NULL, &data, &err), err);
+    copies->own[oob->rank] = hdf5io_units_hash(data.units);
+    RANKS_OK(train_order_agree(&votes, &split, &data, &err), err);
+    hdf5io_sampler_index(data.sampler, 0, BATCH, copies->order[oob->rank]);
+    train_data_close(&data);
+    open_setup_free(&setup);
+    comm_group_close(group);
+    free(config);
+    return 0;
+}
+
+/* The order depends on the chunks, so ranks whose copies have others must take
+ * those of rank 0. */
+Test(order, copies_with_other_chunks_are_read_in_one_order)
+{
+    copies_t copies = {0};
+
+    for (int r = 0; r < RANKS; r++) {
+        copies.directory[r] = files_make();
+        open_write(copies.directory[r], "a.h5",
+                   r == 1 ? FILES_GZIP : FILES_CONTIGUOUS, 0, ROWS);
+        open_write(copies.directory[r], "b.h5",
+                   r == 2 ? FILES_CHUNKED : FILES_CONTIGUOUS, ROWS, ROWS);
+    }
+    cr_assert_eq(ranks_threads(RANKS, agree_main, &copies), 0);
+    cr_assert_neq(copies.own[0], copies.own[1]);
+    cr_assert_neq(copies.own[0], copies.own[2]);
+    for (int r = 0; r < RANKS; r++) {
+        cr_assert_arr_eq(copies.order[r], copies.order[0],
+                         sizeof copies.order[0], "rank %d", r);
+        files_remove(copies.directory[r]);
+    }
 }
