@@ -16,18 +16,24 @@
 static char *directory;
 static open_setup_t setup;
 static hdf5io_dataset_t *dataset;
+static hdf5io_units_t *units;
 
 static void start(void)
 {
+    int64_t rows[3];
+
     open_begin(&directory, &setup, "*.h5");
     open_write(directory, "0.h5", FILES_CONTIGUOUS, 0, 40);
     open_write(directory, "1.h5", FILES_GZIP, 40, 1);
     open_write(directory, "2.h5", FILES_CHUNKED, 41, SAMPLES - 41);
     dataset = open_dataset(&setup);
+    hdf5io_dataset_unit_rows(dataset, rows);
+    cr_assert_eq(hdf5io_dataset_units(dataset, rows, &units, NULL), ERR_OK);
 }
 
 static void stop(void)
 {
+    hdf5io_units_close(units);
     hdf5io_dataset_close(dataset);
     open_end(directory, &setup);
 }
@@ -42,7 +48,10 @@ static hdf5io_sampler_t *open_sampler(int rank, int size,
                                       .rank = rank,
                                       .size = size,
                                       .shuffle = shuffle,
-                                      .seed = 5};
+                                      .seed = 5,
+                                      .order = 2,
+                                      .lanes = 5,
+                                      .units = units};
     hdf5io_sampler_t *sampler = NULL;
 
     cr_assert_eq(hdf5io_sampler_open(&config, &sampler, NULL), ERR_OK);
