@@ -34,6 +34,7 @@ typedef struct catalogue_column {
     uint64_t dims[CATALOGUE_DIMS_MAX]; /* [ndim], of one sample */
     int64_t stream; /* not 0: the numbers of a sample of a stream */
     int64_t skip;   /* stream: index of the first number of row 0 */
+    int64_t band;   /* rows in a row of chunks; 0: no chunks */
     int files;      /* other files that hold sources of a virtual dataset */
     bool located;
     bool linked; /* bytes are, or may be, in other files than the shard */

@@ -10,16 +10,16 @@
 /* The least number of units in a data set without chunks. */
 #define UNITS_LEAST 1024
 
-/* Samples per unit of [shard], if chunks do not say it. */
+/* Samples per unit of a shard with these columns, if chunks do not say it. */
 static int64_t units_rows(const hdf5io_dataset_t *dataset,
-                          const hdf5io_shard_t *shard)
+                          const hdf5io_column_t *columns, int count)
 {
     const int64_t most = dataset->samples / UNITS_LEAST;
     size_t bytes = 1;
     int64_t rows;
 
-    for (int k = 0; k < shard->count; k++)
-        bytes += shard->columns[k].row_bytes;
+    for (int k = 0; k < count; k++)
+        bytes += columns[k].row_bytes;
     rows = (int64_t)(UNITS_BYTES / bytes);
     rows = rows < most ? rows : most;
     return rows > 1 ? rows : 1;
@@ -31,15 +31,16 @@ static int64_t units_rows(const hdf5io_dataset_t *dataset,
 static int64_t units_of(const hdf5io_dataset_t *dataset,
                         const hdf5io_shard_t *shard)
 {
-    const hdf5io_column_t *large = &shard->columns[0];
+    const hdf5io_column_t *columns = hdf5io_dataset_columns(dataset, shard);
+    const hdf5io_column_t *large = &columns[0];
     int64_t rows;
 
     for (int k = 1; k < shard->count; k++)
-        if (shard->columns[k].row_bytes > large->row_bytes)
-            large = &shard->columns[k];
+        if (columns[k].row_bytes > large->row_bytes)
+            large = &columns[k];
     if (large->band > 0 && large->stream == 0)
         return large->band;
-    rows = units_rows(dataset, shard);
+    rows = units_rows(dataset, columns, shard->count);
     return rows > large->band ? rows : large->band;
 }
 

@@ -53,6 +53,7 @@ void hdf5io_shard_facts(const hdf5io_shard_t *shard,
                                           .ndim = column->ndim,
                                           .stream = column->stream,
                                           .skip = column->skip,
+                                          .band = column->band,
                                           .files = column->files,
                                           .located = column->located,
                                           .linked = column->elsewhere};
@@ -70,6 +71,7 @@ static void column_fill(const catalogue_column_t *from, int64_t rows,
     column->ndim = from->ndim;
     column->stream = from->stream;
     column->skip = from->skip;
+    column->band = from->band;
     column->files = from->files;
     column->located = from->located;
     column->rows = rows;

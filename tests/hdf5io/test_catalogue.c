@@ -44,6 +44,7 @@ static void columns_make(int i, catalogue_column_t columns[FIELDS])
                                       .dims = {3, 32, 31},
                                       .located = i % 10 != 9};
     columns[1] = (catalogue_column_t){.type = {CONVERT_I64, false},
+                                      .band = i % 10 == 9 ? 64 : 0,
                                       .located = i % 10 != 9};
 }
 
@@ -98,6 +99,7 @@ static void facts_expect(const hdf5io_catalogue_t *catalogue, int i)
         cr_assert_eq(a->type.kind, b->type.kind);
         cr_assert_eq(a->type.swap, b->type.swap);
         cr_assert_eq(a->ndim, b->ndim);
+        cr_assert_eq(a->band, b->band);
         cr_assert_eq(a->located, b->located);
         for (int d = 0; d < b->ndim; d++)
             cr_assert_eq(a->dims[d], b->dims[d]);
