@@ -75,14 +75,16 @@ static const opt_row_t data_options[] = {
                    "0: samples along dimension 0"),
     CONFIG(data.shuffle, "shuffle", OPT_CHOICE, "chunk", .choices = shuffles,
            .help = "order of the training samples in an epoch"),
-    CONFIG(data.lanes, "lanes", OPT_INT, "64", .min = 0,
+    CONFIG(data.lanes, "lanes", OPT_INT, "16", .min = 0,
            .max = HDF5IO_LANES_MAX,
            .help = "with shuffle: chunk, number of parts of the data from "
                    "which each batch takes samples, at most train.batch; "
-                   "about 4 chunks of each part are in use at a time. If the "
-                   "number of ranks divides it, each chunk is read by one "
-                   "rank. 0: the order of earlier versions, in which each "
-                   "rank reads nearly every chunk"),
+                   "about 4 chunks of each part are in use at a time, and are "
+                   "decoded again if HDF5's caches (128 MiB a rank) do not "
+                   "hold them: more parts are for many ranks. If the number "
+                   "of ranks divides it, each chunk is needed by one rank "
+                   "only. 0: the order of earlier versions, in which "
+                   "each rank reads nearly every chunk"),
     CONFIG(data.prefetch, "prefetch", OPT_INT, "4", .min = 0, .max = 1024,
            .unit = "batches", .free = true,
            .help = "number of batches that a thread reads ahead; 0: batches "
