@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /* Order 2 of the sampler. */
 #include <criterion/criterion.h>
+#include <criterion/logging.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -177,19 +178,26 @@ static double pairs_of(const plan_t *plan)
     return (double)pairs / (double)steps;
 }
 
-/* Of 32640 pairs in a batch, 384 are of the same lane, and 1 of UNITS of these
- * is of the same unit: 96. If all samples were shuffled, it were 31. Order 1
- * mixes 64 chunks at a time: 1 of 64 pairs, which is 510. */
+/* Of 32640 pairs in a batch, 384 are of the same lane, and 1 of 4 of these is
+ * of the same unit: 96. With 16 lanes, the default, they are 1920 and 480. If
+ * all samples were shuffled, it were 31. Order 1 mixes 64 chunks at a time: 1
+ * of 64 pairs, which is 510. */
 Test(sampler_lanes, batches_are_mixed)
 {
     plan_t plan = plan_even(65536, 64, 256, 64);
-    double lanes, full;
+    double lanes, few, full;
 
     lanes = pairs_of(&plan);
+    plan.lanes = 16;
+    few = pairs_of(&plan);
     plan.shuffle = HDF5IO_SHUFFLE_FULL;
     full = pairs_of(&plan);
     cr_assert_float_eq(full, 31, 3, "%g pairs", full);
     cr_assert_float_eq(lanes, 96, 10, "%g pairs", lanes);
+    cr_assert_float_eq(few, 480, 48, "%g pairs", few);
+    cr_log_info("pairs of one unit in a batch: %g with 64 lanes, %g with 16, "
+                "%g in full",
+                lanes, few, full);
     hdf5io_units_close(plan.units);
 }
 

@@ -2,7 +2,9 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /* Order 2 of the sampler: which rank needs which units, and when. */
 #include <criterion/criterion.h>
+#include <criterion/logging.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "sampler_plan.h"
 
@@ -153,4 +155,74 @@ Test(sampler_reads, leaves_of_lanes_are_read_by_one_rank)
         cr_assert_leq(reads_of(&plan, size).units,
                       hdf5io_units_count(plan.units) + size - 1 + 100);
     hdf5io_units_close(plan.units);
+}
+
+/* ---- decodes, if a rank keeps the chunks that it used last ----------------
+ */
+
+/* Chunks that one rank decodes in an epoch, if it keeps the [most] that it used
+ * last. */
+static int64_t rank_decodes(const plan_t *plan, int rank, int size,
+                            const int64_t *unit, int most)
+{
+    hdf5io_sampler_t *sampler = plan_sampler(plan, rank, size, 0);
+    const int64_t steps = hdf5io_sampler_steps(sampler);
+    int64_t *index =
+        calloc((size_t)hdf5io_sampler_share_max(sampler), sizeof *index);
+    int64_t *kept = calloc((size_t)most, sizeof *kept); /* the newest first */
+    int64_t decodes = 0;
+    int count = 0;
+
+    for (int64_t s = 0; s < steps; s++) {
+        const hdf5io_share_t share = hdf5io_sampler_share(sampler, s);
+
+        hdf5io_sampler_index(sampler, share.first, share.count, index);
+        for (int64_t i = 0; i < share.count; i++) {
+            const int64_t wanted = unit[index[i]];
+            int at = 0;
+
+            while (at < count && kept[at] != wanted)
+                at++;
+            if (at == count) {
+                decodes++;
+                count += count < most;
+                at = count - 1;
+            }
+            memmove(kept + 1, kept, (size_t)at * sizeof *kept);
+            kept[0] = wanted;
+        }
+    }
+    free(kept);
+    free(index);
+    hdf5io_sampler_close(sampler);
+    return decodes;
+}
+
+/* With the default of data.lanes, the 64 chunks that a rank had in use in order
+ * 1 are enough on any number of ranks; 64 lanes need 256 on one rank. A lane
+ * that two ranks share is decoded by both. Run with --verbose for the
+ * numbers, which docs/benchmarks/io.md has. */
+Test(sampler_reads, few_chunks_are_decoded_twice)
+{
+    for (int lanes = 16; lanes <= 64; lanes += 48) {
+        plan_t plan = plan_even((int64_t)64 * 16 * 32, 32, 256, lanes);
+        const double units = (double)hdf5io_units_count(plan.units);
+        int64_t *unit = plan_units(&plan);
+
+        for (int size = 1; size <= 16; size++) {
+            const double limit =
+                1.1 + (lanes % size == 0 ? 0 : (double)(size - 1) / lanes);
+            double decodes = 0;
+
+            for (int rank = 0; rank < size; rank++)
+                decodes += (double)rank_decodes(&plan, rank, size, unit,
+                                                lanes * UNITS);
+            cr_log_info("%d lanes, %d ranks: %.3f decodes a chunk", lanes, size,
+                        decodes / units);
+            cr_assert_leq(decodes / units, limit, "%d lanes, %d ranks: %g",
+                          lanes, size, decodes / units);
+        }
+        free(unit);
+        hdf5io_units_close(plan.units);
+    }
 }
