@@ -141,13 +141,9 @@ int64_t hdf5io_dataset_samples(const hdf5io_dataset_t *dataset);
 int hdf5io_dataset_shards(const hdf5io_dataset_t *dataset);
 /* File name of shard [index] (0 .. shards-1); valid as long as the dataset. */
 const char *hdf5io_dataset_shard(const hdf5io_dataset_t *dataset, int index);
-/* How many samples of each shard are read together, rows[shards]: rows of
- * chunks of the field with the most bytes; where it has no chunks, and for
- * streams, about 4 MiB, but at most 1/1024 of all samples, so that small data
- * sets are mixed well, too. The result depends on the files only. */
+/* Samples of a unit of each shard, rows[shards]; depends on the files only. */
 void hdf5io_dataset_unit_rows(const hdf5io_dataset_t *dataset, int64_t *rows);
-/* The units of all shards for such [rows]. The caller closes *out.
- * ERR_MEMORY. */
+/* The units for such [rows], to be closed by the caller. ERR_MEMORY. */
 err_code_t hdf5io_dataset_units(const hdf5io_dataset_t *dataset,
                                 const int64_t *rows, hdf5io_units_t **out,
                                 err_t *err);

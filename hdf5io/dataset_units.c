@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Divides the shards of a dataset into units. */
+/* Divides the shards of a dataset into units: rows of chunks of the field with
+ * the most bytes; where it has no chunks, and for streams, about 4 MiB, but at
+ * most 1/1024 of all samples, so that small data sets are mixed well, too. */
 #include "base/mem.h"
 #include "hdf5io/dataset_impl.h"
 
