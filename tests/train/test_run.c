@@ -264,7 +264,9 @@ Test(run, resumes_on_another_number_of_ranks)
     harness_open(&harness, SAMPLES);
     cr_assert_gt(harness_run_interrupted(&harness, 15, (int[]){4, 2}, &stopped),
                  1);
-    cr_assert_float_eq(stopped.loss, straight.loss, 0.1 * straight.loss);
+    /* The statistics of batchnorm, and the dropout, are those of each rank. */
+    cr_assert_float_eq(stopped.loss, straight.loss, 0.25 * straight.loss,
+                       "%g, %g without a stop", stopped.loss, straight.loss);
     harness_close(&harness);
 }
 
