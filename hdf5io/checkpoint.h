@@ -125,6 +125,7 @@ typedef struct hdf5io_checkpoint_config {
     /* further libraries and the machine, for the manifest ("oneDNN 2.6.0, UCX
      * 1.13.1"); NULL: none */
     const char *versions;
+    const struct hdf5io_share *share; /* what this rank writes; NULL: make it */
     /* NULL: system calls; tests inject faults here */
     const struct hdf5io_io *io;
     /* Reads that fail are repeated three times, spread over this many seconds

@@ -14,11 +14,13 @@
 #include "base/err.h"
 #include "hdf5io/checkpoint_io.h"
 #include "hdf5io/checkpoint_manifest.h"
+#include "hdf5io/checkpoint_share.h"
 
 typedef struct hdf5io_files {
     const hdf5io_io_t *io;
     const char *directory; /* the temporary directory */
     const hdf5io_tensor_t *tensors;
+    const hdf5io_share_t *share; /* of this rank; unused with MPI-IO */
     hdf5io_manifest_t *manifest;
     int rank;
     int64_t bytes; /* written by this rank */

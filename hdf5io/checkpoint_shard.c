@@ -139,20 +139,6 @@ static err_code_t shard_layout(hdf5io_manifest_t *m, int number,
     return rc;
 }
 
-/* Address of the elements of [piece] on this rank; NULL: not here. */
-static const float *piece_data(const hdf5io_files_t *files,
-                               const hdf5io_manifest_piece_t *piece)
-{
-    const hdf5io_tensor_t *tensor = &files->tensors[piece->tensor];
-
-    if (tensor->parts == NULL)
-        return tensor->data + piece->first;
-    for (int p = 0; p < tensor->part_count; p++)
-        if (tensor->parts[p].first == piece->first)
-            return tensor->parts[p].data;
-    return NULL;
-}
-
 /* An open shard. */
 typedef struct shard_file {
     const hdf5io_files_t *files;
@@ -161,14 +147,22 @@ typedef struct shard_file {
     size_t dirty; /* bytes that are not synced yet */
 } shard_file_t;
 
+/* Write [run] of this rank's share, which was planned as [piece]. */
 static err_code_t piece_fill(shard_file_t *shard,
-                             const hdf5io_manifest_piece_t *piece, err_t *err)
+                             const hdf5io_manifest_piece_t *piece,
+                             const hdf5io_run_t *run, err_t *err)
 {
     const hdf5io_files_t *files = shard->files;
-    const char *data = (const char *)piece_data(files, piece);
+    const char *data = (const char *)run->data;
     size_t bytes = (size_t)piece->count * sizeof(float), done = 0;
     err_code_t rc = ERR_OK;
 
+    check(run->tensor == piece->tensor && run->first == piece->first &&
+              run->count == piece->count,
+          "rank %d: tensor %d from %lld on is planned, its share has tensor %d "
+          "from %lld on",
+          files->rank, piece->tensor, (long long)piece->first, run->tensor,
+          (long long)run->first);
     check(data != NULL, "rank %d has no elements from %lld on of tensor %d",
           files->rank, (long long)piece->first, piece->tensor);
     check(piece->offset > 0, "tensor %d has no place in %s", piece->tensor,
@@ -203,11 +197,13 @@ static err_code_t shard_fill(hdf5io_files_t *files, int number,
     rc = file_open_regular(path, O_WRONLY, FILE_OWN, &shard.fd, err);
     if (rc != ERR_OK)
         return rc;
-    for (int i = 0; i < m->piece_count && rc == ERR_OK; i++) {
-        const hdf5io_manifest_piece_t *p = &m->pieces[i];
+    for (int i = 0, n = 0; i < m->piece_count && rc == ERR_OK; i++) {
+        hdf5io_run_t run;
 
-        if (p->file == number)
-            rc = piece_fill(&shard, p, err);
+        if (m->pieces[i].file != number)
+            continue;
+        run = hdf5io_share_run(files->share, n++);
+        rc = piece_fill(&shard, &m->pieces[i], &run, err);
     }
     if (rc == ERR_OK)
         rc = hdf5io_io_flush(files->io, shard.fd, path, err);

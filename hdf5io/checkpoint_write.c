@@ -34,6 +34,7 @@ typedef struct writer {
     hdf5io_io_t io;
     hdf5io_manifest_t manifest;
     hdf5io_files_t files;
+    hdf5io_share_t *share;    /* NULL: it is the configuration's */
     hdf5io_ballot_t *ballots; /* [size] */
     int64_t step;
     uint64_t nonce;
@@ -312,13 +313,19 @@ static err_code_t writer_plan(writer_t *w, const hdf5io_progress_t *progress,
                               const hdf5io_tensor_t *tensors, int count,
                               err_t *err)
 {
+    err_code_t rc;
+
     if (w->config->keep < 1 || progress->step < 0)
         return err_set(err, ERR_CONFIG,
                        "a checkpoint needs keep >= 1 and step >= 0, not %d "
                        "and %lld",
                        w->config->keep, (long long)progress->step);
-    return hdf5io_manifest_build(w->config, progress, tensors, count,
-                                 &w->manifest, err);
+    rc = hdf5io_manifest_build(w->config, progress, tensors, count,
+                               &w->manifest, err);
+    if (rc == ERR_OK && w->config->mpi == NULL && w->config->share == NULL)
+        rc = hdf5io_share_open(tensors, count, w->votes->rank, w->votes->size,
+                               &w->share, err);
+    return rc;
 }
 
 err_code_t hdf5io_checkpoint_write(const hdf5io_checkpoint_config_t *config,
@@ -338,10 +345,12 @@ err_code_t hdf5io_checkpoint_write(const hdf5io_checkpoint_config_t *config,
     if (rc != ERR_OK)
         return rc;
     writer_plan(&w, progress, tensors, count, &plan);
-    w.files = (hdf5io_files_t){.io = &w.io,
-                               .tensors = tensors,
-                               .manifest = &w.manifest,
-                               .rank = w.votes->rank};
+    w.files =
+        (hdf5io_files_t){.io = &w.io,
+                         .tensors = tensors,
+                         .share = w.share != NULL ? w.share : config->share,
+                         .manifest = &w.manifest,
+                         .rank = w.votes->rank};
     w.final = hdf5io_dir_path(config->directory, "", w.step, 0);
     rc = stages(&w, &plan, err);
     if (rc == ERR_OK && info != NULL) {
@@ -352,6 +361,7 @@ err_code_t hdf5io_checkpoint_write(const hdf5io_checkpoint_config_t *config,
     }
     free(w.final);
     free(w.tmp);
+    hdf5io_share_close(w.share);
     hdf5io_manifest_free(&w.manifest);
     mem_free(w.ballots);
     return rc;
