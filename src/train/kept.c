@@ -131,11 +131,27 @@ err_code_t train_kept_open(const train_kept_plan_t *plan, train_kept_t *kept,
     for (int p = 0; p < part_count; p++)
         part_add(kept, &parts[p], rank, size,
                  kept->rows + (size_t)p * (size_t)size);
-    return ERR_OK;
+    return hdf5io_share_open(kept->tensors, kept->count, rank, size,
+                             &kept->share, err);
+}
+
+double train_kept_bytes(const train_kept_t *kept)
+{
+    double bytes = 0;
+
+    for (int i = 0; i < kept->count; i++) {
+        double elems = 1;
+
+        for (int d = 0; d < kept->tensors[i].ndim; d++)
+            elems *= (double)kept->tensors[i].dims[d];
+        bytes += elems * sizeof(float);
+    }
+    return bytes;
 }
 
 void train_kept_close(train_kept_t *kept)
 {
+    hdf5io_share_close(kept->share);
     for (int i = 0; i < kept->count; i++)
         free(kept->names[i]);
     mem_free(kept->names);

@@ -11,7 +11,7 @@
 #define CDDP_TRAIN_KEPT_H
 
 #include "ddp/ddp.h"
-#include "hdf5io/checkpoint.h"
+#include "hdf5io/checkpoint_share.h"
 #include "train/mirror.h"
 #include "train/shard.h"
 
@@ -19,7 +19,8 @@ typedef struct train_kept {
     hdf5io_tensor_t *tensors; /* [count]; the hook's tensors come last */
     char **names;             /* [count], owned */
     int count, hook_count;
-    hdf5io_part_t *rows; /* which rank has which row of the hook's tensors */
+    hdf5io_share_t *share; /* what this rank writes of them */
+    hdf5io_part_t *rows;   /* which rank has which row of the hook's tensors */
 } train_kept_t;
 
 /* Where the tensors are. [mirror] has the arenas params, buffers and those of
@@ -40,6 +41,9 @@ typedef struct train_kept_plan {
 err_code_t train_kept_open(const train_kept_plan_t *plan, train_kept_t *kept,
                            err_t *err);
 void train_kept_close(train_kept_t *kept);
+
+/* Bytes of all tensors, as they are in a checkpoint. */
+double train_kept_bytes(const train_kept_t *kept);
 
 /* What to read; see hdf5io_checkpoint_read. */
 typedef struct train_kept_source {

@@ -56,12 +56,14 @@ libtrain_la_SOURCES = \
 	src/train/run_priv.h \
 	src/train/rundir.c src/train/rundir.h \
 	src/train/same.c src/train/same.h \
+	src/train/save.c src/train/save.h \
 	src/train/score.c src/train/score.h \
 	src/train/score_priv.h \
 	src/train/score_sums.c \
 	src/train/seen.c src/train/seen.h \
 	src/train/settings.c src/train/settings.h \
 	src/train/shard.c src/train/shard.h \
+	src/train/sound.c src/train/sound.h \
 	src/train/spike.c src/train/spike.h \
 	src/train/spread.c src/train/spread.h \
 	src/train/start.c src/train/start.h \

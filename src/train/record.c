@@ -186,18 +186,19 @@ void train_record_saving(train_state_t *run)
     obs_tb_flush(run->dir.tb);
 }
 
-void train_record_saved(train_state_t *run, double seconds, double bytes)
+void train_record_saved(train_state_t *run, const train_saved_t *saved)
 {
-    const obs_value_t values[] = {{"seconds", seconds}, {"bytes", bytes}};
+    const obs_value_t values[] = {{"seconds", saved->seconds},
+                                  {"bytes", saved->bytes}};
     const obs_event_t row = {.name = "checkpoint",
-                             .step = run->progress.step,
-                             .epoch = run->progress.epoch,
+                             .step = saved->step,
+                             .epoch = saved->epoch,
                              .values = values,
                              .value_count = 2};
 
     if (run->dir.metrics != NULL)
         obs_metrics_event(run->dir.metrics, &row);
-    obs_prom_saved(run->dir.prom, run->progress.step);
+    obs_prom_saved(run->dir.prom, saved->step);
 }
 
 void train_record_slow(train_state_t *run, const obs_slow_t *slow,

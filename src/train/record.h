@@ -10,6 +10,13 @@
 
 #include "train/run_priv.h"
 
+/* A checkpoint. */
+typedef struct train_saved {
+    int64_t step, epoch;
+    double seconds; /* from its start until it was published */
+    double bytes;   /* of all its tensors */
+} train_saved_t;
+
 /* The start is accepted. ERR_IO or ERR_DATA: metrics.jsonl cannot be opened;
  * for the others that is a warning, too. No rank makes a step before all ranks
  * were here. */
@@ -20,10 +27,9 @@ err_code_t train_record_open(train_state_t *run, err_t *err);
 void train_record_step(train_state_t *run, const obs_step_t *row);
 void train_record_eval(train_state_t *run, const train_eval_t *eval);
 
-/* A checkpoint is about to be written; it was published, which took [seconds]
- * for [bytes]. */
+/* A checkpoint is about to be written; it was published. */
 void train_record_saving(train_state_t *run);
-void train_record_saved(train_state_t *run, double seconds, double bytes);
+void train_record_saved(train_state_t *run, const train_saved_t *saved);
 
 /* A rank or a host, whose name is [host], was found to be slow. */
 void train_record_slow(train_state_t *run, const obs_slow_t *slow,

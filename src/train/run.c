@@ -21,6 +21,7 @@
 #include "train/outcome.h"
 #include "train/record.h"
 #include "train/rollback.h"
+#include "train/save.h"
 #include "train/seen.h"
 #include "train/step.h"
 #include "train/straggler.h"
@@ -149,7 +150,7 @@ static err_code_t checkpoint(train_state_t *run, err_t *err)
 {
     trace_t *trace = train_trace_own(&run->trace);
     const double span = trace_begin(trace);
-    err_code_t rc = train_checkpoint(run, err);
+    err_code_t rc = train_save(run, err);
 
     trace_end(trace, span, "checkpoint", NULL, TRACE_NO_NUMBER);
     return rc;
@@ -278,7 +279,7 @@ static err_code_t leave(train_state_t *run, err_t *err)
 
     signal_note(run, signal);
     if (!run->agreed.saved)
-        rc = train_checkpoint(run, err);
+        rc = train_save(run, err);
     if (rc != ERR_OK)
         return rc;
     run->world.speaker = run->world.rank == 0;

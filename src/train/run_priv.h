@@ -168,10 +168,6 @@ err_code_t train_step_batch(train_state_t *run, const hdf5io_batch_t *batch,
  * get one outcome. Collective; blocks. */
 err_code_t train_evaluate(train_state_t *run, train_eval_t *out, err_t *err);
 
-/* checkpoint.c: write a checkpoint of the current step. All ranks get one
- * outcome. Collective; blocks. */
-err_code_t train_checkpoint(train_state_t *run, err_t *err);
-
 /* resume.c: read the checkpoint from which the run resumes, if there is one.
  * Changes nothing in the run directory. All ranks get one outcome. Collective;
  * blocks. */

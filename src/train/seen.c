@@ -126,14 +126,14 @@ void train_seen_eval(train_state_t *run, const train_eval_t *eval)
                      (long long)run->progress.step, eval->loss, accuracy);
 }
 
-void train_seen_saved(train_state_t *run, double seconds, double bytes)
+void train_seen_saved(train_state_t *run, const train_saved_t *saved)
 {
     char size[32];
 
-    obs_progress_say(run->seen.progress, clock_now(),
-                     "saved a checkpoint of step %lld  %s  %.2f s",
-                     (long long)run->progress.step,
-                     str_bytes((uint64_t)bytes, size, sizeof size), seconds);
+    obs_progress_say(
+        run->seen.progress, clock_now(),
+        "saved a checkpoint of step %lld  %s  %.2f s", (long long)saved->step,
+        str_bytes((uint64_t)saved->bytes, size, sizeof size), saved->seconds);
 }
 
 /* ---- the end ------------------------------------------------------------- */

@@ -8,6 +8,7 @@
 #ifndef CDDP_TRAIN_SEEN_H
 #define CDDP_TRAIN_SEEN_H
 
+#include "train/record.h"
 #include "train/run_priv.h"
 
 /* Begin to count time, at the start of main(). */
@@ -29,11 +30,10 @@ void train_seen_mark(train_state_t *run, obs_spent_kind_t kind);
  * run is, if it is time to. Allocates nothing. */
 void train_seen_step(train_state_t *run, double now);
 
-/* Print a line about an evaluation, or about a checkpoint that took [seconds]
- * and has [bytes]. For the evaluation at the end of an epoch, the line of the
- * epoch is enough. */
+/* Print a line about an evaluation, or about a checkpoint. For the evaluation
+ * at the end of an epoch, the line of the epoch is enough. */
 void train_seen_eval(train_state_t *run, const train_eval_t *eval);
-void train_seen_saved(train_state_t *run, double seconds, double bytes);
+void train_seen_saved(train_state_t *run, const train_saved_t *saved);
 
 /* Sum the CPU time and the cores over ranks. Collective; blocks. */
 err_code_t train_seen_sum(train_state_t *run, err_t *err);
