@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * A save goes through three states: idle, working (from start until the thread
+ * is done), and ended (until join). Copying is divided into pieces, which both
+ * threads take in turn. So a thread that gets no core does not stop an update:
+ * the training copies all pieces itself.
+ */
+#include "train/saver.h"
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/thread.h"
+#include "comm/comm_split.h"
+#include "train/patience.h"
+#include "train/sound.h"
+#include "train/vote.h"
+
+#define PIECE ((int64_t)1 << 20) /* elements that are copied at once */
+
+typedef enum saver_state { SAVER_IDLE, SAVER_WORKS, SAVER_ENDED } saver_state_t;
+
+struct train_saver {
+    comm_group_t *group;
+    train_patience_t *patience; /* NULL if there is only one rank */
+    const train_kept_t *kept;
+    bool copies, threaded;
+    hdf5io_votes_t votes;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t changed; /* [state], [stop] or [copied] has changed */
+    saver_state_t state;    /* under lock, as the next four */
+    bool stop;
+    /* Elements of the share that some thread copies or has copied; that are
+     * copied; that are to be copied. */
+    int64_t taken, copied, all;
+    /* The save in progress, and its outcome. The thread owns them while it
+     * works, otherwise the training does. */
+    train_save_t save;
+    double began, ended; /* clock instants */
+    err_code_t rc;
+    err_t err;
+};
+
+/* ---- copying ------------------------------------------------------------- */
+
+/* Copy the next piece. False: none is left that nobody copies. */
+static bool piece_copy(train_saver_t *saver)
+{
+    int64_t first, last;
+
+    pthread_mutex_lock(&saver->lock);
+    first = saver->taken;
+    last = saver->all - first < PIECE ? saver->all : first + PIECE;
+    saver->taken = last;
+    pthread_mutex_unlock(&saver->lock);
+    if (first == last)
+        return false;
+    hdf5io_share_copy(saver->kept->share, first, last);
+    pthread_mutex_lock(&saver->lock);
+    saver->copied += last - first;
+    check(saver->copied <= saver->all, "%lld of %lld elements are copied",
+          (long long)saver->copied, (long long)saver->all);
+    pthread_cond_broadcast(&saver->changed);
+    pthread_mutex_unlock(&saver->lock);
+    return true;
+}
+
+/* Copy what is left, and wait for the pieces that the other thread copies. */
+static void copy_finish(train_saver_t *saver)
+{
+    while (piece_copy(saver))
+        continue;
+    pthread_mutex_lock(&saver->lock);
+    while (saver->copied < saver->all)
+        thread_cond_wait(&saver->changed, &saver->lock, -1);
+    pthread_mutex_unlock(&saver->lock);
+}
+
+/* ---- the thread ---------------------------------------------------------- */
+
+static err_code_t saver_exchange(void *context, const void *mine, size_t bytes,
+                                 void *all, err_t *err)
+{
+    train_saver_t *saver = context;
+
+    return comm_allgather(saver->group, mine, bytes, all, err);
+}
+
+/* Report progress; the next access to storage may be slow, too. */
+static void saver_alive(void *context)
+{
+    train_saver_t *saver = context;
+
+    comm_group_report(saver->group, saver->save.progress.step, "checkpoint");
+    train_patience_begin(saver->patience, saver->save.progress.step,
+                         "checkpoint");
+}
+
+/* May it be written, and are its numbers finite? All ranks get one answer. */
+static err_code_t save_check(train_saver_t *saver, err_t *err)
+{
+    const train_votes_t votes = train_votes_of_group(saver->group);
+    const train_save_t *save = &saver->save;
+    bool speaker;
+    err_code_t rc = ERR_OK;
+
+    if (save->allowed != NULL)
+        rc = save->allowed(save->context, err);
+    rc = train_vote(&votes, rc, &speaker, err);
+    return rc == ERR_OK
+               ? train_sound(saver->group, saver->kept, save->progress.step,
+                             save->saved_step, err)
+               : rc;
+}
+
+static err_code_t save_write(train_saver_t *saver, err_t *err)
+{
+    const train_save_t *save = &saver->save;
+    hdf5io_checkpoint_config_t config = *save->config;
+    hdf5io_checkpoint_info_t info;
+    err_code_t rc;
+
+    config.votes = &saver->votes;
+    config.share = saver->kept->share;
+    rc = hdf5io_checkpoint_write(&config, &save->progress, saver->kept->tensors,
+                                 saver->kept->count, &info, err);
+    saver->ended = clock_now();
+    if (rc == ERR_OK && save->published != NULL)
+        save->published(save->context, saver->ended - saver->began);
+    return rc;
+}
+
+static void save_do(train_saver_t *saver)
+{
+    saver->err = (err_t)ERR_INIT;
+    saver_alive(saver);
+    copy_finish(saver);
+    saver->rc = save_check(saver, &saver->err);
+    if (saver->rc == ERR_OK)
+        saver->rc = save_write(saver, &saver->err);
+    train_patience_end(saver->patience);
+    saver->ended = clock_now();
+}
+
+static void *saver_main(void *argument)
+{
+    train_saver_t *saver = argument;
+
+    log_rank_set(comm_group_rank(saver->group));
+    pthread_mutex_lock(&saver->lock);
+    while (saver->state == SAVER_WORKS || !saver->stop) {
+        if (saver->state != SAVER_WORKS) {
+            thread_cond_wait(&saver->changed, &saver->lock, -1);
+            continue;
+        }
+        pthread_mutex_unlock(&saver->lock);
+        save_do(saver);
+        pthread_mutex_lock(&saver->lock);
+        saver->state = SAVER_ENDED;
+        pthread_cond_broadcast(&saver->changed);
+    }
+    pthread_mutex_unlock(&saver->lock);
+    return NULL;
+}
+
+/* ---- opening ------------------------------------------------------------- */
+
+static err_code_t group_open(train_saver_t *saver, comm_group_t *parent,
+                             err_t *err)
+{
+    const comm_config_t config = {.backend = comm_group_backend(parent),
+                                  .timeout = comm_group_timeout(parent)};
+    err_code_t rc = comm_split_whole(parent, &config, &saver->group, err);
+
+    if (rc == ERR_OK)
+        saver->votes = (hdf5io_votes_t){.context = saver,
+                                        .rank = comm_group_rank(saver->group),
+                                        .size = comm_group_size(saver->group),
+                                        .exchange = saver_exchange,
+                                        .alive = saver_alive};
+    return rc;
+}
+
+err_code_t train_saver_open(const train_saver_plan_t *plan, train_saver_t **out,
+                            err_t *err)
+{
+    train_saver_t *saver = NULL;
+    err_code_t rc = mem_new(train_saver_t, 1, "a saver", &saver, err);
+
+    if (rc != ERR_OK)
+        return rc;
+    saver->kept = plan->kept;
+    saver->copies = plan->copies;
+    pthread_mutex_init(&saver->lock, NULL);
+    thread_cond_init(&saver->changed);
+    rc = group_open(saver, plan->parent, err);
+    if (rc == ERR_OK && plan->copies)
+        rc = hdf5io_share_buffer(plan->kept->share, err);
+    if (rc == ERR_OK && saver->votes.size > 1)
+        rc = train_patience_open(saver->group, comm_group_timeout(saver->group),
+                                 plan->io_timeout, &saver->patience, err);
+    if (rc == ERR_OK)
+        rc = thread_start("cddp-saver", saver_main, saver, &saver->thread, err);
+    saver->threaded = rc == ERR_OK;
+    if (rc == ERR_OK)
+        *out = saver;
+    else
+        train_saver_close(saver);
+    return rc;
+}
+
+void train_saver_close(train_saver_t *saver)
+{
+    if (saver == NULL)
+        return;
+    if (saver->threaded) {
+        pthread_mutex_lock(&saver->lock);
+        saver->stop = true;
+        pthread_cond_broadcast(&saver->changed);
+        pthread_mutex_unlock(&saver->lock);
+        pthread_join(saver->thread, NULL);
+    }
+    train_patience_close(saver->patience);
+    comm_group_close(saver->group);
+    pthread_cond_destroy(&saver->changed);
+    pthread_mutex_destroy(&saver->lock);
+    mem_free(saver);
+}
+
+/* ---- the training's side ------------------------------------------------- */
+
+static saver_state_t state_of(train_saver_t *saver)
+{
+    saver_state_t state;
+
+    if (saver == NULL)
+        return SAVER_IDLE;
+    pthread_mutex_lock(&saver->lock);
+    state = saver->state;
+    pthread_mutex_unlock(&saver->lock);
+    return state;
+}
+
+bool train_saver_busy(train_saver_t *saver)
+{
+    return state_of(saver) != SAVER_IDLE;
+}
+
+bool train_saver_ended(train_saver_t *saver)
+{
+    return state_of(saver) == SAVER_ENDED;
+}
+
+void train_saver_start(train_saver_t *saver, const train_save_t *save)
+{
+    const train_kept_t *kept = saver->kept;
+    const int64_t elems = hdf5io_share_elems(kept->share);
+    const int64_t stays =
+        hdf5io_share_before(kept->share, kept->count - kept->hook_count);
+
+    check(!train_saver_busy(saver), "a save of step %lld during one of %lld",
+          (long long)save->progress.step, (long long)saver->save.progress.step);
+    saver->began = clock_now();
+    saver->save = *save;
+    hdf5io_share_copy(kept->share, stays, elems);
+    pthread_mutex_lock(&saver->lock);
+    saver->taken = saver->copied = 0;
+    saver->all = saver->copies ? stays : 0;
+    saver->state = SAVER_WORKS;
+    pthread_cond_broadcast(&saver->changed);
+    pthread_mutex_unlock(&saver->lock);
+}
+
+double train_saver_settle(train_saver_t *saver)
+{
+    double begin;
+
+    if (!train_saver_busy(saver))
+        return 0;
+    begin = clock_now();
+    copy_finish(saver);
+    return clock_now() - begin;
+}
+
+err_code_t train_saver_join(train_saver_t *saver, double *seconds, err_t *err)
+{
+    check(train_saver_busy(saver), "no save is in progress after step %lld",
+          (long long)saver->save.progress.step);
+    pthread_mutex_lock(&saver->lock);
+    while (saver->state == SAVER_WORKS)
+        thread_cond_wait(&saver->changed, &saver->lock, -1);
+    saver->state = SAVER_IDLE;
+    pthread_mutex_unlock(&saver->lock);
+    *seconds = saver->ended - saver->began;
+    return saver->rc == ERR_OK ? ERR_OK : err_copy(err, &saver->err);
+}

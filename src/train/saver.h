@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * saver: writes checkpoints in a thread, while the run makes its next steps.
+ *
+ * Who uses which memory: start copies what changes within a step, the state of
+ * a comm hook. Parameters, running statistics and the optimizer's state stay as
+ * they are until the next update, and the thread copies them meanwhile. settle,
+ * which is called before an update, copies what is missing. From then on the
+ * thread reads only its copy. It needs only the share that this rank writes.
+ * On a device the mirror is such a copy already: it changes when it is pulled
+ * again, after join.
+ *
+ * The threads of all ranks vote in a group of their own, so they need nothing
+ * of the training's group. A dead rank, or one whose thread makes no progress,
+ * ends them with ERR_PEER within fault.timeout, as in any group; a rank that
+ * waits for storage has fault.io_timeout.
+ *
+ * Thread rule: one thread, that of the training.
+ */
+#ifndef CDDP_TRAIN_SAVER_H
+#define CDDP_TRAIN_SAVER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "comm/comm.h"
+#include "train/kept.h"
+
+typedef struct train_saver train_saver_t;
+
+typedef struct train_saver_plan {
+    comm_group_t *parent; /* a group of the host's memory */
+    double io_timeout;    /* seconds: fault.io_timeout */
+    /* What is saved; outlives the saver. */
+    const train_kept_t *kept;
+    /* The tensors are in memory that updates change, so that they are copied;
+     * false: they are in a mirror. */
+    bool copies;
+} train_saver_plan_t;
+
+/* Open the group and the buffer for the copy, and start the thread. Collective,
+ * but a single rank may run out of memory, so vote afterwards. */
+err_code_t train_saver_open(const train_saver_plan_t *plan, train_saver_t **out,
+                            err_t *err);
+/* Finish the save in progress, then free. NULL allowed. Blocks, bounded by the
+ * timeouts; then no rank needs this one any more. */
+void train_saver_close(train_saver_t *saver);
+
+typedef struct train_save {
+    /* Valid until join; its votes and its share are replaced. */
+    const hdf5io_checkpoint_config_t *config;
+    hdf5io_progress_t progress;
+    int64_t saved_step; /* of the newest checkpoint, for messages; -1: none */
+    void *context;      /* of the functions, which the thread calls */
+    /* (optional) May it be written? An error is the error of all ranks. */
+    err_code_t (*allowed)(void *context, err_t *err);
+    /* (optional) It was published, [seconds] after start. */
+    void (*published)(void *context, double seconds);
+} train_save_t;
+
+/* Begin to save. No save is in progress. All ranks call this at the same step.
+ * Does not wait for other ranks or for storage. */
+void train_saver_start(train_saver_t *saver, const train_save_t *save);
+
+/* Return whether a save was started and not joined; whether it has ended, so
+ * that join does not wait. NULL: false. */
+bool train_saver_busy(train_saver_t *saver);
+bool train_saver_ended(train_saver_t *saver);
+
+/* Before the tensors change: return when all of them are copied. Cheap if they
+ * are. Returns the seconds that this took. NULL: nothing is done. */
+double train_saver_settle(train_saver_t *saver);
+
+/* Wait for the end of the save in progress. Sets *seconds to its duration. All
+ * ranks get one outcome: that of hdf5io_checkpoint_write, of allowed, or
+ * ERR_DIVERGED if a tensor has numbers that are not finite. */
+err_code_t train_saver_join(train_saver_t *saver, double *seconds, err_t *err);
+
+#endif
