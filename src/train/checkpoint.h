@@ -6,7 +6,6 @@
 #define CDDP_TRAIN_CHECKPOINT_H
 
 #include "base/str.h"
-#include "train/record.h"
 #include "train/run_priv.h"
 
 /* [checkpoint] points to the other members, so it must not be copied. */

@@ -32,6 +32,7 @@ static const char *const precisions[] = {"fp32", "bf16", "auto", "tf32", NULL};
 static const char *const recomputes[] = {"none", "blocks", NULL};
 static const char *const diverges[] = {"stop", "rollback", NULL};
 static const char *const scales[] = {"none", "linear", "sqrt", NULL};
+static const char *const asyncs[] = {"auto", "true", "false", NULL};
 static const char *const tensorboards[] = {"auto", "true", "false", NULL};
 static const char *const traces[] = {"none", "chrome", NULL};
 
@@ -187,6 +188,12 @@ static const opt_row_t checkpoint_options[] = {
            .free = true,
            .help = "independent: one file per writer; mpi: one shared "
                    "file, by MPI-IO"),
+    CONFIG(checkpoint.async, "async", OPT_CHOICE, "false", .choices = asyncs,
+           .free = true,
+           .help = "true: write checkpoints in a thread while training goes "
+                   "on, from a copy of what the rank writes; not with io: mpi. "
+                   "auto: true, except with io: mpi. The last checkpoint of a "
+                   "run, or of a start that ends, is waited for"),
     CONFIG(checkpoint.reserve, "reserve", OPT_SECONDS, "60 s", .min = 0,
            .max = 86400, .unit = "s", .free = true,
            .help = "time that is kept for the last checkpoint before the time "
@@ -358,6 +365,13 @@ static err_code_t local_check(const tree_t *tree, const train_config_t *config,
     return ERR_OK;
 }
 
+bool train_config_async(const train_config_t *config)
+{
+    return config->checkpoint.async == TRAIN_ASYNC_TRUE ||
+           (config->checkpoint.async == TRAIN_ASYNC_AUTO &&
+            config->checkpoint.io != TRAIN_IO_MPI);
+}
+
 bool train_trace_steps(const train_config_t *config, int64_t *first,
                        int64_t *last)
 {
@@ -400,6 +414,12 @@ static err_code_t config_check(const tree_t *tree, const train_config_t *config,
                       "is true, but this build was configured without "
                       "libprotobuf-c, protoc-c or ISA-L, which write these "
                       "files; leave it out, or install these and build again",
+                      err);
+    if (config->checkpoint.io == TRAIN_IO_MPI && train_config_async(config))
+        return refuse(tree, "checkpoint", "async",
+                      "is true, but the collective calls of checkpoint.io: mpi "
+                      "are made between steps; leave it out, or set "
+                      "checkpoint.io to independent",
                       err);
     if (!train_trace_steps(config, &first, &last))
         return refuse(tree, "obs", "trace_steps",

@@ -44,6 +44,12 @@ typedef enum train_tb {
     TRAIN_TB_FALSE
 } train_tb_t;
 
+typedef enum train_async {
+    TRAIN_ASYNC_AUTO,
+    TRAIN_ASYNC_TRUE,
+    TRAIN_ASYNC_FALSE
+} train_async_t;
+
 typedef enum train_trace_kind {
     TRAIN_TRACE_NONE,
     TRAIN_TRACE_CHROME
@@ -88,6 +94,7 @@ typedef struct train_config {
         opt_every_t every;
         int64_t keep;
         int io;         /* train_io_t */
+        int async;      /* train_async_t */
         double reserve; /* seconds */
     } checkpoint;
     struct {
@@ -130,6 +137,9 @@ const char *train_config_shuffle(int shuffle);
 /* The factor by which train.scale_lr multiplies the optimizer's learning
  * rate. */
 double train_lr_factor(const train_config_t *config);
+
+/* Are checkpoints written while training goes on? */
+bool train_config_async(const train_config_t *config);
 
 /* Read obs.trace_steps, "FIRST:LAST". False: it is no such text. */
 bool train_trace_steps(const train_config_t *config, int64_t *first,

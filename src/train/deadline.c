@@ -33,15 +33,24 @@ void train_deadline_save(train_deadline_t *deadline, double seconds)
     deadline->save_s = fmax(deadline->save_s, seconds);
 }
 
+/* Seconds to keep for a save. */
+static double save_room(const train_deadline_t *deadline)
+{
+    return deadline->save_s > 0 ? SAVES * deadline->save_s : deadline->reserve;
+}
+
 double train_deadline_instant(const train_deadline_t *deadline, bool started)
 {
     double needed = TRAIN_DEADLINE_MARGIN;
 
     if (started)
-        needed += STEPS * deadline->step_s + (deadline->save_s > 0
-                                                  ? SAVES * deadline->save_s
-                                                  : deadline->reserve);
+        needed += STEPS * deadline->step_s + save_room(deadline);
     return deadline->limits.end - needed;
+}
+
+double train_deadline_rest(const train_deadline_t *deadline, double since)
+{
+    return fmax(0.0, save_room(deadline) - since);
 }
 
 bool train_deadline_kill_wait(train_deadline_t *deadline, double seconds)

@@ -47,6 +47,10 @@ void train_deadline_save(train_deadline_t *deadline, double seconds);
  */
 double train_deadline_instant(const train_deadline_t *deadline, bool started);
 
+/* Return how many more seconds a save may take that began [since] seconds ago:
+ * a run that leaves waits for it, and then saves once more. */
+double train_deadline_rest(const train_deadline_t *deadline, double since);
+
 /* Return whether KillWait is shorter than 1.5 x the [seconds] that a checkpoint
  * took, so that Slurm may kill the run while it writes one after SIGTERM. True
  * only once. */

@@ -17,7 +17,10 @@ void train_flags_fill(train_state_t *run, double *flags)
     flags[TRAIN_TAIL_TERM] = asked == SLURM_SIGNAL_TERM ? 1.0 : 0.0;
     if (run->world.rank != 0)
         return;
-    if (every->unit == OPT_TIME && now - run->dir.saved_at >= every->value)
+    if (train_saver_ended(run->saving.saver))
+        flags[TRAIN_TAIL_DUE] += TRAIN_DUE_JOIN;
+    if (every->unit == OPT_TIME && now - run->dir.saved_at >= every->value &&
+        !train_saver_busy(run->saving.saver))
         flags[TRAIN_TAIL_DUE] += TRAIN_DUE_SAVE;
     if (train_straggler_due(&run->straggler, now))
         flags[TRAIN_TAIL_DUE] += TRAIN_DUE_LOOK;

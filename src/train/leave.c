@@ -51,10 +51,16 @@ bool train_leave_late(train_state_t *run)
     const bool started =
         run->life.opened && run->progress.step > run->life.first_step;
 
+    double now, rest = 0;
+
     if (run->leave.watch == NULL)
         return false;
     limits_take(&run->leave);
-    return clock_now() >= train_deadline_instant(&run->leave.deadline, started);
+    now = clock_now();
+    if (train_saver_busy(run->saving.saver))
+        rest =
+            train_deadline_rest(&run->leave.deadline, now - run->saving.began);
+    return now >= train_deadline_instant(&run->leave.deadline, started) - rest;
 }
 
 /* Return [signal] if there is one; otherwise whether it is time to leave. */

@@ -24,6 +24,7 @@
 #include "train/owner.h"
 #include "train/record.h"
 #include "train/run_priv.h"
+#include "train/save.h"
 #include "train/seen.h"
 #include "train/straggler.h"
 
@@ -397,7 +398,9 @@ err_code_t train_open(train_state_t *run, err_t *err)
     if (rc != ERR_OK)
         return rc;
     train_patience_also(run->world.patience, run->world.sync);
-    rc = position_read(run, err);
+    rc = train_save_open(run, err);
+    if (rc == ERR_OK)
+        rc = position_read(run, err);
     if (rc != ERR_OK)
         return rc;
     plan = plan_of(run);
@@ -460,6 +463,7 @@ err_code_t train_open_bench(train_state_t *run, int64_t steps, err_t *err)
 
 void train_close(train_state_t *run)
 {
+    train_save_close(run);
     train_replica_idle(&run->replica);
     train_replay_close(&run->replay);
     train_record_close(run);

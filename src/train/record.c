@@ -189,12 +189,13 @@ void train_record_saving(train_state_t *run)
 void train_record_saved(train_state_t *run, const train_saved_t *saved)
 {
     const obs_value_t values[] = {{"seconds", saved->seconds},
+                                  {"exposed", saved->exposed},
                                   {"bytes", saved->bytes}};
     const obs_event_t row = {.name = "checkpoint",
                              .step = saved->step,
                              .epoch = saved->epoch,
                              .values = values,
-                             .value_count = 2};
+                             .value_count = 3};
 
     if (run->dir.metrics != NULL)
         obs_metrics_event(run->dir.metrics, &row);

@@ -10,13 +10,6 @@
 
 #include "train/run_priv.h"
 
-/* A checkpoint. */
-typedef struct train_saved {
-    int64_t step, epoch;
-    double seconds; /* from its start until it was published */
-    double bytes;   /* of all its tensors */
-} train_saved_t;
-
 /* The start is accepted. ERR_IO or ERR_DATA: metrics.jsonl cannot be opened;
  * for the others that is a warning, too. No rank makes a step before all ranks
  * were here. */

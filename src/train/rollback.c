@@ -9,6 +9,7 @@
 #include "base/str.h"
 #include "train/lives.h"
 #include "train/record.h"
+#include "train/save.h"
 
 /* ---- leaving out a step -------------------------------------------------- */
 
@@ -154,6 +155,19 @@ static err_code_t go_back(train_state_t *run, err_t *err)
     return train_world_vote(&run->world, rc, err);
 }
 
+/* End the save in progress. If it has found that training diverged in its step,
+ * that is the reason of [err], too. */
+static err_code_t save_end(train_state_t *run, err_t *err)
+{
+    err_t found = ERR_INIT;
+    err_code_t rc = train_save_join(run, &found);
+
+    if (rc == ERR_OK || (rc == ERR_DIVERGED && err->culprit >= 0))
+        return ERR_OK;
+    err_copy(err, &found);
+    return rc == ERR_DIVERGED ? ERR_OK : rc;
+}
+
 err_code_t train_rollback(train_state_t *run, err_t *err)
 {
     hdf5io_progress_t *progress = &run->progress;
@@ -161,6 +175,9 @@ err_code_t train_rollback(train_state_t *run, err_t *err)
     const int64_t count = progress->skip_count;
     err_code_t rc;
 
+    rc = save_end(run, err);
+    if (rc != ERR_OK)
+        return rc;
     if (!may_go_back(run, err))
         return ERR_DIVERGED;
     train_storage_begin(&run->world, "rollback");

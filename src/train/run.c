@@ -146,14 +146,18 @@ static err_code_t time_ask(train_state_t *run, err_t *err)
     return rc;
 }
 
-static err_code_t checkpoint(train_state_t *run, err_t *err)
+/* Save, in the thread unless this is the end of the run. A signal that comes
+ * while the thread writes is found in the next step. */
+static err_code_t save_due(train_state_t *run, err_t *err)
 {
+    const bool last = run->progress.epoch >= run->config->train.epochs;
+    const bool behind = run->saving.saver != NULL && !last;
     trace_t *trace = train_trace_own(&run->trace);
     const double span = trace_begin(trace);
-    err_code_t rc = train_save(run, err);
+    err_code_t rc = behind ? train_save_begin(run, err) : train_save(run, err);
 
     trace_end(trace, span, "checkpoint", NULL, TRACE_NO_NUMBER);
-    return rc;
+    return rc == ERR_OK && !behind ? stop_ask(run, err) : rc;
 }
 
 /* Do what is due, if all ranks are equal. The replica check comes first, so
@@ -173,11 +177,8 @@ static err_code_t due_do(train_state_t *run, err_t *err)
         rc = replica_verify(run, err);
     if (rc == ERR_OK && due.evaluate && !run->agreed.stop)
         rc = evaluate(run, err);
-    if (rc == ERR_OK && due.save && !run->agreed.stop) {
-        rc = checkpoint(run, err);
-        if (rc == ERR_OK)
-            rc = stop_ask(run, err);
-    }
+    if (rc == ERR_OK && due.save && !run->agreed.stop)
+        rc = save_due(run, err);
     return rc;
 }
 
@@ -219,6 +220,8 @@ static err_code_t step_boundary(train_state_t *run, err_t *err)
         train_straggler_begin(run);
         rc = time_ask(run, err);
     }
+    if (rc == ERR_OK && run->agreed.ended)
+        rc = train_save_join(run, err);
     if (rc == ERR_OK && run->agreed.look && !run->agreed.stop)
         rc = train_straggler_look(run, err);
     if (rc != ERR_OK)
@@ -387,6 +390,18 @@ static err_code_t complete(train_state_t *run, err_t *err)
     return train_world_vote(&run->world, rc, err);
 }
 
+/* A run that ends with an error that all ranks know still finishes the save in
+ * progress, so that the next start finds it. */
+static void save_finish(train_state_t *run)
+{
+    const bool speaker = run->world.speaker;
+    err_t late = ERR_INIT;
+
+    if (train_save_join(run, &late) != ERR_OK && run->world.rank == 0)
+        log_warn("train", "%s", late.text);
+    run->world.speaker = speaker;
+}
+
 /* Write the summary of a failed run. If it cannot be written, a warning is
  * logged. */
 static void summary_try(const train_state_t *run, err_code_t rc,
@@ -448,6 +463,8 @@ err_code_t train_run(const train_config_t *config, const train_env_t *env,
         rc = finish(&run, err);
     if (rc == ERR_OK)
         rc = complete(&run, err);
+    if (rc != ERR_OK && rc != ERR_PEER)
+        save_finish(&run);
     train_seen_end(&run, rc);
     if (rc == ERR_PEER && culprit_is_here(&run.world, err))
         rc = train_oom_look(&run.life.oom, err);

@@ -22,6 +22,7 @@
 #include "train/replay.h"
 #include "train/replica.h"
 #include "train/run.h"
+#include "train/saver.h"
 #include "train/straggler.h"
 #include "train/trace.h"
 #include "train/turn.h"
@@ -73,6 +74,7 @@ typedef struct train_agreed {
     bool look;       /* it is time to compare the loads of ranks */
     bool stop;       /* write a checkpoint and leave */
     bool saved;      /* the checkpoint before the end is written already */
+    bool ended;      /* rank 0's save in progress has ended */
 } train_agreed_t;
 
 /* When to leave, so that the last checkpoint is complete before Slurm ends the
@@ -140,6 +142,7 @@ typedef struct train_state {
     hdf5io_skip_t newest; /* samples of the newest step; count 0: none yet */
     train_agreed_t agreed;
     train_leave_t leave;
+    train_saving_t saving;
     train_evaluator_t evaluator;
     train_last_eval_t last_eval;
     train_life_t life;

@@ -4,16 +4,21 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/mem.h"
 #include "train/checkpoint.h"
 #include "train/leave.h"
 #include "train/record.h"
 #include "train/seen.h"
 #include "train/sound.h"
 
+/* ---- between two steps ----------------------------------------------------
+ */
+
 /* Rank 0 must still have the run directory, and all tensors, which are pulled
  * from the device, must be finite. */
 static err_code_t keep_check(train_state_t *run, err_t *err)
 {
+    hdf5io_share_t *share = run->replica.kept.share;
     err_code_t rc = ERR_OK;
 
     if (run->dir.lock != NULL)
@@ -23,10 +28,11 @@ static err_code_t keep_check(train_state_t *run, err_t *err)
     else
         rc = train_mirror_pull(run->replica.mirror, err);
     rc = train_world_vote(&run->world, rc, err);
-    return rc == ERR_OK
-               ? train_sound(run->world.group, &run->replica.kept,
-                             run->progress.step, run->dir.saved_step, err)
-               : rc;
+    if (rc != ERR_OK)
+        return rc;
+    hdf5io_share_copy(share, 0, hdf5io_share_elems(share));
+    return train_sound(run->world.group, &run->replica.kept, run->progress.step,
+                       run->dir.saved_step, err);
 }
 
 /* Complete the progress that a checkpoint keeps. */
@@ -57,7 +63,7 @@ static err_code_t state_write(train_state_t *run, err_t *err)
     run->world.speaker = run->world.rank == 0 || rc == ERR_PEER;
     if (rc != ERR_OK)
         return rc;
-    saved.seconds = clock_now() - begin;
+    saved.seconds = saved.exposed = clock_now() - begin;
     train_seen_mark(run, OBS_SPENT_SAVE);
     train_saved_add(run, &saved, &run->seen.spent);
     train_saved_note(run, &saved);
@@ -68,6 +74,174 @@ static err_code_t state_write(train_state_t *run, err_t *err)
     return ERR_OK;
 }
 
+/* ---- in the thread ------------------------------------------------------- */
+
+/* Rank 0 must still have the run directory. Called by the saver's thread. */
+static err_code_t directory_check(void *context, err_t *err)
+{
+    train_state_t *run = context;
+    err_code_t rc = ERR_OK;
+
+    if (run->dir.lock != NULL)
+        rc = train_rundir_check(run->dir.lock, err);
+    run->saving.lost = rc != ERR_OK;
+    return rc;
+}
+
+/* Called by the saver's thread, so that the history has the checkpoint as soon
+ * as it is there. */
+static void published(void *context, double seconds)
+{
+    const train_state_t *run = context;
+    train_saved_t saved = run->saving.saved;
+
+    saved.seconds = seconds;
+    train_saved_add(run, &saved, &run->saving.spent);
+}
+
+static void saving_begin(train_state_t *run)
+{
+    train_saving_t *saving = &run->saving;
+    train_save_t save = {.config = &saving->config->checkpoint,
+                         .saved_step = run->dir.saved_step,
+                         .context = run,
+                         .allowed = directory_check,
+                         .published = published};
+
+    train_record_saving(run);
+    train_checkpoint_config_fill(run, saving->config);
+    run->progress.data_samples =
+        hdf5io_dataset_samples(run->data.train.dataset);
+    save.progress = run->progress;
+    train_seen_mark(run, OBS_SPENT_SAVE);
+    saving->saved = train_saved_of(run);
+    saving->newest = run->newest;
+    saving->spent = run->seen.spent;
+    saving->lost = false;
+    train_saver_start(saving->saver, &save);
+}
+
+/* Wait for the save in progress, and learn its outcome. */
+static err_code_t saving_end(train_state_t *run, err_t *err)
+{
+    train_saving_t *saving = &run->saving;
+    const double begin = clock_now();
+    double seconds;
+    err_code_t rc;
+
+    run->agreed.ended = false;
+    if (!train_saver_busy(saving->saver))
+        return ERR_OK;
+    rc = train_saver_join(saving->saver, &seconds, err);
+    train_checkpoint_config_free(saving->config);
+    run->world.speaker = run->world.rank == 0 || rc == ERR_PEER;
+    if (saving->lost)
+        run->dir.owned = false;
+    if (rc == ERR_DIVERGED)
+        run->newest = saving->newest;
+    if (rc != ERR_OK)
+        return rc;
+    saving->saved.seconds = seconds;
+    saving->saved.exposed = saving->exposed + clock_now() - begin;
+    train_saved_note(run, &saving->saved);
+    train_leave_saved(run, seconds);
+    return ERR_OK;
+}
+
+/* Get what is saved from the device: then steps may change it there. */
+static err_code_t device_pull(train_state_t *run, err_t *err)
+{
+    err_code_t rc;
+
+    if (dev_host_visible(run->compute.dev))
+        return ERR_OK;
+    rc = train_mirror_pull(run->replica.mirror, err);
+    return train_world_vote(&run->world, rc, err);
+}
+
+/* Rank 0 says once that checkpoints are too slow for how often they are due. */
+static void wait_say(train_state_t *run, double seconds)
+{
+    if (run->saving.waits++ > 0 || run->world.rank != 0)
+        return;
+    log_warn("train",
+             "a checkpoint was due before the one before was written, and "
+             "waited %.1f s for it: a longer checkpoint.every, or a faster "
+             "file system, would mend that",
+             seconds);
+}
+
+err_code_t train_save_begin(train_state_t *run, err_t *err)
+{
+    const bool waits = train_saver_busy(run->saving.saver);
+    double begin = clock_now();
+    err_code_t rc;
+
+    train_seen_mark(run, OBS_SPENT_OTHER);
+    train_storage_begin(&run->world, "checkpoint");
+    rc = saving_end(run, err);
+    if (waits && rc == ERR_OK)
+        wait_say(run, clock_now() - begin);
+    begin = clock_now();
+    if (rc == ERR_OK)
+        rc = device_pull(run, err);
+    if (rc == ERR_OK) {
+        run->saving.began = begin;
+        saving_begin(run);
+        run->saving.exposed = clock_now() - begin;
+    }
+    train_storage_end(&run->world);
+    train_seen_mark(run, OBS_SPENT_SAVE);
+    return rc;
+}
+
+err_code_t train_save_join(train_state_t *run, err_t *err)
+{
+    err_code_t rc;
+
+    if (!train_saver_busy(run->saving.saver))
+        return ERR_OK;
+    train_seen_mark(run, OBS_SPENT_OTHER);
+    train_storage_begin(&run->world, "checkpoint");
+    rc = saving_end(run, err);
+    train_storage_end(&run->world);
+    train_seen_mark(run, OBS_SPENT_SAVE);
+    return rc;
+}
+
+err_code_t train_save_open(train_state_t *run, err_t *err)
+{
+    const train_saver_plan_t plan = {
+        .parent = run->world.group,
+        .io_timeout = run->config->fault.io_timeout,
+        .kept = &run->replica.kept,
+        .copies = dev_host_visible(run->compute.dev)};
+    err_code_t rc;
+
+    if (!train_config_async(run->config))
+        return ERR_OK;
+    rc = train_saver_open(&plan, &run->saving.saver, err);
+    if (rc == ERR_OK)
+        rc = mem_new(train_checkpoint_config_t, 1, "checkpoints",
+                     &run->saving.config, err);
+    return train_world_vote(&run->world, rc, err);
+}
+
+void train_save_close(train_state_t *run)
+{
+    train_saving_t *saving = &run->saving;
+    const bool busy = train_saver_busy(saving->saver);
+
+    train_saver_close(saving->saver);
+    saving->saver = NULL;
+    if (busy)
+        train_checkpoint_config_free(saving->config);
+    mem_free(saving->config);
+    saving->config = NULL;
+}
+
+/* ---- a save that is waited for ------------------------------------------- */
+
 err_code_t train_save(train_state_t *run, err_t *err)
 {
     const double begin = clock_now();
@@ -75,7 +249,9 @@ err_code_t train_save(train_state_t *run, err_t *err)
 
     train_seen_mark(run, OBS_SPENT_OTHER);
     train_storage_begin(&run->world, "checkpoint");
-    rc = keep_check(run, err);
+    rc = saving_end(run, err);
+    if (rc == ERR_OK)
+        rc = keep_check(run, err);
     if (rc == ERR_OK)
         rc = state_write(run, err);
     train_storage_end(&run->world);

@@ -1,13 +1,35 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* save: when and how a run writes its checkpoints. */
+/*
+ * save: how a run writes its checkpoints: between two steps, or, with
+ * checkpoint.async, in the saver's thread while it makes the next steps. Then
+ * rank 0 tells in the tail of a step that its thread is done, and at the end of
+ * that step all ranks join theirs. So all ranks learn the outcome after the
+ * same step, and an error ends the run there.
+ */
 #ifndef CDDP_TRAIN_SAVE_H
 #define CDDP_TRAIN_SAVE_H
 
 #include "train/run_priv.h"
 
-/* Write a checkpoint of the current step. All ranks get one outcome.
- * Collective; blocks until it is published. */
+/* Start the saver, if the configuration asks for it. All ranks get one outcome.
+ * Collective. */
+err_code_t train_save_open(train_state_t *run, err_t *err);
+void train_save_close(train_state_t *run);
+
+/* Write a checkpoint of the current step, after the save in progress. All ranks
+ * get one outcome. Collective; blocks until it is published. */
 err_code_t train_save(train_state_t *run, err_t *err);
+
+/* Begin to write a checkpoint of the current step in the thread. The save
+ * before is waited for. Returns when the next step may begin; train_end_start
+ * waits for the copy. Errors are those of the save before, or of the device.
+ * Collective. */
+err_code_t train_save_begin(train_state_t *run, err_t *err);
+
+/* Wait for the save in progress, if there is one. All ranks get one outcome.
+ * After ERR_DIVERGED, run->newest has the samples of the step that was to be
+ * saved: they are the reason, not those of a later step. Collective; blocks. */
+err_code_t train_save_join(train_state_t *run, err_t *err);
 
 #endif

@@ -25,6 +25,7 @@
 #include <stdint.h>
 
 #include "comm/comm.h"
+#include "obs/spent.h"
 #include "train/kept.h"
 
 typedef struct train_saver train_saver_t;
@@ -76,5 +77,29 @@ double train_saver_settle(train_saver_t *saver);
  * ranks get one outcome: that of hdf5io_checkpoint_write, of allowed, or
  * ERR_DIVERGED if a tensor has numbers that are not finite. */
 err_code_t train_saver_join(train_saver_t *saver, double *seconds, err_t *err);
+
+/* ---- what the run knows of a save ---------------------------------------- */
+
+/* A checkpoint that was written. */
+typedef struct train_saved {
+    int64_t step, epoch;
+    double seconds; /* from its start until it was published */
+    double exposed; /* of these, seconds in which no step was made */
+    double bytes;   /* of all its tensors */
+} train_saved_t;
+
+/* The save in progress; see save.h. The saver's thread reads [saved] and
+ * [spent], and sets [lost]. */
+typedef struct train_saving {
+    train_saver_t *saver; /* NULL: checkpoints are written between steps */
+    struct train_checkpoint_config *config;
+    train_saved_t saved;  /* seconds and exposed are set at its end */
+    hdf5io_skip_t newest; /* samples of its last step */
+    obs_spent_t spent;    /* up to its step */
+    double began;         /* clock instant */
+    double exposed;       /* seconds in which it has kept training waiting */
+    bool lost;            /* the run directory is no longer this run's */
+    int64_t waits;        /* saves that were due before the last one's end */
+} train_saving_t;
 
 #endif

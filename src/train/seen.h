@@ -8,7 +8,6 @@
 #ifndef CDDP_TRAIN_SEEN_H
 #define CDDP_TRAIN_SEEN_H
 
-#include "train/record.h"
 #include "train/run_priv.h"
 
 /* Begin to count time, at the start of main(). */

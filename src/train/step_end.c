@@ -98,6 +98,8 @@ err_code_t train_end_start(train_state_t *run, err_t *err)
 
     if (rc == ERR_OK)
         rc = step_judge(run, stream, err);
+    /* From here on, what a checkpoint keeps changes. */
+    run->saving.exposed += train_saver_settle(run->saving.saver);
     if (rc == ERR_OK)
         rc = train_io_fetch(io, ddp_tail(replica->ddp), stream, err);
     if (rc == ERR_OK)
@@ -165,6 +167,7 @@ static void progress_advance(train_state_t *run, const hdf5io_batch_t *batch,
     loss_advance(&run->weigh, tail, batch->global, loss, progress);
     run->agreed.checkpoint = ((int)tail[TRAIN_TAIL_DUE] & TRAIN_DUE_SAVE) != 0;
     run->agreed.look = ((int)tail[TRAIN_TAIL_DUE] & TRAIN_DUE_LOOK) != 0;
+    run->agreed.ended = ((int)tail[TRAIN_TAIL_DUE] & TRAIN_DUE_JOIN) != 0;
     run->agreed.stop =
         tail[TRAIN_TAIL_REQUEST] > 0.0 || tail[TRAIN_TAIL_TERM] > 0.0;
 }

@@ -23,6 +23,7 @@ enum {
 /* Rank 0's clock decides when these are due: */
 #define TRAIN_DUE_SAVE 1 /* a checkpoint */
 #define TRAIN_DUE_LOOK 2 /* ranks compare their loads (straggler.h) */
+#define TRAIN_DUE_JOIN 4 /* its save in progress has ended (save.h) */
 
 /* After the flags, these sums for each loss: */
 enum {
