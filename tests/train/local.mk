@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 TRAIN_TESTS = \
+	tests/train/test_async \
 	tests/train/test_changes \
 	tests/train/test_clocks \
 	tests/train/test_config \

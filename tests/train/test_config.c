@@ -42,6 +42,8 @@ static const struct {
      {"run.yaml:5:30", "ddp.local_sgd", "ddp.hook"}},
     {"ddp: {zero: 1, local_sgd: {period: 2}}",
      {"run.yaml:5:27", "ddp.local_sgd", "ddp.zero"}},
+    {"checkpoint: {io: mpi, async: true}",
+     {"run.yaml:5:31", "checkpoint.async", "checkpoint.io"}},
 };
 
 Test(config, what_would_never_happen_is_refused)

@@ -105,3 +105,15 @@ Test(deadline, leaves_in_time)
                               step, save);
         }
 }
+
+/* A save in progress may take as long as is kept for one. */
+Test(deadline, the_rest_of_a_save)
+{
+    train_deadline_t deadline = with_end(900.0);
+
+    cr_assert_eq(train_deadline_rest(&deadline, 20.0), 40.0);
+    train_deadline_save(&deadline, 4.0);
+    cr_assert_eq(train_deadline_rest(&deadline, 0.0), 6.0);
+    cr_assert_eq(train_deadline_rest(&deadline, 5.0), 1.0);
+    cr_assert_eq(train_deadline_rest(&deadline, 7.0), 0.0);
+}

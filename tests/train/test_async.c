@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * Whole runs with checkpoint.async: every checkpoint has the bytes that it has
+ * without, the run ends with the same bits, and it resumes from any of them.
+ */
+#include <criterion/criterion.h>
+#include <float.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/str.h"
+#include "train/harness.h"
+
+/* 101 samples in batches of 24: 5 steps in an epoch. */
+#define SAMPLES 101
+#define STEPS 10
+
+/* Settings of a run of two epochs; [more] (or NULL) is one of them. */
+static void run_open(harness_t *harness, const char *async, const char *every,
+                     const char *more)
+{
+    harness_open(harness, SAMPLES);
+    harness->settings[0] = async;
+    harness->settings[1] = every;
+    harness->settings[2] = "checkpoint.keep=100";
+    harness->settings[3] = "train.epochs=2";
+    harness->settings[4] = "train.batch=24";
+    harness->settings[5] = more;
+}
+
+/* ---- the same bytes ------------------------------------------------------ */
+
+/* Read shard [rank] of the checkpoint of [step]. False: there is none. */
+static bool shard_read(const harness_t *harness, int64_t step, int rank,
+                       char **bytes, size_t *count)
+{
+    char *path = str_printf("%s/run/checkpoints/step-%010lld/shard-%d.h5",
+                            harness->dir, (long long)step, rank);
+    err_t err = ERR_INIT;
+    const bool there = access(path, F_OK) == 0;
+
+    if (there)
+        cr_assert_eq(file_read(path, bytes, count, &err), ERR_OK, "%s",
+                     err.text);
+    free(path);
+    return there;
+}
+
+/* Compare all checkpoints of both runs. Returns their number. */
+static int shards_compare(const harness_t *a, const harness_t *b, int ranks,
+                          const char *what)
+{
+    int saves = 0;
+
+    for (int64_t step = 1; step <= STEPS; step++) {
+        bool first = false;
+
+        for (int rank = 0; rank < ranks; rank++) {
+            char *bytes[2] = {NULL, NULL};
+            size_t counts[2] = {0, 0};
+            const bool there = shard_read(a, step, rank, &bytes[0], &counts[0]);
+
+            cr_assert_eq(shard_read(b, step, rank, &bytes[1], &counts[1]),
+                         there, "%s: step %lld", what, (long long)step);
+            cr_assert_eq(counts[0], counts[1]);
+            cr_assert(!there || memcmp(bytes[0], bytes[1], counts[0]) == 0,
+                      "%s, %d ranks: shard %d of step %lld differs", what,
+                      ranks, rank, (long long)step);
+            first = first || there;
+            free(bytes[0]);
+            free(bytes[1]);
+        }
+        saves += first;
+    }
+    return saves;
+}
+
+/* What changes when: ZeRO's parts, a hook's state within a step, running
+ * statistics, and the moving average. */
+static const char *const kinds[] = {
+    NULL,
+    "ddp.zero=1",
+    "ddp.hook={powersgd: {rank: 2, start_step: 0}}",
+    "model.layers=[{linear: {out: 8}}, batchnorm, relu, {linear: {out: 2}}]",
+    "train.reproducible=true",
+    "ema={decay: 0.9}",
+};
+
+Test(async, checkpoints_have_the_bytes_of_synchronous_ones, .timeout = 300)
+{
+    static const int sizes[] = {1, 2, 4};
+
+    for (size_t i = 0; i < 3 * sizeof kinds / sizeof *kinds; i++) {
+        const char *kind = kinds[i / 3];
+        const int ranks = sizes[i % 3];
+        train_outcome_t out[2];
+        harness_t plain, behind;
+
+        run_open(&plain, "checkpoint.async=false", "checkpoint.every=2 steps",
+                 kind);
+        run_open(&behind, "checkpoint.async=true", "checkpoint.every=2 steps",
+                 kind);
+        harness_run_ok(&plain, ranks, &out[0]);
+        harness_run_ok(&behind, ranks, &out[1]);
+        cr_expect_eq(shards_compare(&plain, &behind, ranks,
+                                    kind == NULL ? "default" : kind),
+                     5);
+        cr_expect_eq(memcmp(&out[0].loss, &out[1].loss, sizeof(double)), 0,
+                     "%.17g, not %.17g", out[1].loss, out[0].loss);
+        harness_close(&behind);
+        harness_close(&plain);
+    }
+}
+
+/* A checkpoint after each step: one that is due waits for the one before. The
+ * history and the metrics have each of them once. */
+Test(async, none_is_left_out, .timeout = 120)
+{
+    train_outcome_t out;
+    harness_t harness;
+
+    run_open(&harness, "checkpoint.async=true", "checkpoint.every=1 steps",
+             NULL);
+    harness_run_ok(&harness, 2, &out);
+    cr_expect_eq(harness_events(&harness, "checkpoint"), STEPS);
+    harness_close(&harness);
+}
+
+/* ---- resuming ------------------------------------------------------------ */
+
+/* A signal may come while a checkpoint is being written: the run waits for it,
+ * writes one more, and the next start goes on from there. */
+Test(async, interrupted_runs_end_with_the_same_bits, .timeout = 300)
+{
+    train_outcome_t straight, out;
+
+    for (int zero = 0; zero < 2; zero++)
+        for (int looks = 5; looks < 12; looks += 3) {
+            harness_t whole, parts;
+
+            run_open(&whole, "checkpoint.async=true",
+                     "checkpoint.every=1 steps", zero ? "ddp.zero=1" : NULL);
+            run_open(&parts, "checkpoint.async=true",
+                     "checkpoint.every=1 steps", zero ? "ddp.zero=1" : NULL);
+            harness_run_ok(&whole, 2, &straight);
+            cr_expect_gt(
+                harness_run_interrupted(&parts, looks, (int[]){2, 2}, &out), 1);
+            cr_expect_eq(memcmp(&out.loss, &straight.loss, sizeof(double)), 0,
+                         "%.17g, not %.17g", out.loss, straight.loss);
+            harness_compare(&whole, &parts, STEPS, 0, "interrupted");
+            harness_close(&parts);
+            harness_close(&whole);
+        }
+}
+
+/* Each checkpoint that was written behind training leads to the same end. */
+Test(async, each_checkpoint_can_be_resumed, .timeout = 300)
+{
+    train_outcome_t straight, out;
+    harness_t harness;
+
+    run_open(&harness, "checkpoint.async=true", "checkpoint.every=3 steps",
+             NULL);
+    harness_run_ok(&harness, 2, &straight);
+    harness.resume = TRAIN_RESUME_PATH;
+    for (int64_t step = 9; step > 0; step -= 3) {
+        char *path = str_printf("%s/run/checkpoints/step-%010lld", harness.dir,
+                                (long long)step);
+
+        harness.resume_path = path;
+        harness_run_ok(&harness, 2, &out);
+        cr_expect_eq(memcmp(&out.loss, &straight.loss, sizeof(double)), 0,
+                     "from step %lld: %.17g, not %.17g", (long long)step,
+                     out.loss, straight.loss);
+        free(path);
+    }
+    harness_close(&harness);
+}
+
+/* ---- what goes wrong ----------------------------------------------------- */
+
+/* One sample, in the third step of each epoch, makes the loss infinite, or only
+ * a square in the optimizer's state, which the save of that step finds while
+ * later steps are made. Either way the samples of the third step are left out,
+ * as without checkpoint.async. */
+Test(async, diverging_runs_go_back_as_synchronous_ones_do, .timeout = 240)
+{
+    static const char *const ways[] = {"checkpoint.async=false",
+                                       "checkpoint.async=true"};
+    static const float bad[] = {FLT_MAX, 1.0e25f};
+
+    for (int b = 0; b < 2; b++) {
+        train_outcome_t out[2];
+        harness_t harnesses[2];
+
+        for (int i = 0; i < 2; i++) {
+            harness_t *harness = &harnesses[i];
+
+            run_open(harness, ways[i], "checkpoint.every=1 steps",
+                     "fault.diverge=rollback");
+            harness->settings[6] = "data.shuffle=none";
+            harness->settings[7] = "optimizer={adamw: {lr: 0.01}}";
+            harness_input_set(harness, 50, bad[b]);
+            harness_run_ok(harness, 2, &out[i]);
+            cr_expect_eq(harness_events(harness, "rollback"), 2, "%g, %s",
+                         (double)bad[b], ways[i]);
+        }
+        cr_expect_eq(memcmp(&out[0].loss, &out[1].loss, sizeof(double)), 0,
+                     "%.17g, not %.17g", out[1].loss, out[0].loss);
+        harness_compare(&harnesses[0], &harnesses[1], STEPS, 0, "rollback");
+        harness_close(&harnesses[0]);
+        harness_close(&harnesses[1]);
+    }
+}
