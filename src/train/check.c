@@ -300,8 +300,9 @@ static err_code_t memory_print(const check_t *check, err_t *err)
     for (int k = 0; k < TRAIN_MEMORY_KINDS; k++) {
         const uint64_t bytes = check->memory.bytes[k];
 
-        if (bytes == 0 && (k == TRAIN_MEMORY_PARTIALS ||
-                           k == TRAIN_MEMORY_HOOK || k == TRAIN_MEMORY_NORM))
+        if (bytes == 0 &&
+            (k == TRAIN_MEMORY_PARTIALS || k == TRAIN_MEMORY_HOOK ||
+             k == TRAIN_MEMORY_NORM || k == TRAIN_MEMORY_SAVE))
             continue;
         memory_line(host && k == TRAIN_MEMORY_BATCHES ? "batches read ahead"
                                                       : train_memory_name(k),

@@ -16,6 +16,7 @@ static const char *const names[TRAIN_MEMORY_KINDS] = {
     [TRAIN_MEMORY_BUFFERS] = "running statistics",
     [TRAIN_MEMORY_ACTIVATIONS] = "activations, scratch",
     [TRAIN_MEMORY_BATCHES] = "batches",
+    [TRAIN_MEMORY_SAVE] = "copy for checkpoints",
 };
 
 const char *train_memory_name(train_memory_kind_t kind)
@@ -35,6 +36,24 @@ uint64_t train_memory_batches(const train_replica_plan_t *plan, int64_t count)
     return sample * (uint64_t)plan->samples * (uint64_t)count;
 }
 
+/* Bytes of the copy of what a rank writes: its share of what all ranks hold,
+ * and with ddp.zero its own state of the optimizer. The state of a comm hook is
+ * not counted, as it is not known here. */
+static uint64_t copy_bytes(const train_replica_plan_t *plan,
+                           const train_replica_t *replica)
+{
+    const uint64_t state = optim_state_bytes(replica->optim);
+    uint64_t common = sizeof(float) * (nn_graph_param_elems(plan->graph) +
+                                       nn_graph_buffer_elems(plan->graph));
+
+    if (!dev_host_visible(plan->dev) || !train_config_async(plan->config))
+        return 0;
+    if (replica->shard == NULL)
+        common += state;
+    return common / (uint64_t)plan->ranks +
+           (replica->shard == NULL ? 0 : state);
+}
+
 train_memory_t train_memory_of(const train_replica_plan_t *plan,
                                const train_replica_t *replica)
 {
@@ -46,14 +65,15 @@ train_memory_t train_memory_of(const train_replica_plan_t *plan,
             ? config->data.prefetch + 1
             : TRAIN_FEED_SLOTS + (config->data.valid.count > 0);
     train_memory_t memory = {
-        .bytes = {
-            [TRAIN_MEMORY_PARAMS] = params,
-            [TRAIN_MEMORY_GRADS] = params,
-            [TRAIN_MEMORY_OPTIMIZER] = optim_state_bytes(replica->optim),
-            [TRAIN_MEMORY_BUFFERS] =
-                nn_graph_buffer_elems(graph) * sizeof(float),
-            [TRAIN_MEMORY_ACTIVATIONS] = train_replica_activations(replica),
-            [TRAIN_MEMORY_BATCHES] = train_memory_batches(plan, batches)}};
+        .bytes = {[TRAIN_MEMORY_PARAMS] = params,
+                  [TRAIN_MEMORY_GRADS] = params,
+                  [TRAIN_MEMORY_OPTIMIZER] = optim_state_bytes(replica->optim),
+                  [TRAIN_MEMORY_BUFFERS] =
+                      nn_graph_buffer_elems(graph) * sizeof(float),
+                  [TRAIN_MEMORY_ACTIVATIONS] =
+                      train_replica_activations(replica),
+                  [TRAIN_MEMORY_BATCHES] = train_memory_batches(plan, batches),
+                  [TRAIN_MEMORY_SAVE] = copy_bytes(plan, replica)}};
 
     if (replica->shard != NULL)
         memory.bytes[TRAIN_MEMORY_NORM] = train_shard_bytes(replica->shard);

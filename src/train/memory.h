@@ -22,6 +22,9 @@ typedef enum train_memory_kind {
     /* On a host those that are read ahead, on another device the two that it
      * has. */
     TRAIN_MEMORY_BATCHES,
+    /* What this rank writes of a checkpoint, with checkpoint.async. 0 on a
+     * device: its mirror is the copy, in the host's memory. */
+    TRAIN_MEMORY_SAVE,
     TRAIN_MEMORY_KINDS
 } train_memory_kind_t;
 

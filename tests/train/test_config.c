@@ -43,7 +43,7 @@ static const struct {
     {"ddp: {zero: 1, local_sgd: {period: 2}}",
      {"run.yaml:5:27", "ddp.local_sgd", "ddp.zero"}},
     {"checkpoint: {io: mpi, async: true}",
-     {"run.yaml:5:31", "checkpoint.async", "checkpoint.io"}},
+     {"run.yaml:5:30", "checkpoint.async", "checkpoint.io"}},
 };
 
 Test(config, what_would_never_happen_is_refused)

@@ -98,6 +98,23 @@ static uint64_t plan_bytes(const char *device, const char *setting,
     return train_memory_total(memory);
 }
 
+/* With checkpoint.async a rank copies what it writes: all state, if it is the
+ * only rank. On a device the mirror is the copy. */
+Test(memory, the_copy_for_checkpoints)
+{
+    train_memory_t memory;
+
+    plan_bytes("cpu", "checkpoint.async=false", &memory);
+    cr_expect_eq(memory.bytes[TRAIN_MEMORY_SAVE], 0);
+    plan_bytes("cpu", "checkpoint.async=true", &memory);
+    cr_expect_eq(memory.bytes[TRAIN_MEMORY_SAVE],
+                 memory.bytes[TRAIN_MEMORY_PARAMS] +
+                     memory.bytes[TRAIN_MEMORY_OPTIMIZER] +
+                     memory.bytes[TRAIN_MEMORY_BUFFERS]);
+    plan_bytes("far", "checkpoint.async=true", &memory);
+    cr_expect_eq(memory.bytes[TRAIN_MEMORY_SAVE], 0);
+}
+
 Test(memory, is_known_by_kind)
 {
     const uint64_t params = sizeof(float) * (12 * 16 + 16 + 16 * 2 + 2);
