@@ -183,10 +183,41 @@ Test(async, each_checkpoint_can_be_resumed, .timeout = 300)
 
 /* ---- what goes wrong ----------------------------------------------------- */
 
-/* One sample, in the third step of each epoch, makes the loss infinite, or only
- * a square in the optimizer's state, which the save of that step finds while
- * later steps are made. Either way the samples of the third step are left out,
- * as without checkpoint.async. */
+/* The update of the first step overflows. The next step shows it, too, but the
+ * run ends with what the save has found, and keeps nothing. */
+Test(async, weights_that_are_no_numbers_are_not_kept, .timeout = 120)
+{
+    train_outcome_t out;
+    harness_t harness;
+    err_t err = ERR_INIT;
+    char *checkpoint;
+
+    harness_open(&harness, 48);
+    harness.settings[0] = "optimizer={sgd: {lr: 1.0e+6}}";
+    harness.settings[1] = "schedule=constant";
+    harness.settings[2] = "train.batch=48";
+    harness.settings[3] = "train.epochs=2";
+    harness.settings[4] = "data.input.scale=1.0e+34";
+    harness.settings[5] = "model.layers=[{linear: {out: 2}}]";
+    harness.settings[6] = "checkpoint.async=true";
+    harness.settings[7] = "checkpoint.every=1 steps";
+    harness.settings[8] = "train.eval_every=never";
+    cr_expect_eq(harness_run(&harness, 2, &out, &err), ERR_DIVERGED, "%s",
+                 err.text);
+    cr_expect_not_null(strstr(err.text, "model/linear1.weight became nan"),
+                       "%s", err.text);
+    cr_expect_not_null(strstr(err.text, "no checkpoint was written"), "%s",
+                       err.text);
+    checkpoint = str_printf("%s/run/checkpoints/step-0000000001", harness.dir);
+    cr_expect_neq(access(checkpoint, F_OK), 0, "it was kept");
+    free(checkpoint);
+    harness_close(&harness);
+}
+
+/* One sample, in the third step of each epoch, makes the loss infinite, or a
+ * gradient too large, while the checkpoint of the second step is written.
+ * Either way the samples of the third step are left out, as without
+ * checkpoint.async. */
 Test(async, diverging_runs_go_back_as_synchronous_ones_do, .timeout = 240)
 {
     static const char *const ways[] = {"checkpoint.async=false",
