@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 TRAIN_TESTS = \
 	tests/train/test_async \
+	tests/train/test_async_kill \
 	tests/train/test_changes \
 	tests/train/test_clocks \
 	tests/train/test_config \
@@ -52,6 +53,10 @@ ROLLBACK_WRAPS = obs_lives_append hdf5io_checkpoint_read train_mirror_push \
 	hdf5io_loader_close hdf5io_loader_open obs_metrics_open train_turn_load
 tests_train_test_rollback_kill_LDFLAGS = $(AM_LDFLAGS) \
 	$(ROLLBACK_WRAPS:%=-Wl,--wrap=%)
+# test_async_kill replaces these functions, and dies in them.
+ASYNC_WRAPS = hdf5io_io_create hdf5io_io_flush hdf5io_io_sync \
+	hdf5io_dir_publish obs_lives_append train_saver_start train_saver_join
+tests_train_test_async_kill_LDFLAGS = $(AM_LDFLAGS) $(ASYNC_WRAPS:%=-Wl,--wrap=%)
 # test_clocks replaces this function.
 tests_train_test_clocks_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=clock_now
 # test_straggler replaces these functions.
