@@ -2,6 +2,7 @@
 TRAIN_TESTS = \
 	tests/train/test_async \
 	tests/train/test_async_kill \
+	tests/train/test_async_peer \
 	tests/train/test_changes \
 	tests/train/test_clocks \
 	tests/train/test_config \
@@ -57,6 +58,8 @@ tests_train_test_rollback_kill_LDFLAGS = $(AM_LDFLAGS) \
 ASYNC_WRAPS = hdf5io_io_create hdf5io_io_flush hdf5io_io_sync \
 	hdf5io_dir_publish obs_lives_append train_saver_start train_saver_join
 tests_train_test_async_kill_LDFLAGS = $(AM_LDFLAGS) $(ASYNC_WRAPS:%=-Wl,--wrap=%)
+tests_train_test_async_peer_SOURCES = tests/train/test_async_peer.c \
+	tests/train/harness_forks.c tests/train/harness_forks.h
 # test_clocks replaces this function.
 tests_train_test_clocks_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=clock_now
 # test_straggler replaces these functions.

@@ -6,9 +6,11 @@
  */
 #include <criterion/criterion.h>
 #include <float.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -127,6 +129,66 @@ Test(async, none_is_left_out, .timeout = 120)
              NULL);
     harness_run_ok(&harness, 2, &out);
     cr_expect_eq(harness_events(&harness, "checkpoint"), STEPS);
+    harness_close(&harness);
+}
+
+/* ---- behind training ----------------------------------------------------- */
+
+/* The first fsync of a saver's thread waits until the ranks have looked for
+ * signals [GATE] times more, which they do once in each step. global, because
+ * fsync below is called by libraries. */
+#define GATE 4
+static pthread_mutex_t gate_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t gate_moved = PTHREAD_COND_INITIALIZER;
+static int gate_looks;
+static bool gate_closed;
+
+static slurm_signal_t gate_look(void)
+{
+    pthread_mutex_lock(&gate_lock);
+    gate_looks++;
+    pthread_cond_broadcast(&gate_moved);
+    pthread_mutex_unlock(&gate_lock);
+    return SLURM_SIGNAL_NONE;
+}
+
+static void gate_wait(void)
+{
+    int until;
+
+    pthread_mutex_lock(&gate_lock);
+    until = gate_looks + GATE;
+    while (gate_closed && gate_looks < until)
+        pthread_cond_wait(&gate_moved, &gate_lock);
+    gate_closed = false;
+    pthread_mutex_unlock(&gate_lock);
+}
+
+int fsync(int fd)
+{
+    char name[16] = "";
+
+    pthread_getname_np(pthread_self(), name, sizeof name);
+    if (strcmp(name, "cddp-saver") == 0)
+        gate_wait();
+    return (int)syscall(SYS_fsync, fd);
+}
+
+/* Steps are made while a checkpoint is written: if they were not, its fsync
+ * would wait for ever. The row of the checkpoint follows theirs. */
+Test(async, steps_are_made_meanwhile, .timeout = 120)
+{
+    train_outcome_t out;
+    harness_t harness;
+
+    run_open(&harness, "checkpoint.async=true", "checkpoint.every=3 steps",
+             NULL);
+    harness.signal = gate_look;
+    gate_closed = true;
+    harness_run_ok(&harness, 2, &out);
+    cr_expect(!gate_closed);
+    cr_expect_eq(out.step, STEPS);
+    cr_expect_eq(harness_events(&harness, "checkpoint"), 4);
     harness_close(&harness);
 }
 
