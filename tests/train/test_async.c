@@ -134,10 +134,10 @@ Test(async, none_is_left_out, .timeout = 120)
 
 /* ---- behind training ----------------------------------------------------- */
 
-/* The first fsync of a saver's thread waits until the ranks have looked for
- * signals [GATE] times more, which they do once in each step. global, because
- * fsync below is called by libraries. */
-#define GATE 4
+/* The fsyncs of a saver's thread wait until the ranks have looked for signals
+ * GATE times, which each does once when a step begins. So with two ranks, the
+ * fifth step has begun. global, because fsync below is called by libraries. */
+#define GATE 10
 static pthread_mutex_t gate_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t gate_moved = PTHREAD_COND_INITIALIZER;
 static int gate_looks;
@@ -154,11 +154,8 @@ static slurm_signal_t gate_look(void)
 
 static void gate_wait(void)
 {
-    int until;
-
     pthread_mutex_lock(&gate_lock);
-    until = gate_looks + GATE;
-    while (gate_closed && gate_looks < until)
+    while (gate_closed && gate_looks < GATE)
         pthread_cond_wait(&gate_moved, &gate_lock);
     gate_closed = false;
     pthread_mutex_unlock(&gate_lock);
@@ -174,8 +171,8 @@ int fsync(int fd)
     return (int)syscall(SYS_fsync, fd);
 }
 
-/* Steps are made while a checkpoint is written: if they were not, its fsync
- * would wait for ever. The row of the checkpoint follows theirs. */
+/* Steps are made while the checkpoint of the third step is written: if they
+ * were not, its fsync would wait for ever. */
 Test(async, steps_are_made_meanwhile, .timeout = 120)
 {
     train_outcome_t out;
