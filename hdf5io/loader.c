@@ -13,7 +13,6 @@
 #include "hdf5io/loader.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
@@ -116,25 +115,13 @@ static bool loader_room_wait(hdf5io_loader_t *loader)
     return !stop;
 }
 
-/* Lower the reader's priority. If ranks fill all cores, a reader that wakes up
- * would interrupt the trainer in the middle of a step. With SCHED_BATCH it
- * waits for an idle core; it is some batches ahead anyway. It is only a hint:
- * nothing is lost if the kernel refuses. */
-static void loader_stand_back(void)
-{
-    struct sched_param none = {.sched_priority = 0};
-
-    if (pthread_setschedparam(pthread_self(), SCHED_BATCH, &none) != 0)
-        log_debug("hdf5io", "the reader runs at the trainer's priority");
-}
-
 static void *loader_main(void *argument)
 {
     hdf5io_loader_t *loader = argument;
     bool more = true;
 
     log_rank_set(loader->config.rank);
-    loader_stand_back();
+    thread_stand_back(); /* it is some batches ahead anyway */
     while (more && loader_room_wait(loader)) {
         more = loader_read(loader, loader_slot(loader, loader->filled));
         pthread_mutex_lock(&loader->lock);

@@ -41,6 +41,13 @@ err_code_t thread_start(const char *name, thread_main_t main, void *argument,
     return ERR_OK;
 }
 
+void thread_stand_back(void)
+{
+    const struct sched_param none = {.sched_priority = 0};
+
+    (void)pthread_setschedparam(pthread_self(), SCHED_BATCH, &none);
+}
+
 /* The first version of the kernel's struct sched_attr, which glibc does not
  * define. */
 typedef struct thread_attr {

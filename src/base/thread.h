@@ -26,6 +26,14 @@ err_code_t thread_start(const char *name, thread_main_t main, void *argument,
  */
 void thread_prompt(void);
 
+/*
+ * For a thread with much work that nobody waits for: lower its priority. If
+ * computing threads fill all cores, it does not interrupt one of them when it
+ * wakes up, but waits for an idle core, or for its turn. It is only a hint:
+ * nothing is lost if the kernel refuses.
+ */
+void thread_stand_back(void);
+
 /* Number of cores in this process's affinity mask (sched_getaffinity), at least
  * 1. */
 int thread_cores(void);

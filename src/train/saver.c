@@ -150,6 +150,7 @@ static void *saver_main(void *argument)
     train_saver_t *saver = argument;
 
     log_rank_set(comm_group_rank(saver->group));
+    thread_stand_back();
     pthread_mutex_lock(&saver->lock);
     while (saver->state == SAVER_WORKS || !saver->stop) {
         if (saver->state != SAVER_WORKS) {
