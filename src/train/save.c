@@ -11,8 +11,7 @@
 #include "train/seen.h"
 #include "train/sound.h"
 
-/* ---- between two steps ----------------------------------------------------
- */
+/* ---- between two steps --------------------------------------------------- */
 
 /* Rank 0 must still have the run directory, and all tensors, which are pulled
  * from the device, must be finite. */
@@ -173,7 +172,8 @@ static void wait_say(train_state_t *run, double seconds)
 
 err_code_t train_save_begin(train_state_t *run, err_t *err)
 {
-    const bool waits = train_saver_busy(run->saving.saver);
+    const bool waits = train_saver_busy(run->saving.saver) &&
+                       !train_saver_ended(run->saving.saver);
     double begin = clock_now();
     err_code_t rc;
 
