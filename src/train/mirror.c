@@ -115,3 +115,38 @@ err_code_t train_mirror_push(train_mirror_t *mirror, err_t *err)
 {
     return copy_all(mirror, DEV_HOST_TO_DEV, err);
 }
+
+/* The arena whose copy has the number at [at]. */
+static const mirrored_t *copy_find(const train_mirror_t *mirror,
+                                   const float *at)
+{
+    for (int i = 0; i < mirror->count; i++) {
+        const mirrored_t *own = &mirror->list[i];
+
+        if (at >= own->host && at < own->host + own->elems)
+            return own;
+    }
+    check(false, "%p is in none of %d copies", (const void *)at, mirror->count);
+    return NULL;
+}
+
+err_code_t train_mirror_pull_share(train_mirror_t *mirror,
+                                   const hdf5io_share_t *share, err_t *err)
+{
+    const size_t bytes = (size_t)hdf5io_share_elems(share) * sizeof(float);
+    const int runs = hdf5io_share_runs(share);
+    err_code_t rc = ERR_OK;
+
+    /* A few large copies are faster than most of their bytes in many. */
+    if (2 * bytes > train_mirror_bytes(mirror))
+        return train_mirror_pull(mirror, err);
+    for (int i = 0; i < runs && rc == ERR_OK; i++) {
+        const hdf5io_run_t run = hdf5io_share_run(share, i);
+        const mirrored_t *own = copy_find(mirror, run.data);
+        const ptrdiff_t at = run.data - own->host;
+
+        rc = dev_copy(mirror->stream, own->host + at, own->arena + at,
+                      (size_t)run.count * sizeof(float), DEV_DEV_TO_HOST, err);
+    }
+    return rc == ERR_OK ? dev_stream_wait(mirror->stream, err) : rc;
+}

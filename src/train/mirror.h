@@ -12,6 +12,7 @@
 #define CDDP_TRAIN_MIRROR_H
 
 #include "dev/dev.h"
+#include "hdf5io/checkpoint_share.h"
 
 #define TRAIN_MIRROR_MAX 8 /* arenas */
 
@@ -39,5 +40,11 @@ size_t train_mirror_bytes(const train_mirror_t *mirror);
  * the device. */
 err_code_t train_mirror_pull(train_mirror_t *mirror, err_t *err);
 err_code_t train_mirror_push(train_mirror_t *mirror, err_t *err);
+
+/* As train_mirror_pull, at least the runs of [share], which are in the copies:
+ * what this rank writes of a checkpoint. Other numbers of the copies may stay
+ * as they are. */
+err_code_t train_mirror_pull_share(train_mirror_t *mirror,
+                                   const hdf5io_share_t *share, err_t *err);
 
 #endif

@@ -25,7 +25,7 @@ static err_code_t keep_check(train_state_t *run, err_t *err)
     if (rc != ERR_OK)
         run->dir.owned = false;
     else
-        rc = train_mirror_pull(run->replica.mirror, err);
+        rc = train_mirror_pull_share(run->replica.mirror, share, err);
     rc = train_world_vote(&run->world, rc, err);
     if (rc != ERR_OK)
         return rc;
@@ -154,7 +154,8 @@ static err_code_t device_pull(train_state_t *run, err_t *err)
 
     if (dev_host_visible(run->compute.dev))
         return ERR_OK;
-    rc = train_mirror_pull(run->replica.mirror, err);
+    rc = train_mirror_pull_share(run->replica.mirror, run->replica.kept.share,
+                                 err);
     return train_world_vote(&run->world, rc, err);
 }
 

@@ -114,6 +114,51 @@ Test(mirror, of_the_host_is_the_arena)
     rig_close(&rig);
 }
 
+/* Pull the share of rank [rank] of [ranks] of both arenas. Its numbers are
+ * there; with many ranks, others are not copied. */
+static void check_share(int rank, int ranks)
+{
+    rig_t rig = rig_open("far", 0);
+    const hdf5io_tensor_t tensors[ARENAS] = {
+        {.name = "a", .ndim = 1, .dims = {1000}, .data = host(&rig, 0)},
+        {.name = "b", .ndim = 1, .dims = {37}, .data = host(&rig, 1)}};
+    hdf5io_share_t *share = NULL;
+    int64_t copied = 0;
+    err_t err = ERR_INIT;
+
+    cr_assert_eq(hdf5io_share_open(tensors, ARENAS, rank, ranks, &share, &err),
+                 ERR_OK);
+    numbers_write(&rig);
+    cr_assert_eq(train_mirror_push(rig.mirror, &err), ERR_OK);
+    host_clear(&rig);
+    cr_assert_eq(train_mirror_pull_share(rig.mirror, share, &err), ERR_OK, "%s",
+                 err.text);
+    for (int i = 0; i < hdf5io_share_runs(share); i++) {
+        const hdf5io_run_t run = hdf5io_share_run(share, i);
+
+        for (int64_t e = 0; e < run.count; e++)
+            cr_assert_eq(run.data[e],
+                         number(run.tensor, (size_t)(run.first + e)));
+    }
+    for (int a = 0; a < ARENAS; a++)
+        for (size_t i = 0; i < elems[a]; i++)
+            copied += host(&rig, a)[i] != 0;
+    /* The first number of the first arena is 0 in any case. */
+    if (ranks > 2)
+        cr_expect_leq(copied, hdf5io_share_elems(share));
+    else
+        cr_expect_eq(copied, (int64_t)(elems[0] + elems[1]) - 1);
+    hdf5io_share_close(share);
+    rig_close(&rig);
+}
+
+Test(mirror, of_a_device_pulls_a_share)
+{
+    check_share(0, 1);
+    for (int rank = 0; rank < 4; rank++)
+        check_share(rank, 4);
+}
+
 static void check_round(int order)
 {
     rig_t rig = rig_open("far", order);
