@@ -116,18 +116,22 @@ err_code_t train_mirror_push(train_mirror_t *mirror, err_t *err)
     return copy_all(mirror, DEV_HOST_TO_DEV, err);
 }
 
+static bool copy_has(const mirrored_t *own, const float *at)
+{
+    return at >= own->host && at < own->host + own->elems;
+}
+
 /* The arena whose copy has the number at [at]. */
 static const mirrored_t *copy_find(const train_mirror_t *mirror,
                                    const float *at)
 {
-    for (int i = 0; i < mirror->count; i++) {
-        const mirrored_t *own = &mirror->list[i];
+    int i = 0;
 
-        if (at >= own->host && at < own->host + own->elems)
-            return own;
-    }
-    check(false, "%p is in none of %d copies", (const void *)at, mirror->count);
-    return NULL;
+    while (i + 1 < mirror->count && !copy_has(&mirror->list[i], at))
+        i++;
+    check(copy_has(&mirror->list[i], at), "%p is in none of %d copies",
+          (const void *)at, mirror->count);
+    return &mirror->list[i];
 }
 
 err_code_t train_mirror_pull_share(train_mirror_t *mirror,
