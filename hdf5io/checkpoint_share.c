@@ -148,20 +148,39 @@ int64_t hdf5io_share_before(const hdf5io_share_t *share, int tensor)
     return share->elems;
 }
 
+/* The run that has element [at] of the share; the number of runs if none has.
+ */
+static int run_find(const hdf5io_share_t *share, int64_t at)
+{
+    int low = 0, high = share->count;
+
+    while (low < high) {
+        const int middle = low + (high - low) / 2;
+        const share_run_t *run = &share->runs[middle];
+
+        if (run->at + run->count <= at)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 void hdf5io_share_copy(hdf5io_share_t *share, int64_t first, int64_t last)
 {
     check(first >= 0 && last <= share->elems,
           "elements %lld to %lld of a share of %lld", (long long)first,
           (long long)last, (long long)share->elems);
-    for (int i = 0; share->buffer != NULL && i < share->count; i++) {
+    if (share->buffer == NULL)
+        return;
+    for (int i = run_find(share, first); first < last; i++) {
         const share_run_t *run = &share->runs[i];
-        const int64_t from = first > run->at ? first : run->at;
         const int64_t end = run->at + run->count;
         const int64_t to = last < end ? last : end;
 
-        if (from < to)
-            memcpy(share->buffer + from, run->data + (from - run->at),
-                   (size_t)(to - from) * sizeof(float));
+        memcpy(share->buffer + first, run->data + (first - run->at),
+               (size_t)(to - first) * sizeof(float));
+        first = to;
     }
 }
 
