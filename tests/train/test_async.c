@@ -198,7 +198,7 @@ Test(async, interrupted_runs_end_with_the_same_bits, .timeout = 300)
     train_outcome_t straight, out;
 
     for (int zero = 0; zero < 2; zero++)
-        for (int looks = 5; looks < 12; looks += 3) {
+        for (int looks = 9; looks < 16; looks += 3) {
             harness_t whole, parts;
 
             run_open(&whole, "checkpoint.async=true",
