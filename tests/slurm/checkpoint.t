@@ -5,9 +5,9 @@
 # Events while a checkpoint is written: signals, scontrol requeue, the death of
 # the batch script. A rank stops at an exact point of the first checkpoint
 # (fault_point.c), the event happens, and the rank goes on. Tested with one
-# checkpoint file per rank and with one shared file (MPI-IO), and with a comm
-# hook, whose state is in the checkpoint, too. The run ends with the bits of an
-# undisturbed run.
+# checkpoint file per rank and with one shared file (MPI-IO), with checkpoints
+# that are written behind training, and with a comm hook, whose state is in the
+# checkpoint, too. The run ends with the bits of an undisturbed run.
 # shellcheck disable=SC2317 # cases are called by name
 # shellcheck source=SCRIPTDIR/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -19,13 +19,14 @@ hook='ddp.hook={powersgd: {rank: 1, start_step: 5, min_compression: 1}}'
 settings=(--set train.epochs=2 --set checkpoint.every="10 steps"
           --set "$hook")
 
-# The command that becomes rank $SLURM_PROCID and contains the fault point.
+# armed RANK CALL COUNT [VARIABLE=VALUE]: make the command that becomes rank
+# $SLURM_PROCID and contains the fault point.
 armed()
 {
     cat >armed <<END
 #!/bin/bash
 [ ! -e hit ] || exec "$train" "\$@"
-exec env FAULT_RANK=$1 FAULT_CALL=$2 FAULT_COUNT=$3 FAULT_SIGNAL=STOP \\
+exec env FAULT_RANK=$1 FAULT_CALL=$2 FAULT_COUNT=$3 FAULT_SIGNAL=STOP ${4-} \\
     FAULT_HIT="$PWD/hit" LD_PRELOAD="$point" "$train" "\$@"
 END
     chmod +x armed
@@ -44,6 +45,15 @@ step_id()
     squeue -h -s -n "$SLURM_JOB_NAME,armed" -o %i | grep -v -e batch -e extern
 }
 
+verify_all()
+{
+    local checkpoint
+
+    for checkpoint in run/checkpoints/step-*; do
+        run 0 "$BUILD/cddp-ckpt" verify "$checkpoint"
+    done
+}
+
 # signalled IO SIGNAL CALL COUNT: send SIGNAL to the step while rank 3 is
 # stopped in CALL.
 signalled()
@@ -59,10 +69,48 @@ signalled()
     finish 75
     expect_equal status "$(summary_field run/exit.json status)" 75
     expect_text bg.err 'asked to stop: checkpointed at step 10 of'
-    for checkpoint in run/checkpoints/step-*; do
-        run 0 "$BUILD/cddp-ckpt" verify "$checkpoint"
-    done
+    verify_all
     resumes --set checkpoint.io="$1"
+}
+
+# The thread of rank 3, which writes the checkpoint of step 10, is stopped, and
+# with it the rank, when TERM comes. The run has gone on: it leaves at a later
+# step, with that checkpoint and one more.
+signalled_behind()
+{
+    run_file full
+    armed 3 fsync 1
+    start srun -N2 -n4 --ntasks-per-node=2 --mpi=pmix ./armed \
+        "${settings[@]}" --set checkpoint.async=true full.yaml
+    wait_until 60 test -s hit
+    scancel --signal=TERM "$(step_id)"
+    kill -CONT "$(cat hit)"
+    finish 75
+    expect_equal status "$(summary_field run/exit.json status)" 75
+    expect_text bg.err 'asked to stop: checkpointed at step 1[1-9] of'
+    [ -d run/checkpoints/step-0000000010 ] ||
+        fail "the checkpoint that was being written is missing"
+    verify_all
+    resumes --set checkpoint.async=true
+}
+
+# Rank 3 dies in its thread, which writes the checkpoint after that of step 10.
+# The others end, and the run continues from step 10.
+killed_behind()
+{
+    run_file full
+    armed 3 fsync 1 "FAULT_SIGNAL=KILL \
+        FAULT_AFTER=$PWD/run/checkpoints/step-0000000010"
+    start srun -N2 -n4 --ntasks-per-node=2 --mpi=pmix -K0 ./armed \
+        "${settings[@]}" --set checkpoint.async=true \
+        --set fault.timeout="20 s" full.yaml
+    finish nonzero
+    expect_file hit
+    expect_equal status "$(summary_field run/exit.json status)" 76
+    expect_equal culprit "$(summary_field run/exit.json culprit)" 3
+    verify_all
+    resumes --set checkpoint.async=true
+    expect_text err 'resumed from .*step-0000000010'
 }
 
 batch()
@@ -133,6 +181,8 @@ script_killed()
 straight_run "${settings[@]}" || exit 1
 test_case "USR1 in a checkpoint" signalled independent USR1 fsync 1
 test_case "TERM in a checkpoint" signalled independent TERM fsync 1
+test_case "TERM in a checkpoint behind training" signalled_behind
+test_case "a rank dies in a checkpoint behind training" killed_behind
 test_case "USR1 in a checkpoint by MPI-IO" signalled mpi USR1 fsync 1
 test_case "TERM in a checkpoint by MPI-IO" signalled mpi TERM fsync 1
 test_case "requeue in the first checkpoint" requeued independent fsync 1
