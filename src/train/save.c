@@ -109,8 +109,7 @@ static void saving_begin(train_state_t *run)
 
     train_record_saving(run);
     train_checkpoint_config_fill(run, saving->config);
-    run->progress.data_samples =
-        hdf5io_dataset_samples(run->data.train.dataset);
+    progress_complete(run);
     save.progress = run->progress;
     train_seen_mark(run, OBS_SPENT_SAVE);
     saving->saved = train_saved_of(run);
