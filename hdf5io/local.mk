@@ -98,6 +98,11 @@ libhdf5io_la_SOURCES += hdf5io/checkpoint_view.c
 libhdf5io_la_SOURCES += hdf5io/checkpoint_vote.c
 libhdf5io_la_SOURCES += hdf5io/checkpoint_vote.h
 libhdf5io_la_SOURCES += hdf5io/checkpoint_write.c
+# Models in and out
+libhdf5io_la_SOURCES += hdf5io/safetensors.c
+libhdf5io_la_SOURCES += hdf5io/safetensors.h
+libhdf5io_la_SOURCES += hdf5io/safetensors_parse.c
+libhdf5io_la_SOURCES += hdf5io/safetensors_write.c
 libhdf5io_la_CFLAGS = $(AM_CFLAGS) $(VECTOR_CFLAGS) $(HDF5_CFLAGS) $(MPI_CFLAGS)
 # The same bits from a sample on every machine: no fused multiply-add.
 libhdf5io_la_CFLAGS += -ffp-contract=off

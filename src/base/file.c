@@ -5,11 +5,8 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <libgen.h>
-#include <math.h>
 #include <poll.h>
 #include <pthread.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,154 +16,10 @@
 #include "base/clock.h"
 #include "base/str.h"
 
-#define DRAFT_END ".tmp"
-
 static err_code_t file_fail(const char *what, const char *path, err_t *err)
 {
     return err_set(err, ERR_IO, "cannot %s %s: %s", what, path,
                    strerror(errno));
-}
-
-static bool file_write_all(int fd, const char *data, size_t bytes)
-{
-    ssize_t put;
-
-    while (bytes > 0) {
-        put = write(fd, data, bytes);
-        if (put < 0 && errno == EINTR)
-            continue;
-        if (put < 0)
-            return false;
-        data += put;
-        bytes -= (size_t)put;
-    }
-    return true;
-}
-
-static err_code_t file_sync_parent(const char *path, err_t *err)
-{
-    char *copy = str_dup(path);
-    err_code_t rc = file_sync(dirname(copy), err);
-
-    free(copy);
-    return rc;
-}
-
-/* Open a file without a name in the directory of [path]; it disappears with its
- * process. -1 if the file system has no such files, or if they could not be
- * named later. */
-static int file_nameless(const char *path)
-{
-    char *copy = str_dup(path);
-    int fd = -1;
-
-    if (access("/proc/self/fd", X_OK) == 0)
-        fd = open(dirname(copy), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
-    free(copy);
-    return fd;
-}
-
-/* Give the file without a name the name [draft]. */
-static bool file_name(int fd, const char *draft)
-{
-    char *self = str_printf("/proc/self/fd/%d", fd);
-    const bool named =
-        linkat(AT_FDCWD, self, AT_FDCWD, draft, AT_SYMLINK_FOLLOW) == 0;
-
-    free(self);
-    return named;
-}
-
-/* Write and sync the data, then name the file; false if that is not
- * possible. */
-static bool file_draft_nameless(const char *draft, const void *data,
-                                size_t bytes)
-{
-    int fd = file_nameless(draft);
-    bool good;
-
-    if (fd < 0)
-        return false;
-    good = file_write_all(fd, data, bytes) && fsync(fd) == 0 &&
-           file_name(fd, draft);
-    if (close(fd) == 0 && good)
-        return true;
-    if (good)
-        unlink(draft);
-    return false;
-}
-
-/* Create the draft with its name, then write and sync it. */
-static err_code_t file_draft_named(const char *draft, const void *data,
-                                   size_t bytes, err_t *err)
-{
-    err_code_t rc = ERR_OK;
-    /* O_EXCL refuses a name that another process uses. */
-    int fd = open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-
-    if (fd < 0)
-        return file_fail("create", draft, err);
-    if (!file_write_all(fd, data, bytes) || fsync(fd) != 0)
-        rc = file_fail("write", draft, err);
-    if (close(fd) != 0 && rc == ERR_OK)
-        rc = file_fail("write", draft, err);
-    if (rc != ERR_OK)
-        unlink(draft);
-    return rc;
-}
-
-err_code_t file_publish(const char *path, const void *data, size_t bytes,
-                        err_t *err)
-{
-    const double now = clock_now();
-    char *draft = str_printf("%s.%ld-%09.0f" DRAFT_END, path, (long)getpid(),
-                             1e9 * (now - floor(now)));
-    err_code_t rc = ERR_OK;
-
-    if (!file_draft_nameless(draft, data, bytes))
-        rc = file_draft_named(draft, data, bytes, err);
-    if (rc == ERR_OK && rename(draft, path) != 0) {
-        rc = file_fail("publish", path, err);
-        unlink(draft);
-    }
-    if (rc == ERR_OK)
-        rc = file_sync_parent(path, err);
-    free(draft);
-    return rc;
-}
-
-/* Is [name] that of a draft of file_publish, NAME.PROCESS-NANOSECONDS.tmp? */
-static bool file_is_draft(const char *name)
-{
-    static const char digits[] = "0123456789";
-    const size_t length = strlen(name), end = sizeof DRAFT_END - 1;
-    const char *dash = strrchr(name, '-'), *dot = dash;
-
-    if (dash == NULL || length < end ||
-        strcmp(name + length - end, DRAFT_END) != 0)
-        return false;
-    while (dot > name && dot[-1] >= '0' && dot[-1] <= '9')
-        dot--;
-    return dot < dash && dot > name + 1 && dot[-1] == '.' &&
-           strspn(dash + 1, digits) >= 9 &&
-           dash + 1 + strspn(dash + 1, digits) == name + length - end;
-}
-
-err_code_t file_sweep(const char *directory, err_t *err)
-{
-    struct dirent *entry;
-    DIR *list = opendir(directory);
-    err_code_t rc = ERR_OK;
-
-    if (list == NULL)
-        return file_fail("list", directory, err);
-    while (rc == ERR_OK && (entry = readdir(list)) != NULL)
-        if (file_is_draft(entry->d_name) &&
-            unlinkat(dirfd(list), entry->d_name, 0) != 0 && errno != ENOENT)
-            rc = err_set(err, ERR_IO, "cannot remove %s/%s: %s", directory,
-                         entry->d_name, strerror(errno));
-    closedir(list);
-    return rc;
 }
 
 err_code_t file_sync(const char *path, err_t *err)

@@ -41,6 +41,21 @@ err_code_t file_read_own(const char *path, char **out, size_t *bytes,
 err_code_t file_publish(const char *path, const void *data, size_t bytes,
                         err_t *err);
 
+/* May a file that exists be replaced? */
+typedef enum file_replace { FILE_REPLACE, FILE_NEW } file_replace_t;
+
+/* Writes the bytes of a file to [fd], by file_write_all. */
+typedef err_code_t file_fill_t(void *context, int fd, err_t *err);
+
+/* As file_publish, with the bytes that [fill] writes: for files that do not fit
+ * in memory. [fill] may be called twice, for two drafts; its error is returned.
+ * FILE_NEW: a file that exists is ERR_IO, and is not changed. */
+err_code_t file_publish_fill(const char *path, file_replace_t replace,
+                             file_fill_t *fill, void *context, err_t *err);
+
+/* write(2) until all bytes are written. False: errno holds the reason. */
+bool file_write_all(int fd, const void *data, size_t bytes);
+
 /* Remove drafts of killed processes in [directory]. Only for the one process
  * that publishes there. */
 err_code_t file_sweep(const char *directory, err_t *err);

@@ -7,7 +7,8 @@ libbase_la_SOURCES = \
 	src/base/clock.c src/base/clock.h src/base/clones.h \
 	src/base/crew.c src/base/crew.h \
 	src/base/err.c src/base/err.h \
-	src/base/file.c src/base/file_open.c src/base/file.h \
+	src/base/file.c src/base/file_open.c src/base/file_publish.c \
+	src/base/file.h \
 	src/base/half.c src/base/half.h \
 	src/base/half_x86.c src/base/half_x86.h \
 	src/base/hash.c src/base/hash.h \

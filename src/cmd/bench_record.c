@@ -1,148 +1,119 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/*
- * The format is safetensors. The file begins with the length of a JSON map (8
- * bytes, little endian). Then follows the map, which has the name, type, shape
- * and byte range of each tensor, and then the bytes of all tensors.
- */
 #include "cmd/bench_record.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/str.h"
+#include "hdf5io/safetensors.h"
 
-typedef struct tensor {
-    const char *name, *type;
-    int ndim;
-    /* number of samples, then the dimensions of a sample */
-    int64_t dims[1 + OP_DIMS_MAX];
-    const void *data;
-    size_t bytes;
-} tensor_t;
+typedef struct table {
+    hdf5io_safe_tensor_t *tensors; /* [count] */
+    const void **data;             /* [count] */
+    int count;
+} table_t;
 
-static tensor_t tensor_of(const nn_param_t *param, const float *arena)
+static void tensor_add(table_t *table, const hdf5io_safe_tensor_t *tensor,
+                       const void *data)
 {
-    tensor_t tensor = {.name = param->name,
-                       .type = "F32",
-                       .ndim = param->ndim,
-                       .data = arena + param->offset,
-                       .bytes = param->count * sizeof(float)};
+    table->data[table->count] = data;
+    table->tensors[table->count++] = *tensor;
+}
+
+static void param_add(table_t *table, const nn_param_t *param,
+                      const float *arena)
+{
+    hdf5io_safe_tensor_t tensor = {
+        .name = param->name, .type = HDF5IO_SAFE_F32, .ndim = param->ndim};
 
     memcpy(tensor.dims, param->dims, sizeof param->dims);
-    return tensor;
+    tensor_add(table, &tensor, arena + param->offset);
 }
 
-static tensor_t input_of(const train_bench_info_t *info, int index)
+static void input_add(table_t *table, const train_bench_info_t *info, int index)
 {
     nn_input_info_t input = nn_graph_input_info(info->graph, index);
-    tensor_t tensor = {.name = input.name,
-                       .type = input.tokens > 0 ? "I32" : "F32",
-                       .data = info->inputs[index],
-                       .ndim = 1 + input.ndim,
-                       .bytes =
-                           sizeof(float) * (size_t)(info->count * input.elems)};
+    hdf5io_safe_tensor_t tensor = {.name = input.name,
+                                   .type = input.tokens > 0 ? HDF5IO_SAFE_I32
+                                                            : HDF5IO_SAFE_F32,
+                                   .ndim = 1 + input.ndim,
+                                   .dims = {info->count}};
 
-    tensor.dims[0] = info->count;
     memcpy(&tensor.dims[1], input.dims,
            (size_t)input.ndim * sizeof *tensor.dims);
-    return tensor;
+    tensor_add(table, &tensor, info->inputs[index]);
 }
 
-static tensor_t target_of(const train_bench_info_t *info, int index)
+static void target_add(table_t *table, const train_bench_info_t *info,
+                       int index)
 {
     nn_target_info_t target = nn_graph_target_info(info->graph, index);
-    const bool class = target.classes > 0;
-    const int64_t elems = target.elems;
+    const hdf5io_safe_tensor_t tensor = {
+        .name = target.name,
+        .type = target.classes > 0 ? HDF5IO_SAFE_I64 : HDF5IO_SAFE_F32,
+        .ndim = 2,
+        .dims = {info->count, target.elems}};
 
-    return (tensor_t){.name = target.name,
-                      .type = class ? "I64" : "F32",
-                      .ndim = 2,
-                      .dims = {info->count, elems},
-                      .data = info->targets[index],
-                      .bytes = (class ? sizeof(int64_t) : sizeof(float)) *
-                               (size_t)(info->count * elems)};
+    tensor_add(table, &tensor, info->targets[index]);
 }
 
-/* Append the JSON map to [out], padded with spaces so that the tensors begin at
- * a multiple of 8. */
-static void header_make(const tensor_t *tensors, int count, str_buf_t *out)
+/* List all tensors of the record. */
+static void table_fill(table_t *table, const bench_record_t *record)
 {
-    size_t at = 0;
+    const train_bench_info_t *info = record->info;
+    const nn_graph_t *graph = info->graph;
+    const hdf5io_safe_tensor_t losses = {.name = "losses",
+                                         .type = HDF5IO_SAFE_F64,
+                                         .ndim = 1,
+                                         .dims = {record->loss_count}};
 
-    for (int i = 0; i < count; i++) {
-        const tensor_t *tensor = &tensors[i];
-
-        str_buf_add(out, "%s\"%s\":{\"dtype\":\"%s\",\"shape\":[",
-                    i == 0 ? "{" : ",", tensor->name, tensor->type);
-        for (int d = 0; d < tensor->ndim; d++)
-            str_buf_add(out, "%s%lld", d == 0 ? "" : ",",
-                        (long long)tensor->dims[d]);
-        str_buf_add(out, "],\"data_offsets\":[%zu,%zu]}", at,
-                    at + tensor->bytes);
-        at += tensor->bytes;
-    }
-    str_buf_add(out, "}");
-    while (out->length % 8 != 0)
-        str_buf_add(out, " ");
+    for (int p = 0; p < nn_graph_params(graph); p++)
+        param_add(table, nn_graph_param(graph, p), record->params);
+    for (int b = 0; b < nn_graph_buffers(graph); b++)
+        param_add(table, nn_graph_buffer(graph, b), record->buffers);
+    for (int k = 0; k < nn_graph_inputs(graph); k++)
+        input_add(table, info, k);
+    for (int k = 0; k < nn_graph_targets(graph); k++)
+        target_add(table, info, k);
+    tensor_add(table, &losses, record->losses);
 }
 
-static err_code_t file_write(const char *path, const tensor_t *tensors,
-                             int count, err_t *err)
+/* The data of a tensor. */
+static err_code_t data_fetch(void *context, int index, const void **data,
+                             err_t *err)
 {
-    str_buf_t header = {0};
-    FILE *file = fopen(path, "wb");
-    uint64_t length;
-    bool good;
+    const table_t *table = context;
 
-    header_make(tensors, count, &header);
-    length = header.length;
-    good = file != NULL && fwrite(&length, sizeof length, 1, file) == 1 &&
-           fwrite(header.text, 1, header.length, file) == header.length;
-    for (int i = 0; good && i < count; i++)
-        good = fwrite(tensors[i].data, 1, tensors[i].bytes, file) ==
-               tensors[i].bytes;
-    if (file != NULL && fclose(file) != 0)
-        good = false;
-    str_buf_free(&header);
-    return good ? ERR_OK
-                : err_set(err, ERR_IO, "--record: cannot write %s: %s", path,
-                          strerror(errno));
+    (void)err;
+    *data = table->data[index];
+    return ERR_OK;
 }
 
 err_code_t bench_record_write(const char *path, const bench_record_t *record,
                               err_t *err)
 {
-    const train_bench_info_t *info = record->info;
-    const nn_graph_t *graph = info->graph;
-    const int inputs = nn_graph_inputs(graph);
-    const int targets = nn_graph_targets(graph);
-    const int count =
-        nn_graph_params(graph) + nn_graph_buffers(graph) + inputs + targets + 1;
-    tensor_t *tensors = NULL;
-    int at = 0;
-    err_code_t rc = mem_new(tensor_t, (size_t)count, "a record", &tensors, err);
+    const nn_graph_t *graph = record->info->graph;
+    const size_t room =
+        (size_t)(nn_graph_params(graph) + nn_graph_buffers(graph) +
+                 nn_graph_inputs(graph) + nn_graph_targets(graph) + 1);
+    table_t table = {0};
+    err_code_t rc =
+        mem_new(hdf5io_safe_tensor_t, room, "a record", &table.tensors, err);
 
+    if (rc == ERR_OK)
+        rc = mem_new(const void *, room, "a record", &table.data, err);
+    if (rc == ERR_OK) {
+        table_fill(&table, record);
+        rc = hdf5io_safe_write(path, FILE_REPLACE,
+                               &(hdf5io_safe_plan_t){.tensors = table.tensors,
+                                                     .count = table.count,
+                                                     .fetch = data_fetch,
+                                                     .context = &table},
+                               err);
+    }
+    mem_free(table.data);
+    mem_free(table.tensors);
     if (rc != ERR_OK)
-        return rc;
-    for (int p = 0; p < nn_graph_params(graph); p++)
-        tensors[at++] = tensor_of(nn_graph_param(graph, p), record->params);
-    for (int b = 0; b < nn_graph_buffers(graph); b++)
-        tensors[at++] = tensor_of(nn_graph_buffer(graph, b), record->buffers);
-    for (int k = 0; k < inputs; k++)
-        tensors[at++] = input_of(info, k);
-    for (int k = 0; k < targets; k++)
-        tensors[at++] = target_of(info, k);
-    tensors[at++] =
-        (tensor_t){.name = "losses",
-                   .type = "F64",
-                   .ndim = 1,
-                   .dims = {record->loss_count},
-                   .data = record->losses,
-                   .bytes = sizeof(double) * (size_t)record->loss_count};
-    rc = file_write(path, tensors, at, err);
-    mem_free(tensors);
+        err_prefix(err, "--record");
     return rc;
 }

@@ -16,7 +16,8 @@ typedef struct bench_record {
 } bench_record_t;
 
 /* Write parameters, buffers, inputs and targets, each tensor under its name,
- * and `losses` (float64) to the safetensors file [path]. ERR_IO. */
+ * and `losses` (float64) to the safetensors file [path]. ERR_IO; ERR_CONFIG:
+ * two of them have one name. */
 err_code_t bench_record_write(const char *path, const bench_record_t *record,
                               err_t *err);
 

@@ -28,6 +28,11 @@ fuzz_target_t fuzz_run_file;
  * every input would be refused for its hash. */
 fuzz_target_t fuzz_manifest;
 
+/* A safetensors file: the first 8 bytes as the length of its map; also, as most
+ * lengths are refused, the first 2 as the number of bytes that follow the map,
+ * and the rest as the map. Returns the status of this second reading. */
+fuzz_target_t fuzz_safetensors;
+
 /* Datasets: the bytes choose HDF5 files that are written (dataset_case.h), then
  * opened, digested and read. */
 fuzz_target_t fuzz_dataset;

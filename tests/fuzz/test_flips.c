@@ -84,6 +84,17 @@ Test(flips, of_manifests, .timeout = 300)
     ckpt_home_remove(home);
 }
 
+/* A flip in a name of the map is harmless. */
+Test(flips, of_maps_of_safetensors, .timeout = 300)
+{
+    const char *srcdir = getenv("srcdir");
+    char *path = str_printf("%s/tests/fuzz/seeds/safetensors/three",
+                            srcdir == NULL ? "." : srcdir);
+
+    cr_assert_gt(refusals(fuzz_safetensors, path), FLIPS / 2);
+    free(path);
+}
+
 static void rewrite(const char *path, const char *data, size_t bytes)
 {
     FILE *file = fopen(path, "wb");

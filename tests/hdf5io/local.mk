@@ -22,6 +22,7 @@ HDF5IO_TESTS = \
 	tests/hdf5io/test_h5 \
 	tests/hdf5io/test_links \
 	tests/hdf5io/test_loader \
+	tests/hdf5io/test_safetensors \
 	tests/hdf5io/test_sampler \
 	tests/hdf5io/test_sampler_lanes \
 	tests/hdf5io/test_sampler_reads \
