@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* cddp-ckpt: lists, prints, checks and compares checkpoints. */
+/* cddp-ckpt: lists, prints, checks and compares checkpoints, and brings models
+ * to other programs and back. */
 #include "config.h"
 
 #include <hdf5.h>
@@ -12,6 +13,7 @@
 #include "base/str.h"
 #include "cmd/args.h"
 #include "cmd/ckpt_diff.h"
+#include "cmd/ckpt_move.h"
 #include "cmd/ckpt_show.h"
 #include "cmd/output.h"
 
@@ -23,22 +25,30 @@ static const char help_text[] =
     "       cddp-ckpt show CKPT\n"
     "       cddp-ckpt verify CKPT...\n"
     "       cddp-ckpt diff A B\n"
+    "       cddp-ckpt export CKPT OUT.safetensors [--map FILE] [--average]\n"
+    "       cddp-ckpt import IN.safetensors OUT.safetensors --map FILE\n"
     "\n"
     "list     list the checkpoints of a run, newest first\n"
     "show     print step, files, tensors and run file of a checkpoint\n"
     "verify   compare the hash of every file with the checkpoint's record\n"
     "diff     name the tensors that differ in shape or in any bit\n"
+    "export   write parameters and running statistics for other programs\n"
+    "import   give the tensors of another program the names of a run, for\n"
+    "         checkpoint.init\n"
     "\n"
     "CKPT, A and B are directories such as\n"
     "RUNDIR/checkpoints/step-0000000100; a RUNDIR stands for its newest\n"
     "checkpoint.\n"
     "\n"
+    "      --map FILE        names here and there, one tensor a line\n"
+    "      --average         export: the moving average of the parameters\n"
+    "      --force           replace OUT if it exists\n"
     "  -h, --help          print this text\n"
     "      --version       print the versions of cddp and of HDF5\n"
     "\n"
     "Exit status: 0 done (diff: no difference), 1 diff: they differ, 64\n"
     "wrong command line, 65 damaged or no checkpoint, 71 out of memory, 74\n"
-    "input or output failed.\n";
+    "input or output failed, 78 the map does not fit.\n";
 
 static err_code_t usage(err_t *err, const char *sentence)
 {
@@ -120,22 +130,99 @@ static err_code_t diff_run(int argc, char **argv, str_buf_t *out, int *status,
     return rc;
 }
 
+/* ---- export and import --------------------------------------------------- */
+
+enum { OPT_MAP = 256, OPT_AVERAGE, OPT_FORCE };
+
+static const struct option move_options[] = {
+    {"map", required_argument, NULL, OPT_MAP},
+    {"average", no_argument, NULL, OPT_AVERAGE},
+    {"force", no_argument, NULL, OPT_FORCE},
+    {NULL, 0, NULL, 0}};
+
+static err_code_t move_take(void *context, int option, err_t *err)
+{
+    cmd_ckpt_move_t *move = context;
+
+    (void)err;
+    if (option == OPT_MAP)
+        move->map = optarg;
+    else if (option == OPT_AVERAGE)
+        move->average = true;
+    else
+        move->replace = true;
+    return ERR_OK;
+}
+
+/* Read the words after the command, which is argv[-1]. */
+static err_code_t move_parse(const char *command, int argc, char **argv,
+                             cmd_ckpt_move_t *out, err_t *err)
+{
+    const cmd_options_t options = {command, ":", move_options, move_take};
+    err_code_t rc = cmd_options_take(&options, argc + 1, argv - 1, out, err);
+
+    if (rc == ERR_OK && argc + 1 - optind != 2)
+        rc = usage(err, "name two: what is read and the file that is written");
+    if (rc != ERR_OK)
+        return rc;
+    out->from = argv[optind - 1];
+    out->to = argv[optind];
+    return ERR_OK;
+}
+
+static err_code_t export_run(int argc, char **argv, str_buf_t *out, int *status,
+                             err_t *err)
+{
+    cmd_ckpt_move_t move = {0};
+    char *path = NULL;
+    err_code_t rc = move_parse("cddp-ckpt export", argc, argv, &move, err);
+
+    (void)status;
+    if (rc == ERR_OK)
+        rc = cmd_ckpt_find(move.from, &path, err);
+    if (rc == ERR_OK) {
+        move.from = path;
+        rc = cmd_ckpt_export(&move, out, err);
+    }
+    free(path);
+    return rc;
+}
+
+static err_code_t import_run(int argc, char **argv, str_buf_t *out, int *status,
+                             err_t *err)
+{
+    cmd_ckpt_move_t move = {0};
+    err_code_t rc = move_parse("cddp-ckpt import", argc, argv, &move, err);
+
+    (void)status;
+    if (rc == ERR_OK && move.map == NULL)
+        rc = usage(err, "import: --map FILE is missing; a file with the names "
+                        "of the run needs no import");
+    if (rc == ERR_OK && move.average)
+        rc = usage(err, "--average is for export");
+    return rc == ERR_OK ? cmd_ckpt_import(&move, out, err) : rc;
+}
+
 typedef struct command {
     const char *name;
     err_code_t (*run)(int argc, char **argv, str_buf_t *out, int *status,
                       err_t *err);
+    bool options; /* it reads options itself */
 } command_t;
 
-static const command_t commands[] = {{"list", list_run},
-                                     {"show", show_run},
-                                     {"verify", verify_run},
-                                     {"diff", diff_run},
-                                     {NULL, NULL}};
+static const command_t commands[] = {{"list", list_run, false},
+                                     {"show", show_run, false},
+                                     {"verify", verify_run, false},
+                                     {"diff", diff_run, false},
+                                     {"export", export_run, true},
+                                     {"import", import_run, true},
+                                     {NULL, NULL, false}};
 
 /* The command called [name]; NULL, with *err set, if there is none. */
 static const command_t *command_find(const char *name, err_t *err)
 {
-    static const char *const names[] = {"list", "show", "verify", "diff", NULL};
+    static const char *const names[] = {"list",   "show",   "verify", "diff",
+                                        "export", "import", NULL};
 
     for (const command_t *c = commands; c->name != NULL; c++)
         if (strcmp(name, c->name) == 0)
@@ -167,7 +254,7 @@ static err_code_t arguments_run(int argc, char **argv, str_buf_t *out,
     command = command_find(argv[1], err);
     if (command == NULL)
         return err->code;
-    for (int i = 2; i < argc; i++)
+    for (int i = 2; i < argc && !command->options; i++)
         if (argv[i][0] == '-')
             return err_set(err, ERR_USAGE,
                            "%s: unknown option %s; try cddp-ckpt --help",

@@ -10,8 +10,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/str.h"
 #include "hdf5io/ckpt_fixture.h"
+#include "hdf5io/safetensors.h"
 
 /* Run ./cddp-ckpt [arguments], with each @ replaced by [home]. Assert that it
  * exits with [status] and prints each of [texts], which end with NULL. */
@@ -166,5 +168,149 @@ Test(cddp_ckpt, diff)
                  "model/deep: shape [2, 3, 2, 2, 3, 2], [2, 3, 2, 2, 6]"));
     expect(home, "diff @/step-0000000010 @/none", 65, TEXTS("/none"));
     free(other);
+    ckpt_home_remove(home);
+}
+
+static void text_write(const char *home, const char *name, const char *text)
+{
+    char *path = str_printf("%s/%s", home, name);
+
+    cr_assert_eq(file_publish(path, text, strlen(text), NULL), ERR_OK);
+    free(path);
+}
+
+static bool same_bytes(const char *home, const char *a, const char *b)
+{
+    char *x = str_printf("%s/%s", home, a), *y = str_printf("%s/%s", home, b);
+    char *one, *two;
+    size_t bytes, others;
+    bool same;
+
+    cr_assert_eq(file_read(x, &one, &bytes, NULL), ERR_OK);
+    cr_assert_eq(file_read(y, &two, &others, NULL), ERR_OK);
+    same = bytes == others && memcmp(one, two, bytes) == 0;
+    free(two);
+    free(one);
+    free(y);
+    free(x);
+    return same;
+}
+
+/* The bits of the model, and nothing else. */
+static void exported_check(const char *home, const char *name)
+{
+    char *path = str_printf("%s/%s", home, name);
+    hdf5io_safe_t file;
+    ckpt_state_t state;
+    err_t err = ERR_INIT;
+
+    ckpt_state_make(&state, 20);
+    cr_assert_eq(hdf5io_safe_open(path, &file, &err), ERR_OK, "%s", err.text);
+    cr_assert_eq(file.count, 6);
+    for (int i = 0; i < 6; i++) {
+        const hdf5io_tensor_t *tensor = &state.tensors[i];
+        const int at = hdf5io_safe_find(&file, strchr(tensor->name, '/') + 1);
+        float read[512];
+
+        cr_assert_geq(at, 0, "%s", tensor->name);
+        cr_assert_eq(file.tensors[at].ndim, tensor->ndim);
+        cr_assert_leq(file.tensors[at].bytes, sizeof read);
+        cr_assert_eq(hdf5io_safe_read(&file, at, read, &err), ERR_OK);
+        cr_assert_arr_eq(read, tensor->data, file.tensors[at].bytes, "%s",
+                         tensor->name);
+    }
+    hdf5io_safe_close(&file);
+    ckpt_state_free(&state);
+    free(path);
+}
+
+Test(cddp_ckpt, export)
+{
+    char *home = ckpt_home_make();
+
+    ckpt_write(home, 3, 20);
+    expect(home, "export @ @/a", 0, TEXTS("/a: 6 tensors, 555 numbers"));
+    exported_check(home, "a");
+    expect(home, "export @ @/a", 64, TEXTS("/a exists", "--force"));
+    text_write(home, "a", "");
+    expect(home, "export --force @ @/a", 0, TEXTS(""));
+    exported_check(home, "a");
+    expect(home, "export @ @/b --average", 65, TEXTS("no moving average"));
+    expect(home, "export @", 64, TEXTS("name two"));
+    expect(home, "export @ @/b --mop", 64, TEXTS("--mop"));
+    flip(home, "step-0000000020/shard-0.h5");
+    expect(home, "export @/step-0000000020 @/b", 65, TEXTS("shard-0.h5"));
+    expect(home, "list @/b", 65, TEXTS("no checkpoint"));
+    ckpt_home_remove(home);
+}
+
+static const char map[] = "# two layers\n"
+                          "conv{i}.weight  layers.{2i+1}.weight\n"
+                          "conv{i}.bias    layers.{2i+1}.bias  # its bias\n"
+                          "\n"
+                          "scale           scale\n"
+                          "none            none\tout\n"
+                          "deep            deep\n"
+                          "fc.weight       head.kernel         transposed\n"
+                          "fc.weight       tied.weight         out\n"
+                          "-               *.unknown\n";
+
+/* What goes out through a map comes back through it with the same bits. */
+Test(cddp_ckpt, map_and_back)
+{
+    char *home = ckpt_home_make();
+    char *path = str_printf("%s/out", home);
+    hdf5io_safe_t file;
+    err_t err = ERR_INIT;
+
+    ckpt_write(home, 2, 20);
+    text_write(home, "map", map);
+    expect(home, "export @ @/plain", 0, TEXTS(""));
+    expect(home, "export @ @/out --map @/map", 0, TEXTS("7 tensors"));
+    cr_assert_eq(hdf5io_safe_open(path, &file, &err), ERR_OK, "%s", err.text);
+    cr_assert_geq(hdf5io_safe_find(&file, "layers.3.weight"), 0);
+    cr_assert_geq(hdf5io_safe_find(&file, "tied.weight"), 0);
+    cr_assert_eq(file.tensors[hdf5io_safe_find(&file, "head.kernel")].dims[0],
+                 45);
+    hdf5io_safe_close(&file);
+    expect(home, "import @/out @/in --map @/map", 0, TEXTS("5 tensors"));
+    text_write(home, "but_none",
+               "none none\n- tied.*\nconv{i}.weight layers.{2i+1}.weight\n"
+               "conv{j}.bias layers.{2j+1}.bias\nscale scale\ndeep deep\n"
+               "fc.weight head.kernel transposed\n");
+    expect(home, "import @/out @/in --map @/but_none", 64, TEXTS("exists"));
+    expect(home, "import @/out @/in --map @/but_none --force", 0,
+           TEXTS("6 tensors"));
+    cr_assert(same_bytes(home, "plain", "in"));
+    free(path);
+    ckpt_home_remove(home);
+}
+
+Test(cddp_ckpt, maps_that_do_not_fit)
+{
+    static const struct {
+        const char *map, *word;
+    } bad[] = {{"conv1.weight\n", "map:1: expected our name"},
+               {"\na b turned\n", "map:2: after the names"},
+               {"a{k} b{k}\n", "map:1: expected numbers"},
+               {"a{i b{i}\n", "map:1: expected numbers"},
+               {"a{0i} b{i}\n", "map:1: expected numbers"},
+               {"a{i} b{j}\n", "map:1: both names"},
+               {"- a out\n", "map:1: expected nothing"},
+               {"conv{i}.weight a{i}\n", "no line for tensor conv1.bias"},
+               {"conv1.weight a transposed\n", "conv1.weight, which has 4"},
+               {"conv1.weight a\nconv1.bias a\nscale b\nnone c\ndeep d\n"
+                "fc.weight e\n",
+                "two tensors have the name a"}};
+    char *home = ckpt_home_make();
+
+    ckpt_write(home, 2, 20);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        text_write(home, "map", bad[i].map);
+        expect(home, "export @ @/out --map @/map", 78, TEXTS(bad[i].word));
+    }
+    expect(home, "import @/x @/y", 64, TEXTS("--map FILE is missing"));
+    expect(home, "import @/map @/y --map @/none", 74, TEXTS("/none"));
+    expect(home, "import @/map @/y --map @/map", 65, TEXTS("no safetensors"));
     ckpt_home_remove(home);
 }
