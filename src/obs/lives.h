@@ -21,6 +21,7 @@
 #define OBS_LIVES_MAP(X)        \
     X(BEGIN, "begin")           \
     X(RESUMED, "resumed")       \
+    X(WEIGHTS, "weights")       \
     X(FIRST_STEP, "first_step") \
     X(CHECKPOINT, "checkpoint") \
     X(SIGNAL, "signal")         \

@@ -14,6 +14,7 @@
 #include "nn/cost.h"
 #include "train/data.h"
 #include "train/device.h"
+#include "train/init.h"
 #include "train/lone.h"
 #include "train/memory.h"
 #include "train/replica.h"
@@ -115,6 +116,8 @@ static err_code_t check_open(check_t *check, err_t *err)
                                     &check->compute_type, err);
     if (rc == ERR_OK)
         rc = nn_graph_open(config->model, config->loss, &check->graph, err);
+    if (rc == ERR_OK && train_init_given(config))
+        rc = train_init_check(config, check->graph, err);
     if (rc == ERR_OK)
         rc = metrics_check(check, err);
     if (rc == ERR_OK)

@@ -199,6 +199,15 @@ static const opt_row_t checkpoint_options[] = {
            .help = "time that is kept for the last checkpoint before the time "
                    "limit of the job, until one was measured; at most half of "
                    "the time that the job has left at its start"),
+    CONFIG(checkpoint.init, "init", OPT_TEXT, "", .free = true,
+           .help = "safetensors file with the weights with which the run "
+                   "begins: each parameter and running statistic under its "
+                   "name, as cddp-ckpt export writes them. A run that resumes "
+                   "takes its own checkpoint instead. Empty: random weights"),
+    CONFIG(checkpoint.init_skip, "init_skip", OPT_TEXTS, "[]", .free = true,
+           .help = "names of tensors, perhaps with *, that init does not set: "
+                   "they have random values, as for a new head, and the file "
+                   "need not have them"),
     {.name = NULL}};
 
 static const opt_row_t fault_options[] = {

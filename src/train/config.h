@@ -96,6 +96,8 @@ typedef struct train_config {
         int io;         /* train_io_t */
         int async;      /* train_async_t */
         double reserve; /* seconds */
+        char *init;     /* a safetensors file; "": random weights */
+        opt_texts_t init_skip;
     } checkpoint;
     struct {
         double timeout;      /* seconds */

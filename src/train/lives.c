@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "train/init.h"
 
 void train_lives_add(const train_state_t *run, const obs_lives_line_t *line)
 {
@@ -32,6 +33,11 @@ void train_lives_begin(const train_state_t *run)
         line.detail = "fresh";
     line.spent = &run->seen.spent;
     train_lives_add(run, &line);
+    if (run->dir.saved_step < 0 && train_init_given(run->config)) {
+        line = obs_lives_line(OBS_LIVES_WEIGHTS, run->progress.step);
+        line.detail = run->config->checkpoint.init;
+        train_lives_add(run, &line);
+    }
     if (run->dir.resumed == NULL)
         return;
     line = obs_lives_line(OBS_LIVES_RESUMED, run->progress.step);

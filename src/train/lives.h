@@ -8,8 +8,8 @@
 #include "obs/lives.h"
 #include "train/run_priv.h"
 
-/* The start is accepted: add "begin", and "resumed" if a checkpoint was read.
- * Rank 0 only. */
+/* The start is accepted: add "begin", and "resumed" if a checkpoint was read,
+ * or "weights" if the run begins with given weights. Rank 0 only. */
 void train_lives_begin(const train_state_t *run);
 
 /* Add a line. Only the rank that writes for all; does nothing for a run without

@@ -21,6 +21,7 @@ libtrain_la_SOURCES = \
 	src/train/flags.c \
 	src/train/gpus.c src/train/gpus.h \
 	src/train/hello.c src/train/hello.h \
+	src/train/init.c src/train/init.h \
 	src/train/inputs.c src/train/inputs.h \
 	src/train/intro.c src/train/intro.h \
 	src/train/join.c \

@@ -15,6 +15,7 @@
 #include "hdf5io/checkpoint_data.h"
 #include "train/begin.h"
 #include "train/device.h"
+#include "train/init.h"
 #include "train/intro.h"
 #include "train/leave.h"
 #include "train/lives.h"
@@ -361,6 +362,13 @@ static err_code_t replica_make(train_state_t *run, err_t *err)
     return rc == ERR_OK ? voted(run, replica_join, err) : rc;
 }
 
+/* Rank 0: can the run begin with the weights of checkpoint.init? */
+static err_code_t init_check(train_state_t *run, err_t *err)
+{
+    return run->world.rank == 0 ? train_init_check(run->config, run->graph, err)
+                                : ERR_OK;
+}
+
 /* Read the checkpoint and open the loaders. Then nothing can refuse the start
  * any more, and the run directory is changed. Collective. */
 static err_code_t position_read(train_state_t *run, err_t *err)
@@ -369,6 +377,9 @@ static err_code_t position_read(train_state_t *run, err_t *err)
 
     train_storage_begin(&run->world, "resume");
     rc = train_restore(run, err);
+    if (rc == ERR_OK && run->dir.saved_step < 0 &&
+        train_init_given(run->config))
+        rc = voted(run, init_check, err);
     if (rc == ERR_OK)
         rc = voted(run, loaders_start, err);
     if (rc == ERR_OK) {

@@ -4,6 +4,8 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "train/init.h"
+#include "train/own.h"
 
 /* Models with fewer parameters are initialized by one thread. */
 #define CREW_ELEMS ((size_t)1 << 20)
@@ -69,12 +71,18 @@ err_code_t train_start_weights(const train_replica_plan_t *plan,
         nn_graph_buffer_elems(plan->graph) * sizeof(float);
     float *params = train_mirror_host(replica->mirror, replica->params);
     float *buffers = train_mirror_host(replica->mirror, replica->buffers);
+    train_own_t own = {.err = err};
     err_code_t rc;
 
     if (plan->rank == 0)
         weights_draw(plan, params, buffers);
-    rc = comm_broadcast(plan->group, params, param_bytes, 0, err);
+    if (plan->rank == 0 && train_init_given(plan->config))
+        own.rc =
+            train_init_read(plan->config, plan->graph, params, buffers, err);
+    rc = comm_broadcast(plan->group, params, param_bytes, 0,
+                        train_own_err(&own));
     if (rc == ERR_OK && buffer_bytes > 0)
-        rc = comm_broadcast(plan->group, buffers, buffer_bytes, 0, err);
-    return rc;
+        rc = comm_broadcast(plan->group, buffers, buffer_bytes, 0,
+                            train_own_err(&own));
+    return train_own_first(&own, rc);
 }

@@ -11,8 +11,9 @@
 void train_start_touch(const train_replica_plan_t *plan,
                        train_replica_t *replica);
 
-/* Rank 0 draws the initial parameters and buffers and sends them to the mirrors
- * of all ranks. Collective; blocks. */
+/* Rank 0 draws the initial parameters and buffers, or reads them
+ * (checkpoint.init), and sends them to the mirrors of all ranks. If it cannot
+ * read them, only rank 0 fails. Collective; blocks. */
 err_code_t train_start_weights(const train_replica_plan_t *plan,
                                const train_replica_t *replica, err_t *err);
 

@@ -11,6 +11,7 @@ TRAIN_TESTS = \
 	tests/train/test_fields \
 	tests/train/test_finite \
 	tests/train/test_hook \
+	tests/train/test_init \
 	tests/train/test_inputs \
 	tests/train/test_intro \
 	tests/train/test_keep \
