@@ -124,7 +124,8 @@ void cmd_version_print(const char *command)
     printf("%s %s (build %s)\n", command, PACKAGE_VERSION, BUILD_ID);
     printf(
         "features: launchers pmix, threads, spawn, solo; groups ucx, nccl (by "
-        "the CUDA plugin), threads, self; ops cpu, ref; parallel HDF5 %s; TensorBoard files %s\n",
+        "the CUDA plugin), threads, self; ops cpu, ref; parallel HDF5 %s; "
+        "TensorBoard files %s\n",
         h5mpi_built() ? "yes" : "no", obs_tb_built() ? "yes" : "no");
     H5get_libversion(&major, &minor, &release);
     library_print("hdf5", "libhdf5", "%u.%u.%u", major, minor, release);
