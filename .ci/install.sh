@@ -7,7 +7,8 @@
 # What a build needs, and what the tests need on top of it.
 build_packages="autoconf automake libtool m4 pkg-config make gcc libc6-dev
     libpmix-dev libucx-dev libhdf5-openmpi-dev libopenmpi-dev libdnnl-dev
-    libyaml-dev libjansson-dev libxxhash-dev libhwloc-dev"
+    libyaml-dev libjansson-dev libxxhash-dev libhwloc-dev
+    zlib1g-dev"
 test_packages="libcriterion-dev ccache clang clang-format clang-tidy cppcheck
     shellcheck universal-ctags slurm-wlm slurm-client munge iproute2 util-linux procps
     openmpi-bin ucx-utils libhdf5-dev hdf5-tools python3 python3-h5py python3-yaml man-db

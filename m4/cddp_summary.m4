@@ -14,6 +14,7 @@ cddp $PACKAGE_VERSION
   jansson              $summary_jansson
   xxHash               $summary_xxhash
   hwloc                $summary_hwloc
+  zlib                 $summary_zlib
   libprotobuf-c        $summary_protobufc
   ISA-L                $summary_isal
   TensorBoard files    $summary_tensorboard

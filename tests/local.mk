@@ -22,6 +22,7 @@ libfixtures_la_SOURCES = \
 	tests/hdf5io/files.c tests/hdf5io/files.h \
 	tests/hdf5io/open.c tests/hdf5io/open.h \
 	tests/hdf5io/sampler_plan.c tests/hdf5io/sampler_plan.h \
+	tests/import/import_fixture.c tests/import/import_fixture.h \
 	tests/lib/facts.h tests/lib/file_tree.h tests/lib/german.h tests/lib/halted.h \
 	tests/lib/ranks.c tests/lib/ranks.h \
 	tests/nn/fixture.c tests/nn/fixture.h \
@@ -82,6 +83,7 @@ include tests/train/local.mk
 include tests/api/local.mk
 include tests/cmd/local.mk
 include tests/hdf5io/local.mk
+include tests/import/local.mk
 include tests/fuzz/local.mk
 include tests/gpu/local.mk
 include tests/site/local.mk

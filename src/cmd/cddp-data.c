@@ -11,6 +11,7 @@
 #include "base/hash.h"
 #include "base/str.h"
 #include "cmd/args.h"
+#include "cmd/data_convert.h"
 #include "cmd/data_info.h"
 #include "cmd/data_make.h"
 #include "cmd/data_verify.h"
@@ -22,6 +23,10 @@ static const char help_text[] =
     "usage: cddp-data make ising -o DIR [options]\n"
     "       cddp-data make fields -o DIR [options]\n"
     "       cddp-data make bytes -o DIR [options] [PATH...]\n"
+    "       cddp-data convert npy -o DIR [options] NAME=FILE...\n"
+    "       cddp-data convert idx -o DIR [options] NAME=FILE...\n"
+    "       cddp-data convert raw --type T --shape S -o DIR [options] "
+    "NAME=FILE...\n"
     "       cddp-data info FILE...\n"
     "       cddp-data verify FILE...\n"
     "\n"
@@ -61,6 +66,27 @@ static const char help_text[] =
     "      --bytes N       most bytes of text, chosen by hash [33554432]\n"
     "      --shards K      training files [1]\n"
     "      --force         replace shards in DIR\n"
+    "\n"
+    "convert      Write files of other formats as shards DIR/train-NN.h5 with\n"
+    "             a dataset /NAME for each NAME. Files with one NAME follow\n"
+    "             each other. Files packed by gzip are unpacked.\n"
+    "             npy: arrays of NumPy. idx: files of MNIST and its "
+    "relatives.\n"
+    "             raw: numbers and nothing else.\n"
+    "  -o, --output DIR    output directory (made if absent)\n"
+    "      --name NAME     names of the files, such as valid [train]\n"
+    "      --shards K      files [as many as give 256 MiB each]\n"
+    "      --gzip L        compress by level L, 1 to 9 [no compression]\n"
+    "      --chunk K       KiB of samples in a chunk [contiguous; with --gzip\n"
+    "                      1024]\n"
+    "      --force         replace shards with these names in DIR\n"
+    "      --type T        raw: int8, uint8, ... float64; big:T if the file "
+    "is\n"
+    "                      big-endian\n"
+    "      --shape S       raw: sizes of one sample, such as 3,32,32; \"\": "
+    "one\n"
+    "                      number\n"
+    "      --skip B        raw: bytes before the first sample [0]\n"
     "\n"
     "info         print the datasets of each file, their types and shapes\n"
     "verify       read every byte of each file, and the targets of its links\n"
@@ -154,9 +180,12 @@ static err_code_t command_run(int argc, char **argv, err_t *err)
     static const struct {
         const char *name;
         err_code_t (*run)(int argc, char **argv, err_t *err);
-    } commands[] = {
-        {"make", cmd_data_make}, {"info", info_run}, {"verify", verify_run}};
-    static const char *const names[] = {"make", "info", "verify", NULL};
+    } commands[] = {{"make", cmd_data_make},
+                    {"convert", cmd_data_convert},
+                    {"info", info_run},
+                    {"verify", verify_run}};
+    static const char *const names[] = {"make", "convert", "info", "verify",
+                                        NULL};
     const char *name = argc > 1 ? argv[1] : NULL;
 
     if (name == NULL)

@@ -189,8 +189,8 @@ out:
     return rc;
 }
 
-static err_code_t shards_clear(const char *directory, const char *name,
-                               bool force, err_t *err)
+err_code_t cmd_shards_clear(const char *directory, const char *name, bool force,
+                            err_t *err)
 {
     char *pattern = str_printf("%s/%s-*.h5", directory, name);
     err_code_t rc = ERR_OK;
@@ -221,8 +221,8 @@ err_code_t cmd_shards_begin(const char *directory, bool force, err_t *err)
     err_code_t rc = file_make_dirs(directory, err);
 
     if (rc == ERR_OK)
-        rc = shards_clear(directory, "train", force, err);
-    return rc == ERR_OK ? shards_clear(directory, "valid", force, err) : rc;
+        rc = cmd_shards_clear(directory, "train", force, err);
+    return rc == ERR_OK ? cmd_shards_clear(directory, "valid", force, err) : rc;
 }
 
 err_code_t cmd_shards_put(const char *directory, const char *split, int shard,

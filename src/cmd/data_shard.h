@@ -47,6 +47,10 @@ err_code_t cmd_shard_write(const char *path, const cmd_shard_t *shard,
  * there are any. */
 err_code_t cmd_shards_begin(const char *directory, bool force, err_t *err);
 
+/* The same for the shards [name]-*.h5 of a directory that exists. */
+err_code_t cmd_shards_clear(const char *directory, const char *name, bool force,
+                            err_t *err);
+
 /* Write [content] as shard number [shard] of [split] ("train", "valid"); the
  * size of the file is added to *bytes (NULL allowed). */
 err_code_t cmd_shards_put(const char *directory, const char *split, int shard,

@@ -19,6 +19,7 @@ libcmd_la_SOURCES += src/cmd/ckpt_map.c src/cmd/ckpt_map.h
 libcmd_la_SOURCES += src/cmd/ckpt_move.c src/cmd/ckpt_move.h
 libcmd_la_SOURCES += src/cmd/ckpt_show.c src/cmd/ckpt_show.h
 libcmd_la_SOURCES += src/cmd/data_bound.c src/cmd/data_bound.h
+libcmd_la_SOURCES += src/cmd/data_convert.c src/cmd/data_convert.h
 libcmd_la_SOURCES += src/cmd/data_fft.c src/cmd/data_fft.h
 libcmd_la_SOURCES += src/cmd/data_fields.c src/cmd/data_fields.h
 libcmd_la_SOURCES += src/cmd/data_info.c src/cmd/data_info.h
@@ -66,7 +67,7 @@ dist_man_MANS += docs/man/cddp-ckpt.1
 bin_PROGRAMS += cddp-data
 cddp_data_SOURCES = src/cmd/cddp-data.c
 cddp_data_CFLAGS = $(AM_CFLAGS) $(HDF5_CFLAGS)
-cddp_data_LDADD = libcmd.la libhdf5io.la libbase.la
+cddp_data_LDADD = libcmd.la libimport.la libhdf5io.la libbase.la
 dist_man_MANS += docs/man/cddp-data.1
 
 bin_PROGRAMS += cddp-train

@@ -63,6 +63,53 @@ expect 64 'add --force' make ising -o "$scratch/a" --train 40 --valid 20
 expect 0 'best |magnetisation| threshold' \
     make ising --train 40 --valid 20 --force -o "$scratch/a"
 expect 0 '/spins  *int8  *\[10, 32, 32\]' info "$scratch/a/train-00.h5"
+expect 64 'name a kind of files' convert
+expect 64 'name a kind of files' convert npy -o "$scratch/c"
+expect 64 'there are: npy, idx, raw' convert nyp -o "$scratch/c" x=y
+expect 64 'o DIR is missing' convert npy x=y
+expect 64 'are for raw files' convert npy -o "$scratch/c" --shape 3 x=y
+expect 64 'skip: expected a number' convert raw -o "$scratch/c" --skip -1 x=y
+expect 64 '--gzip' convert raw -o "$scratch/c" --gzip 10 x=y
+expect 64 '--name: ' convert raw -o "$scratch/c" --name a/b x=y
+printf 'abcdefghijkl' >"$scratch/raw"
+raw() { # STATUS PATTERN [OPTION...]: convert 3 samples of 2 int16
+    expect "$1" "$2" convert raw -o "$scratch/c" --type int16 --shape 2 "${@:3}" \
+        pair="$scratch/raw"
+}
+raw 0 '3 samples of train in 1 shard '
+raw 64 'add --force'
+raw 0 'in 3 shards' --force --shards 3 --gzip 9
+raw 0 'of valid in 1 shard' --name valid --chunk 1
+raw 64 'only 3 samples' --force --shards 4
+expect 0 '/pair  *int16  *\[1, 2\] chunked, filtered' info "$scratch/c/train-02.h5"
+expect 0 '/pair  *int16  *\[3, 2\] chunked$' info "$scratch/c/valid-00.h5"
+expect 0 '^ok .*train-02.h5: 1 datasets' verify "$scratch"/c/*.h5
+raw 65 '12 bytes' --force --skip 5
+expect 0 '/pair  *int16  *\[1, 2\]' info "$scratch/c/train-00.h5"
+# As the permissions of new files are: of the umask.
+(umask 027 && raw 0 'train in 1 shard' --force && exit $failed) || failed=1
+[ "$(stat -c %a "$scratch/c/train-00.h5")" = 640 ] || {
+    echo "FAIL: a shard does not have the permissions that umask leaves"
+    failed=1
+}
+[ "$(ls "$scratch/c")" = "$(printf 'train-00.h5\nvalid-00.h5')" ] || {
+    echo "FAIL: old shards or drafts are left"
+    failed=1
+}
+# A full disk: status 74, and nothing is left behind.
+mkdir "$scratch/full"
+head -c 1000000 /dev/zero >"$scratch/zeros"
+# shellcheck disable=SC2016 # for the shell inside
+out=$(unshare -m bash -c 'mount -t tmpfs -o size=64k tmpfs "$1/full" || exit 99
+    "$2" convert raw -o "$1/full" --type uint8 --shape 10 x="$1/zeros" 2>&1
+    echo "status $? left:$(ls -A "$1/full")"' - "$scratch" "$data" 2>/dev/null)
+found=$?
+if [ $found -ne 0 ]; then
+    echo "not tested: a full disk (no right to mount one)"
+elif ! grep -q 'train-00.h5' <<<"$out" || ! grep -q '^status 74 left:$' <<<"$out"; then
+    echo "FAIL: a full disk: $out"
+    failed=1
+fi
 expect 65 'no such file' info "$scratch/none.h5"
 expect 0 '^ok .*train-03.h5: 4 datasets' verify "$scratch"/a/*.h5
 echo 'not HDF5' >"$scratch/text.h5"

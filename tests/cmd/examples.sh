@@ -17,6 +17,36 @@ cd "$scratch" || exit 1
 "$build/cddp-data" make bytes -o data/bytes --valid 30 --bytes 20000 \
     "$source/examples" "$source/docs/man" >/dev/null || exit 1
 
+# Images of 28 x 28 pixels in the format of MNIST: image i is bright in six rows that
+# tell its label, i % 10. Writes NAME.idx, of COUNT images, and NAME.labels.
+digits() { # NAME COUNT
+    LC_ALL=C awk -v count="$2" -v images="$1.idx" -v labels="$1.labels" '
+    function put(byte, file) { printf "%c", byte >file }
+    function size(n, file) {
+        put(0, file); put(0, file); put(int(n / 256), file); put(n % 256, file)
+    }
+    function head(dimensions, file) {
+        put(0, file); put(0, file); put(8, file); put(dimensions, file)
+        size(count, file)
+    }
+    BEGIN {
+        head(3, images); size(28, images); size(28, images)
+        head(1, labels)
+        for (i = 0; i < count; i++) {
+            put(i % 10, labels)
+            for (p = 0; p < 784; p++) {
+                row = int(p / 28) - 2 * (i % 10)
+                put((row >= 0 && row < 6) ? 200 + i % 50 : p * i % 100, images)
+            }
+        }
+    }'
+}
+digits train 24 && digits valid 8 && gzip train.idx || exit 1
+"$build/cddp-data" convert idx -o data/mnist image=train.idx.gz \
+    label=train.labels >/dev/null || exit 1
+"$build/cddp-data" convert idx -o data/mnist --name valid image=valid.idx \
+    label=valid.labels >/dev/null || exit 1
+
 for file in "$source"/examples/*.yaml; do
     name=$(basename "$file" .yaml)
     small=() steps=3
@@ -64,6 +94,12 @@ learns preset-unet3d learn 2 'right > 55'
 "$build/cddp-data" make ising -o learn-ising --train 1500 --valid 400 \
     --shards 1 >/dev/null || exit 1
 learns ising learn-ising 3 'right > 95'
+digits more-train 600 && digits more-valid 100 || exit 1
+for name in train valid; do
+    "$build/cddp-data" convert idx -o learn-mnist --name $name --gzip 1 --shards 2 \
+        image=more-$name.idx label=more-$name.labels >/dev/null || exit 1
+done
+learns mnist learn-mnist 3 'right > 95'
 # The entropy of single bytes of this text is about 3.45 nats.
 "$build/cddp-data" make bytes -o learn-bytes --valid 30 --bytes 150000 \
     "$source/docs" "$source/examples" "$source/src/nn" >/dev/null || exit 1

@@ -37,6 +37,10 @@ fuzz_target_t fuzz_safetensors;
  * opened, digested and read. */
 fuzz_target_t fuzz_dataset;
 
+/* A file for cddp-data convert. The first byte chooses its format: 'n' npy, 'i'
+ * IDX. */
+fuzz_target_t fuzz_import;
+
 /* Abort unless [rc] is success, or a code in [allowed] (a list that ends with
  * ERR_OK) that [err] has with a message. */
 void fuzz_check(err_code_t rc, const err_t *err, const err_code_t *allowed);

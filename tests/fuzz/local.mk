@@ -5,13 +5,13 @@ libfuzz_la_SOURCES = tests/fuzz/fuzz.c tests/fuzz/fuzz.h tests/fuzz/run_file.c \
 	tests/fuzz/manifest.c tests/fuzz/safetensors.c tests/fuzz/dataset.c tests/fuzz/dataset_case.h \
 	tests/fuzz/dataset_judge.c tests/fuzz/dataset_leaf.c \
 	tests/fuzz/dataset_target.h tests/fuzz/dataset_verdict.c \
-	tests/fuzz/dataset_write.c
+	tests/fuzz/dataset_write.c tests/fuzz/import.c
 FUZZ_TESTS = \
 	tests/fuzz/test_cases \
 	tests/fuzz/test_flips \
 	tests/fuzz/test_flips_data
 check_PROGRAMS += $(FUZZ_TESTS)
-FUZZ_TEST_LIBS = libfixtures.la libfuzz.la $(TRAIN_LIBS)
+FUZZ_TEST_LIBS = libfixtures.la libfuzz.la libimport.la $(TRAIN_LIBS)
 $(FUZZ_TESTS): $(FUZZ_TEST_LIBS)
 $(FUZZ_TESTS): LDADD = $(FUZZ_TEST_LIBS) $(HDF5_LIBS) $(TEST_LIBS)
 
@@ -20,7 +20,7 @@ $(FUZZ_TESTS): LDADD = $(FUZZ_TEST_LIBS) $(HDF5_LIBS) $(TEST_LIBS)
 FUZZ_SECONDS = 600
 FUZZ_ENGINE =
 FUZZERS = tests/fuzz/fuzz_run_file tests/fuzz/fuzz_manifest \
-	tests/fuzz/fuzz_safetensors tests/fuzz/fuzz_dataset
+	tests/fuzz/fuzz_safetensors tests/fuzz/fuzz_dataset tests/fuzz/fuzz_import
 EXTRA_PROGRAMS += $(FUZZERS)
 tests_fuzz_fuzz_run_file_SOURCES = tests/fuzz/entry.c
 tests_fuzz_fuzz_run_file_CPPFLAGS = $(AM_CPPFLAGS) -DFUZZ_TARGET=fuzz_run_file
@@ -31,8 +31,10 @@ tests_fuzz_fuzz_safetensors_CPPFLAGS = $(AM_CPPFLAGS) \
 	-DFUZZ_TARGET=fuzz_safetensors
 tests_fuzz_fuzz_dataset_SOURCES = tests/fuzz/entry.c
 tests_fuzz_fuzz_dataset_CPPFLAGS = $(AM_CPPFLAGS) -DFUZZ_TARGET=fuzz_dataset
-$(FUZZERS): libfuzz.la $(TRAIN_LIBS)
-$(FUZZERS): LDADD = libfuzz.la $(TRAIN_LIBS) $(FUZZ_ENGINE)
+tests_fuzz_fuzz_import_SOURCES = tests/fuzz/entry.c
+tests_fuzz_fuzz_import_CPPFLAGS = $(AM_CPPFLAGS) -DFUZZ_TARGET=fuzz_import
+$(FUZZERS): libfuzz.la libimport.la $(TRAIN_LIBS)
+$(FUZZERS): LDADD = libfuzz.la libimport.la $(TRAIN_LIBS) $(FUZZ_ENGINE)
 .PHONY: fuzz print-fuzz
 fuzz:
 	MAKE="$(MAKE)" $(srcdir)/tests/fuzz/fuzz $(srcdir) $(FUZZ_SECONDS)

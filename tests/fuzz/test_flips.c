@@ -95,6 +95,22 @@ Test(flips, of_maps_of_safetensors, .timeout = 300)
     free(path);
 }
 
+/* Files for cddp-data convert. Flips in their numbers are no errors. */
+Test(flips, of_imports, .timeout = 300)
+{
+    const char *srcdir = getenv("srcdir");
+    char *pattern = str_printf("%s/tests/fuzz/seeds/import/*",
+                               srcdir == NULL ? "." : srcdir);
+    glob_t found;
+
+    cr_assert_eq(glob(pattern, 0, NULL, &found), 0, "%s", pattern);
+    for (size_t i = 0; i < found.gl_pathc; i++)
+        cr_assert_gt(refusals(fuzz_import, found.gl_pathv[i]), FLIPS / 8, "%s",
+                     found.gl_pathv[i]);
+    globfree(&found);
+    free(pattern);
+}
+
 static void rewrite(const char *path, const char *data, size_t bytes)
 {
     FILE *file = fopen(path, "wb");

@@ -39,6 +39,7 @@ class Cddp(AutotoolsPackage, CudaPackage):
     depends_on("jansson")
     depends_on("xxhash")
     depends_on("hwloc")
+    depends_on("zlib-api")
     depends_on("protobuf-c", when="+tensorboard")
     depends_on("isa-l", when="+tensorboard")
     depends_on("cuda@12.0:", when="+cuda")

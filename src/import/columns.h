@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * columns: sources whose files hold nothing but a header and one array of
+ * numbers, dimension 0 of which counts samples. The words are NAME=FILE; files
+ * with the same name follow each other, in the given order.
+ */
+#ifndef CDDP_IMPORT_COLUMNS_H
+#define CDDP_IMPORT_COLUMNS_H
+
+#include <stdbool.h>
+
+#include "import/source.h"
+#include "import/stream.h"
+
+/* What the header of a file says. */
+typedef struct import_header {
+    import_field_t field; /* without a name */
+    int64_t rows;
+    bool swapped; /* the numbers have the other byte order */
+} import_header_t;
+
+/* Read the header of a file, up to its first number. */
+typedef err_code_t import_header_read_t(const import_config_t *config,
+                                        import_stream_t *stream,
+                                        import_header_t *out, err_t *err);
+
+typedef struct import_columns import_columns_t;
+
+/* For the open of a kind. [unpack]: the files may be gzip files. [config] must
+ * outlive the source. */
+err_code_t import_columns_open(const import_kind_t *kind,
+                               import_header_read_t *header, bool unpack,
+                               const import_config_t *config,
+                               import_source_t **out, err_t *err);
+
+/* The read and close of such kinds. */
+err_code_t import_columns_read(import_source_t *source, int64_t rows,
+                               void *const *out, err_t *err);
+void import_columns_close(import_source_t *source);
+
+import_header_read_t import_npy_header, import_idx_header, import_raw_header;
+
+#endif

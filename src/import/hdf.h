@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* HDF5's types of our types. The HDF5 lock must be held. */
+#ifndef CDDP_IMPORT_HDF_H
+#define CDDP_IMPORT_HDF_H
+
+#include <hdf5.h>
+
+#include "import/type.h"
+
+/* The little-endian type in files, or that of this machine's memory ([native]).
+ * H5Tclose frees it; < 0 on failure. */
+hid_t import_hdf_type(import_type_t type, bool native);
+
+#endif

@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# libimport: from files of other formats to shards.
+noinst_LTLIBRARIES += libimport.la
+libimport_la_SOURCES = \
+	src/import/columns.c src/import/columns.h \
+	src/import/copy.c src/import/copy.h \
+	src/import/hdf.c src/import/hdf.h \
+	src/import/idx.c \
+	src/import/npy.c \
+	src/import/raw.c \
+	src/import/registry.c \
+	src/import/sink.c src/import/sink.h \
+	src/import/source.h \
+	src/import/stream.c src/import/stream.h \
+	src/import/type.c src/import/type.h
+libimport_la_CFLAGS = $(AM_CFLAGS) $(HDF5_CFLAGS) $(MPI_CFLAGS) $(ZLIB_CFLAGS)
+libimport_la_LIBADD = $(HDF5_LIBS) $(ZLIB_LIBS)
+# End of src/import

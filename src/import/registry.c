@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+#include "import/columns.h"
+
+#include <string.h>
+
+static err_code_t npy_open(const import_config_t *config, import_source_t **out,
+                           err_t *err);
+static err_code_t idx_open(const import_config_t *config, import_source_t **out,
+                           err_t *err);
+static err_code_t raw_open(const import_config_t *config, import_source_t **out,
+                           err_t *err);
+
+static const import_kind_t npy_kind = {.name = "npy",
+                                       .open = npy_open,
+                                       .read = import_columns_read,
+                                       .close = import_columns_close};
+
+static const import_kind_t idx_kind = {.name = "idx",
+                                       .open = idx_open,
+                                       .read = import_columns_read,
+                                       .close = import_columns_close};
+
+static const import_kind_t raw_kind = {.name = "raw",
+                                       .takes = IMPORT_TAKES_SHAPE,
+                                       .open = raw_open,
+                                       .read = import_columns_read,
+                                       .close = import_columns_close};
+
+static const import_kind_t *const kinds[] = {&npy_kind, &idx_kind, &raw_kind};
+static const char *const names[] = {"npy", "idx", "raw", NULL};
+
+static err_code_t npy_open(const import_config_t *config, import_source_t **out,
+                           err_t *err)
+{
+    return import_columns_open(&npy_kind, import_npy_header, true, config, out,
+                               err);
+}
+
+static err_code_t idx_open(const import_config_t *config, import_source_t **out,
+                           err_t *err)
+{
+    return import_columns_open(&idx_kind, import_idx_header, true, config, out,
+                               err);
+}
+
+static err_code_t raw_open(const import_config_t *config, import_source_t **out,
+                           err_t *err)
+{
+    return import_columns_open(&raw_kind, import_raw_header, false, config, out,
+                               err);
+}
+
+const import_kind_t *import_kind_find(const char *name)
+{
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        if (strcmp(kinds[i]->name, name) == 0)
+            return kinds[i];
+    return NULL;
+}
+
+const char *const *import_kind_names(void)
+{
+    return names;
+}

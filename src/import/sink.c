@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+#include "import/sink.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "hdf5io/h5.h"
+#include "import/hdf.h"
+#include "import/source.h"
+
+#define SHARD_BYTES (INT64_C(256) << 20)
+#define CHUNK_BYTES (INT64_C(1) << 20)
+#define CHUNKED_SAMPLE_MOST (INT64_C(1) << 30) /* HDF5's limit is 4 GiB */
+
+struct import_sink {
+    import_sink_config_t config;
+    import_field_t fields[IMPORT_FIELDS_MAX];
+    char host[64];
+    int64_t bytes;          /* of the complete shards */
+    int shard;              /* the one that is written, or comes next */
+    int64_t first, end;     /* its samples */
+    int64_t done;           /* samples written, over all shards */
+    char *path, *temporary; /* of the open shard; NULL: none is open */
+    hid_t file, sets[IMPORT_FIELDS_MAX];
+};
+
+/* ---- opening ------------------------------------------------------------- */
+
+/* How many shards of about 256 MiB the samples make. */
+static int shards_suggest(const import_sink_config_t *config)
+{
+    double bytes = 0, count;
+
+    for (int i = 0; i < config->field_count; i++)
+        bytes += (double)import_field_bytes(&config->fields[i]);
+    count = 1 + bytes * (double)config->rows / (double)SHARD_BYTES;
+    if (count > (double)config->rows)
+        count = (double)config->rows;
+    return count < IMPORT_SHARDS_MAX ? (int)count : IMPORT_SHARDS_MAX;
+}
+
+err_code_t import_sink_open(const import_sink_config_t *config,
+                            import_sink_t **out, err_t *err)
+{
+    const int shards =
+        config->shards > 0 ? config->shards : shards_suggest(config);
+    import_sink_t *sink;
+    err_code_t rc;
+
+    if (shards > config->rows)
+        return err_set(err, ERR_USAGE,
+                       "--shards: there are only %lld samples in %s for %d "
+                       "shards",
+                       (long long)config->rows, config->name, shards);
+    for (int i = 0; i < config->field_count; i++)
+        if ((config->gzip > 0 || config->chunk > 0) &&
+            import_field_bytes(&config->fields[i]) > CHUNKED_SAMPLE_MOST)
+            return err_set(err, ERR_USAGE,
+                           "a sample of %s has more than 1 GiB, too much for "
+                           "a chunk: leave out --gzip and --chunk",
+                           config->fields[i].name);
+    rc = mem_new(import_sink_t, 1, "a sink", &sink, err);
+    if (rc != ERR_OK)
+        return rc;
+    sink->config = *config;
+    sink->config.shards = shards;
+    if (config->gzip > 0 && config->chunk == 0)
+        sink->config.chunk = CHUNK_BYTES;
+    memcpy(sink->fields, config->fields,
+           (size_t)config->field_count * sizeof config->fields[0]);
+    if (gethostname(sink->host, sizeof sink->host - 1) != 0)
+        snprintf(sink->host, sizeof sink->host, "host");
+    sink->file = H5I_INVALID_HID;
+    for (int i = 0; i < IMPORT_FIELDS_MAX; i++)
+        sink->sets[i] = H5I_INVALID_HID;
+    *out = sink;
+    return ERR_OK;
+}
+
+/* ---- one shard ----------------------------------------------------------- */
+
+/* Samples of field [index] in a chunk of the open shard. */
+static hsize_t chunk_rows(const import_sink_t *sink, int index)
+{
+    const int64_t each = (int64_t)import_field_bytes(&sink->fields[index]);
+    const int64_t rows = sink->config.chunk / each;
+    const int64_t most = sink->end - sink->first;
+
+    return (hsize_t)(rows < 1 ? 1 : rows < most ? rows : most);
+}
+
+/* Set how the dataset is stored. HDF5 fills nothing in: every sample is
+ * written. */
+static bool layout_set(const import_sink_t *sink, int index, hid_t list,
+                       hid_t access)
+{
+    const import_field_t *field = &sink->fields[index];
+    hsize_t chunk[IMPORT_DIMS_MAX + 1] = {1};
+    size_t bytes;
+    bool good;
+
+    if (H5Pset_obj_track_times(list, false) < 0 ||
+        H5Pset_fill_time(list, H5D_FILL_TIME_NEVER) < 0)
+        return false;
+    if (sink->config.chunk == 0)
+        return H5Pset_layout(list, H5D_CONTIGUOUS) >= 0 &&
+               H5Pset_alloc_time(list, H5D_ALLOC_TIME_EARLY) >= 0;
+    chunk[0] = chunk_rows(sink, index);
+    for (int i = 0; i < field->ndim; i++)
+        chunk[i + 1] = (hsize_t)field->dims[i];
+    bytes = (size_t)chunk[0] * import_field_bytes(field);
+    good = H5Pset_chunk(list, field->ndim + 1, chunk) >= 0 &&
+           H5Pset_chunk_cache(access, H5D_CHUNK_CACHE_NSLOTS_DEFAULT, 2 * bytes,
+                              1.0) >= 0;
+    if (good && sink->config.gzip > 0 && import_type_size(field->type) > 1)
+        good = H5Pset_shuffle(list) >= 0;
+    if (good && sink->config.gzip > 0)
+        good = H5Pset_deflate(list, (unsigned)sink->config.gzip) >= 0;
+    return good;
+}
+
+/* Create dataset [index] in the open shard. */
+static err_code_t set_create(import_sink_t *sink, int index, err_t *err)
+{
+    const import_field_t *field = &sink->fields[index];
+    hsize_t dims[IMPORT_DIMS_MAX + 1] = {(hsize_t)(sink->end - sink->first)};
+    hid_t list = H5Pcreate(H5P_DATASET_CREATE);
+    hid_t access = H5Pcreate(H5P_DATASET_ACCESS);
+    hid_t type = import_hdf_type(field->type, false), space;
+    err_code_t rc = ERR_OK;
+
+    for (int i = 0; i < field->ndim; i++)
+        dims[i + 1] = (hsize_t)field->dims[i];
+    space = H5Screate_simple(field->ndim + 1, dims, NULL);
+    if (list >= 0 && access >= 0 && type >= 0 && space >= 0 &&
+        layout_set(sink, index, list, access))
+        sink->sets[index] = H5Dcreate2(sink->file, field->name, type, space,
+                                       H5P_DEFAULT, list, access);
+    if (sink->sets[index] < 0)
+        rc = h5_err_set(err, ERR_IO, "cannot make dataset %s", field->name);
+    if (space >= 0)
+        H5Sclose(space);
+    if (type >= 0)
+        H5Tclose(type);
+    if (access >= 0)
+        H5Pclose(access);
+    if (list >= 0)
+        H5Pclose(list);
+    return rc;
+}
+
+/* Create the file of the open shard and its datasets. HDF5 lock held. */
+static err_code_t file_create(import_sink_t *sink, err_t *err)
+{
+    hid_t access = h5_access_list();
+    hid_t create = H5Pcreate(H5P_FILE_CREATE);
+    err_code_t rc = ERR_OK;
+
+    if (access >= 0 && create >= 0 &&
+        H5Pset_obj_track_times(create, false) >= 0)
+        sink->file = H5Fcreate(sink->temporary, H5F_ACC_TRUNC, create, access);
+    if (sink->file < 0)
+        rc = h5_err_set(err, ERR_IO, "cannot create the file");
+    for (int i = 0; i < sink->config.field_count && rc == ERR_OK; i++)
+        rc = set_create(sink, i, err);
+    if (create >= 0)
+        H5Pclose(create);
+    if (access >= 0)
+        H5Pclose(access);
+    return rc;
+}
+
+/* Close the file of the open shard; HDF5 writes what it still holds. HDF5 lock
+ * held. */
+static err_code_t file_close(import_sink_t *sink, err_t *err)
+{
+    bool good = true;
+
+    for (int i = 0; i < sink->config.field_count; i++) {
+        if (sink->sets[i] >= 0)
+            good = H5Dclose(sink->sets[i]) >= 0 && good;
+        sink->sets[i] = H5I_INVALID_HID;
+    }
+    if (sink->file >= 0)
+        good = H5Fclose(sink->file) >= 0 && good;
+    sink->file = H5I_INVALID_HID;
+    return good ? ERR_OK : h5_err_set(err, ERR_IO, "cannot write the file");
+}
+
+static err_code_t shard_begin(import_sink_t *sink, err_t *err)
+{
+    const import_sink_config_t *config = &sink->config;
+    err_code_t rc;
+
+    sink->first = config->rows / config->shards * sink->shard;
+    sink->first += config->rows % config->shards * sink->shard / config->shards;
+    sink->end = config->rows / config->shards * (sink->shard + 1);
+    sink->end +=
+        config->rows % config->shards * (sink->shard + 1) / config->shards;
+    sink->path = str_printf("%s/%s-%02d.h5", config->directory, config->name,
+                            sink->shard);
+    sink->temporary =
+        str_printf("%s.%s.%ld.tmp", sink->path, sink->host, (long)getpid());
+    h5_lock();
+    rc = file_create(sink, err);
+    h5_unlock();
+    return rc == ERR_OK ? rc : err_prefix(err, "%s", sink->path);
+}
+
+static void names_free(import_sink_t *sink)
+{
+    free(sink->path);
+    free(sink->temporary);
+    sink->path = sink->temporary = NULL;
+}
+
+static err_code_t shard_publish(import_sink_t *sink, err_t *err)
+{
+    struct stat status;
+    err_code_t rc;
+
+    h5_lock();
+    rc = file_close(sink, err);
+    h5_unlock();
+    if (rc != ERR_OK)
+        return err_prefix(err, "%s", sink->path);
+    rc = file_sync(sink->temporary, err);
+    if (rc == ERR_OK && rename(sink->temporary, sink->path) != 0)
+        rc = err_set(err, ERR_IO, "%s: cannot rename %s to it: %s", sink->path,
+                     sink->temporary, strerror(errno));
+    if (rc != ERR_OK)
+        return rc;
+    if (stat(sink->path, &status) == 0)
+        sink->bytes += status.st_size;
+    names_free(sink);
+    sink->shard++;
+    return ERR_OK;
+}
+
+/* ---- writing ------------------------------------------------------------- */
+
+/* Write [rows] samples of field [index] to the open shard, at sample
+ * sink->done. HDF5 lock held. */
+static err_code_t set_write(import_sink_t *sink, int index, int64_t rows,
+                            const void *data, err_t *err)
+{
+    const import_field_t *field = &sink->fields[index];
+    hsize_t from[IMPORT_DIMS_MAX + 1] = {(hsize_t)(sink->done - sink->first)};
+    hsize_t count[IMPORT_DIMS_MAX + 1] = {(hsize_t)rows};
+    hid_t space = H5Dget_space(sink->sets[index]), memory;
+    hid_t type = import_hdf_type(field->type, true);
+    err_code_t rc = ERR_OK;
+
+    for (int i = 0; i < field->ndim; i++)
+        count[i + 1] = (hsize_t)field->dims[i];
+    memory = H5Screate_simple(field->ndim + 1, count, NULL);
+    if (space < 0 || memory < 0 || type < 0 ||
+        H5Sselect_hyperslab(space, H5S_SELECT_SET, from, NULL, count, NULL) <
+            0 ||
+        H5Dwrite(sink->sets[index], type, memory, space, H5P_DEFAULT, data) < 0)
+        rc = h5_err_set(err, ERR_IO, "%s: cannot write dataset %s", sink->path,
+                        field->name);
+    if (type >= 0)
+        H5Tclose(type);
+    if (memory >= 0)
+        H5Sclose(memory);
+    if (space >= 0)
+        H5Sclose(space);
+    return rc;
+}
+
+err_code_t import_sink_write(import_sink_t *sink, int64_t rows,
+                             void *const *data, err_t *err)
+{
+    int64_t begun = 0; /* samples of [data] that were written */
+    err_code_t rc = ERR_OK;
+
+    check(rows <= sink->config.rows - sink->done,
+          "%lld samples are written to %s after %lld of %lld", (long long)rows,
+          sink->config.name, (long long)sink->done,
+          (long long)sink->config.rows);
+    while (begun < rows && rc == ERR_OK) {
+        int64_t take;
+
+        if (sink->path == NULL)
+            rc = shard_begin(sink, err);
+        take = sink->end - sink->done;
+        take = take < rows - begun ? take : rows - begun;
+        h5_lock();
+        for (int i = 0; i < sink->config.field_count && rc == ERR_OK; i++)
+            rc = set_write(sink, i, take,
+                           (const char *)data[i] +
+                               (size_t)begun *
+                                   import_field_bytes(&sink->fields[i]),
+                           err);
+        h5_unlock();
+        begun += take;
+        sink->done += take;
+        if (rc == ERR_OK && sink->done == sink->end)
+            rc = shard_publish(sink, err);
+    }
+    return rc;
+}
+
+err_code_t import_sink_finish(import_sink_t *sink, import_sink_report_t *out,
+                              err_t *err)
+{
+    err_code_t rc = file_sync(sink->config.directory, err);
+
+    check(sink->done == sink->config.rows, "%s has %lld of %lld samples",
+          sink->config.name, (long long)sink->done,
+          (long long)sink->config.rows);
+    if (rc == ERR_OK)
+        *out =
+            (import_sink_report_t){.shards = sink->shard, .bytes = sink->bytes};
+    return rc;
+}
+
+void import_sink_close(import_sink_t *sink)
+{
+    if (sink == NULL)
+        return;
+    if (sink->path != NULL) {
+        h5_lock();
+        file_close(sink, NULL);
+        h5_unlock();
+        unlink(sink->temporary);
+        names_free(sink);
+    }
+    mem_free(sink);
+}
