@@ -23,7 +23,18 @@ typedef struct import_args {
     bool force;
 } import_args_t;
 
-enum { NAME = 256, SHARDS, GZIP, CHUNK, SHAPE, TYPE, SKIP, FORCE };
+enum {
+    NAME = 256,
+    SHARDS,
+    GZIP,
+    CHUNK,
+    SHAPE,
+    TYPE,
+    SKIP,
+    INPUT,
+    TARGET,
+    FORCE
+};
 
 /* ---- the command line ---------------------------------------------------- */
 
@@ -63,6 +74,12 @@ static err_code_t option_take(void *context, int option, err_t *err)
         return ERR_OK;
     case TYPE:
         args->config.type = optarg;
+        return ERR_OK;
+    case INPUT:
+        args->config.input = optarg;
+        return ERR_OK;
+    case TARGET:
+        args->config.target = optarg;
         return ERR_OK;
     case SKIP:
         return skip_take(optarg, &args->config.skip, err);
@@ -104,6 +121,11 @@ static err_code_t kind_take(import_args_t *args, const char *name, err_t *err)
                        "convert %s: --shape, --type and --skip are for raw "
                        "files",
                        name);
+    if ((args->kind->takes & IMPORT_TAKES_COLUMNS) == 0 &&
+        (config->input != NULL || config->target != NULL))
+        return err_set(err, ERR_USAGE,
+                       "convert %s: --input and --target are for csv files",
+                       name);
     return ERR_OK;
 }
 
@@ -119,6 +141,8 @@ static err_code_t args_take(int argc, char **argv, import_args_t *args,
         {"shape", required_argument, NULL, SHAPE},
         {"type", required_argument, NULL, TYPE},
         {"skip", required_argument, NULL, SKIP},
+        {"input", required_argument, NULL, INPUT},
+        {"target", required_argument, NULL, TARGET},
         {"force", no_argument, NULL, FORCE},
         {NULL, 0, NULL, 0}};
     const cmd_options_t options = {"cddp-data", ":o:", table, option_take};

@@ -4,6 +4,8 @@ noinst_LTLIBRARIES += libimport.la
 libimport_la_SOURCES = \
 	src/import/columns.c src/import/columns.h \
 	src/import/copy.c src/import/copy.h \
+	src/import/csv.c src/import/csv.h \
+	src/import/csv_cells.c src/import/csv_cells.h \
 	src/import/hdf.c src/import/hdf.h \
 	src/import/idx.c \
 	src/import/npy.c \

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 #include "import/columns.h"
+#include "import/csv.h"
 
 #include <string.h>
 
@@ -27,8 +28,9 @@ static const import_kind_t raw_kind = {.name = "raw",
                                        .read = import_columns_read,
                                        .close = import_columns_close};
 
-static const import_kind_t *const kinds[] = {&npy_kind, &idx_kind, &raw_kind};
-static const char *const names[] = {"npy", "idx", "raw", NULL};
+static const import_kind_t *const kinds[] = {&npy_kind, &idx_kind, &import_csv,
+                                             &raw_kind};
+static const char *const names[] = {"npy", "idx", "csv", "raw", NULL};
 
 static err_code_t npy_open(const import_config_t *config, import_source_t **out,
                            err_t *err)

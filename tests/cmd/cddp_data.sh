@@ -65,9 +65,10 @@ expect 0 'best |magnetisation| threshold' \
 expect 0 '/spins  *int8  *\[10, 32, 32\]' info "$scratch/a/train-00.h5"
 expect 64 'name a kind of files' convert
 expect 64 'name a kind of files' convert npy -o "$scratch/c"
-expect 64 'there are: npy, idx, raw' convert nyp -o "$scratch/c" x=y
+expect 64 'there are: npy, idx, csv, raw' convert nyp -o "$scratch/c" x=y
 expect 64 'o DIR is missing' convert npy x=y
 expect 64 'are for raw files' convert npy -o "$scratch/c" --shape 3 x=y
+expect 64 'are for csv files' convert npy -o "$scratch/c" --target 3 x=y
 expect 64 'skip: expected a number' convert raw -o "$scratch/c" --skip -1 x=y
 expect 64 '--gzip' convert raw -o "$scratch/c" --gzip 10 x=y
 expect 64 '--name: ' convert raw -o "$scratch/c" --name a/b x=y
@@ -86,6 +87,10 @@ expect 0 '/pair  *int16  *\[3, 2\] chunked$' info "$scratch/c/valid-00.h5"
 expect 0 '^ok .*train-02.h5: 1 datasets' verify "$scratch"/c/*.h5
 raw 65 '12 bytes' --force --skip 5
 expect 0 '/pair  *int16  *\[1, 2\]' info "$scratch/c/train-00.h5"
+printf 'a,b,kind\n1,2,0\n3,x,1\n' >"$scratch/t.csv"
+expect 65 't.csv:3: column b: .*"x"' convert csv -o "$scratch/t" "$scratch/t.csv"
+expect 0 '/input  *float32  *\[\]' \
+    convert csv -o "$scratch/t" --input a --target kind "$scratch/t.csv"
 # As the permissions of new files are: of the umask.
 (umask 027 && raw 0 'train in 1 shard' --force && exit $failed) || failed=1
 [ "$(stat -c %a "$scratch/c/train-00.h5")" = 640 ] || {

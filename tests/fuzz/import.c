@@ -65,6 +65,8 @@ err_code_t fuzz_import(const uint8_t *data, size_t bytes)
         rc = kind_read("npy", word, &err);
     else if (kind == 'i')
         rc = kind_read("idx", word, &err);
+    else if (kind == 'c')
+        rc = kind_read("csv", word + 2, &err);
     else
         rc = err_set(&err, ERR_USAGE, "no kind");
     fuzz_check(rc, &err, allowed);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 IMPORT_TESTS = \
-	tests/import/test_columns
+	tests/import/test_columns \
+	tests/import/test_csv
 check_PROGRAMS += $(IMPORT_TESTS)
 IMPORT_TEST_LIBS = libfixtures.la libimport.la libhdf5io.la libbase.la
 $(IMPORT_TESTS): $(IMPORT_TEST_LIBS)

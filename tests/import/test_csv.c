@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* Tables: which columns become what, and mistakes with their lines. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "import/import_fixture.h"
+
+#define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+TestSuite(csv, .init = fixture_make, .fini = fixture_remove);
+
+static void text_write(const char *name, const char *text)
+{
+    fixture_write(name, text, strlen(text));
+}
+
+static void convert_ok(const char *const *words, const char *input,
+                       const char *target)
+{
+    const import_config_t config = {.input = input, .target = target};
+    const import_sink_config_t with = {.shards = 1};
+    import_sink_report_t report = {0};
+    err_t err = ERR_INIT;
+
+    cr_assert_eq(fixture_convert("csv", words, &config, &with, &report, &err),
+                 ERR_OK, "%s", err.text);
+}
+
+static void expect_set(const char *set, const double *numbers, int count)
+{
+    double found[64];
+
+    cr_assert_eq(fixture_read("train-00.h5", set, found, 64), count);
+    for (int i = 0; i < count; i++)
+        cr_expect_eq(found[i], numbers[i], "%s: number %d is %g", set, i,
+                     found[i]);
+}
+
+Test(csv, columns_by_name)
+{
+    static const double input[] = {3, 1, 6, 4, -1.5, 200};
+    static const double target[] = {2, 16777217, 7};
+
+    text_write("a.csv", "x,t,\"y\"\n1,2,3\n4,16777217,6\n");
+    text_write("b.csv", "extra,y,t,x\r\nsome text,-1.5,7,2e2\r\n");
+    convert_ok(WORDS("a.csv", "b.csv"), "y,x", "t");
+    expect_set("/input", input, 6);
+    expect_set("/target", target, 3);
+}
+
+Test(csv, all_but_the_target)
+{
+    static const double input[] = {1, 3, 4, 6};
+    static const double target[] = {2, 5};
+    char packed[] = "x,t,y\n1,2,3\n4,5,6";
+
+    text_write("a.csv", packed);
+    convert_ok(WORDS("a.csv"), NULL, "t");
+    expect_set("/input", input, 4);
+    expect_set("/target", target, 2);
+    fixture_gzip("a.csv.gz", packed, strlen(packed));
+    convert_ok(WORDS("a.csv.gz"), NULL, "t");
+    expect_set("/input", input, 4);
+}
+
+Test(csv, no_target_or_no_input)
+{
+    static const double numbers[] = {1, 2, 3, 4};
+
+    text_write("a.csv", "x,y\n1,2\n3,4\n");
+    convert_ok(WORDS("a.csv"), NULL, NULL);
+    expect_set("/input", numbers, 4);
+    convert_ok(WORDS("a.csv"), NULL, "x,y");
+    expect_set("/target", numbers, 4);
+}
+
+/* Blanks, quotes with commas and ends of lines in them, a mark at the
+ * beginning, empty lines, and no end behind the last line. */
+Test(csv, notations)
+{
+    static const double input[] = {1, 2, -3, 4, 5, 6};
+
+    text_write("a.csv", "\xef\xbb\xbf"
+                        "\"a\" , text,x\n"
+                        "1,\"two\nlines, \"\"quoted\"\"\", 2 \r\n\n"
+                        "-3,,\"4\"\n"
+                        "\t5,,+6");
+    convert_ok(WORDS("a.csv"), "a,x", NULL);
+    expect_set("/input", input, 6);
+    fixture_refused("csv", WORDS("a.csv"), &(import_config_t){.input = "text"},
+                    ERR_DATA, "a.csv:2: column text", "two");
+}
+
+/* More than the reader's buffer holds. */
+Test(csv, long_files)
+{
+    enum { LINES = 20000 };
+    str_buf_t text = {0};
+    double *found = calloc(LINES, sizeof *found);
+
+    cr_assert_not_null(found);
+    str_buf_add(&text, "number\n");
+    for (int i = 0; i < LINES; i++)
+        str_buf_add(&text, "%d.25\n", i);
+    text_write("long.csv", text.text);
+    convert_ok(WORDS("long.csv"), NULL, NULL);
+    cr_assert_eq(fixture_read("train-00.h5", "/input", found, LINES), LINES);
+    for (int i = 0; i < LINES; i++)
+        cr_assert_eq(found[i], i + 0.25);
+    free(found);
+    str_buf_free(&text);
+}
+
+Test(csv, mistakes)
+{
+    static const struct {
+        const char *text, *input, *part;
+        err_code_t code;
+    } cases[] = {
+        {"x,y\n1,2\n3,four\n", "x,y", ":3: column y", ERR_DATA},
+        {"x,y\n1,2\n3,\n", "x,y", ":3: column y", ERR_DATA},
+        {"x,y\n1,nan\n", "x,y", "\"nan\"", ERR_DATA},
+        {"x,y\n1,2\n3\n", "x", ":3: expected 2 cells", ERR_DATA},
+        {"x,y\n1,2,3\n", "x", ":2: expected 2 cells", ERR_DATA},
+        {"x,y\n1,2\n", "z", "no column is called z", ERR_DATA},
+        {"x,x\n1,2\n", "x", "more than one column", ERR_DATA},
+        {"x,y\n1,\"2\n", "x", ":2: a quote", ERR_DATA},
+        {"x,y\n1,\"2\"3\n", "x", ":2: text behind", ERR_DATA},
+        {"x,y\n", "x", "no line", ERR_DATA},
+        {"\n\n", "x", "empty", ERR_DATA},
+        {"", "x", "empty", ERR_DATA},
+        {"x,y\n1,2\n", "x,,y", "--input", ERR_USAGE},
+        {"x,y\n1,2\n", "x,x", "twice", ERR_USAGE},
+    };
+    char cell[600];
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const import_config_t config = {.input = cases[i].input};
+
+        text_write("bad.csv", cases[i].text);
+        fixture_refused("csv", WORDS("bad.csv"), &config, cases[i].code,
+                        cases[i].part,
+                        cases[i].code == ERR_DATA ? "bad.csv" : "");
+    }
+    snprintf(cell, sizeof cell, "x\n%0300d\n", 7);
+    text_write("bad.csv", cell);
+    fixture_refused("csv", WORDS("bad.csv"), &(import_config_t){.input = "x"},
+                    ERR_DATA, "bad.csv:2", "255 bytes");
+    fixture_write("bad.csv", "x\n1\0\n", 6);
+    fixture_refused("csv", WORDS("bad.csv"), &(import_config_t){.input = "x"},
+                    ERR_DATA, "bad.csv:2", "zero byte");
+}
