@@ -3,7 +3,6 @@
 #include "train/order.h"
 
 #include <criterion/criterion.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "../hdf5io/open.h"
@@ -108,6 +107,7 @@ Test(order, only_an_epoch_in_progress_is_an_old_one)
 #define BATCH 16
 
 typedef struct copies {
+    train_config_t config;
     char *directory[RANKS];
     uint64_t own[RANKS]; /* hashes of the units of each rank's files */
     int64_t order[RANKS][BATCH];
@@ -117,18 +117,14 @@ static int agree_main(const comm_oob_t *oob, void *argument)
 {
     copies_t *copies = argument;
     const comm_config_t how = {.backend = "threads", .timeout = 20};
-    train_config_t *config = calloc(1, sizeof *config);
     const train_split_t split = {
-        .config = config, .rank = oob->rank, .size = oob->size};
+        .config = &copies->config, .rank = oob->rank, .size = oob->size};
     train_data_t data = {0};
     comm_group_t *group = NULL;
     train_votes_t votes;
     open_setup_t setup;
     err_t err = ERR_INIT;
 
-    config->data.shuffle = HDF5IO_SHUFFLE_CHUNK;
-    config->data.lanes = 4;
-    config->train.batch = BATCH;
     RANKS_OK(comm_group_open(&how, oob, &group, &err), err);
     votes = train_votes_of_group(group);
     open_setup(&setup, copies->directory[oob->rank], "*.h5");
@@ -140,7 +136,6 @@ static int agree_main(const comm_oob_t *oob, void *argument)
     train_data_close(&data);
     open_setup_free(&setup);
     comm_group_close(group);
-    free(config);
     return 0;
 }
 
@@ -148,7 +143,9 @@ static int agree_main(const comm_oob_t *oob, void *argument)
  * those of rank 0. */
 Test(order, copies_with_other_chunks_are_read_in_one_order)
 {
-    copies_t copies = {0};
+    copies_t copies = {
+        .config = {.data = {.shuffle = HDF5IO_SHUFFLE_CHUNK, .lanes = 4},
+                   .train = {.batch = BATCH}}};
 
     for (int r = 0; r < RANKS; r++) {
         copies.directory[r] = files_make();
