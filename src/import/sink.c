@@ -31,7 +31,15 @@ struct import_sink {
     int64_t done;           /* samples written, over all shards */
     char *path, *temporary; /* of the open shard; NULL: none is open */
     hid_t file, sets[IMPORT_FIELDS_MAX];
+    bool finished;
 };
+
+/* The name of shard [index]; the caller frees it. */
+static char *shard_path(const import_sink_t *sink, int index)
+{
+    return str_printf("%s/%s-%02d.h5", sink->config.directory,
+                      sink->config.name, index);
+}
 
 /* ---- opening ------------------------------------------------------------- */
 
@@ -206,8 +214,7 @@ static err_code_t shard_begin(import_sink_t *sink, err_t *err)
     sink->end = config->rows / config->shards * (sink->shard + 1);
     sink->end +=
         config->rows % config->shards * (sink->shard + 1) / config->shards;
-    sink->path = str_printf("%s/%s-%02d.h5", config->directory, config->name,
-                            sink->shard);
+    sink->path = shard_path(sink, sink->shard);
     sink->temporary =
         str_printf("%s.%s.%ld.tmp", sink->path, sink->host, (long)getpid());
     h5_lock();
@@ -319,6 +326,7 @@ err_code_t import_sink_finish(import_sink_t *sink, import_sink_report_t *out,
     check(sink->done == sink->config.rows, "%s has %lld of %lld samples",
           sink->config.name, (long long)sink->done,
           (long long)sink->config.rows);
+    sink->finished = rc == ERR_OK;
     if (rc == ERR_OK)
         *out =
             (import_sink_report_t){.shards = sink->shard, .bytes = sink->bytes};
@@ -335,6 +343,12 @@ void import_sink_close(import_sink_t *sink)
         h5_unlock();
         unlink(sink->temporary);
         names_free(sink);
+    }
+    for (int i = 0; i < sink->shard && !sink->finished; i++) {
+        char *path = shard_path(sink, i);
+
+        unlink(path);
+        free(path);
     }
     mem_free(sink);
 }

@@ -46,7 +46,9 @@ err_code_t import_sink_write(import_sink_t *sink, int64_t rows,
 err_code_t import_sink_finish(import_sink_t *sink, import_sink_report_t *out,
                               err_t *err);
 
-/* Remove the shard that is not complete, and free [sink]. NULL is allowed. */
+/* Free [sink]. Unless import_sink_finish has succeeded, all of its shards are
+ * removed: a part of the samples must not be taken for all of them. NULL is
+ * allowed. */
 void import_sink_close(import_sink_t *sink);
 
 #endif

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/hash.h"
@@ -238,6 +239,37 @@ Test(columns, headers_of_npy_that_lie)
     fixture_write("bad.npy", "\x93NUMPY\1\0\x76", 9);
     fixture_refused("npy", WORDS("x=bad.npy"), &plain, ERR_DATA, "bad.npy",
                     "ends at byte 9");
+}
+
+/* A sink that did not get all samples removes the shards that it completed. */
+Test(columns, a_part_is_not_left_behind)
+{
+    const import_field_t field = {.name = "x", .type = IMPORT_UINT8};
+    char *directory = fixture_path("");
+    const import_sink_config_t config = {.directory = directory,
+                                         .name = "part",
+                                         .fields = &field,
+                                         .field_count = 1,
+                                         .rows = 10,
+                                         .shards = 5};
+    char bytes[] = "samples";
+    void *data[] = {bytes};
+    import_sink_t *sink = NULL;
+    err_t err = ERR_INIT;
+    char *first = fixture_path("part-00.h5"),
+         *third = fixture_path("part-02.h5");
+
+    cr_assert_eq(import_sink_open(&config, &sink, &err), ERR_OK);
+    cr_assert_eq(import_sink_write(sink, 7, data, &err), ERR_OK, "%s",
+                 err.text);
+    cr_expect_eq(access(first, F_OK), 0);
+    cr_expect_eq(access(third, F_OK), 0);
+    import_sink_close(sink);
+    cr_expect_neq(access(first, F_OK), 0);
+    cr_expect_neq(access(third, F_OK), 0);
+    free(first);
+    free(third);
+    free(directory);
 }
 
 Test(columns, idx_files_that_lie)
