@@ -74,8 +74,7 @@ typedef struct hdf5io_skip {
 /* Numbers that make a resume exact. They are stored in the manifest. */
 typedef struct hdf5io_progress {
     int64_t step; /* steps done */
-    /* steps that changed the parameters: a step without any target does not */
-    int64_t updates;
+    int64_t updates; /* of the parameters: none in a step without any target */
     int64_t epoch;        /* epoch in progress, from 0 */
     int64_t samples;      /* of that epoch, used by all ranks together */
     int64_t epoch_step;   /* steps done in that epoch */

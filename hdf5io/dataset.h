@@ -33,9 +33,7 @@ typedef struct hdf5io_dataset hdf5io_dataset_t;
 /* An entry of `data.input` or `data.target` in the run file. */
 typedef struct hdf5io_field {
     char *path; /* "/spins" */
-    /* inputs only: index of the choice "float32"; for targets the loss chooses
-     * the type */
-    int cast;
+    int cast; /* inputs: index of the choice "float32"; targets: by the loss */
     /* value * scale + shift, in float32; class numbers and tokens need scale 1
      * and a whole shift (-1 if labels start at 1) */
     double scale, shift;

@@ -46,6 +46,13 @@ cd "$scratch" || exit 1
     >/dev/null || exit 1
 "$build/cddp-data" make bytes -o data/bytes --valid 30 --bytes 20000 \
     "$source/examples" "$source/docs/man" >/dev/null || exit 1
+# 32 images in the format of MNIST: the bytes of some text, and labels 0 to 9.
+{ printf '\0\0\10\3\0\0\0\40\0\0\0\34\0\0\0\34'; seq 9999 | head -c $((32 * 784)); } >images
+{ printf '\0\0\10\1\0\0\0\40'; seq -s '' 99 | tr 0-9 '\000-\011' | head -c 32; } >labels
+for name in train valid; do
+    "$build/cddp-data" convert idx -o data/mnist --name $name image=images \
+        label=labels >/dev/null || exit 1
+done
 
 # ---- all examples ----------------------------------------------------------
 for file in "$source"/examples/*.yaml; do

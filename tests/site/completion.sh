@@ -45,14 +45,16 @@ expect "" cddp-train run.
 expect "allreduce step" cddp-bench ""
 expect "--tune" cddp-bench allreduce --tu
 expect "" cddp-bench step --tu
-expect "info make verify" cddp-data ""
+expect "convert info make verify" cddp-data ""
 expect "fields" cddp-data make f
 expect "--shards" cddp-data make ising --shar
+expect "--gzip" cddp-data convert idx --gz
+expect "" cddp-data make ising --gz
 expect "list" cddp-ckpt li
 expect "--topology" cddp-info --to
 
 # A word that no command knows follows, so none of them does anything.
-for program in train srun "bench step" "bench allreduce" "data make ising"; do
+for program in train srun "bench step" "bench allreduce" "data make ising" "data convert idx"; do
     read -ra words <<<"cddp-$program"
     for option in $(offered "${words[@]}" --); do
         [[ $option != --help && $option != --version ]] || continue

@@ -70,7 +70,7 @@ Test(keep, a_run_that_diverges_says_which_checkpoint_is_there)
     harness.settings[0] = "train.epochs=1";
     harness_run_ok(&harness, 2, &out);
     harness.settings[0] = "train.epochs=2";
-    harness.settings[1] = "data.input.scale=1.0e+38";
+    harness.settings[1] = "data.input.scale=1.0e+37";
     cr_assert_eq(harness_run(&harness, 2, &out, &err), ERR_DIVERGED);
     cr_assert_not_null(strstr(err.text, "the newest checkpoint is of step 5"),
                        "%s", err.text);
