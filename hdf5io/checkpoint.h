@@ -73,10 +73,10 @@ typedef struct hdf5io_skip {
 
 /* Numbers that make a resume exact. They are stored in the manifest. */
 typedef struct hdf5io_progress {
-    int64_t step; /* steps done */
+    int64_t step;    /* steps done */
     int64_t updates; /* of the parameters: none in a step without any target */
-    int64_t epoch;        /* epoch in progress, from 0 */
-    int64_t samples;      /* of that epoch, used by all ranks together */
+    int64_t epoch;   /* epoch in progress, from 0 */
+    int64_t samples; /* of that epoch, used by all ranks together */
     int64_t epoch_step;   /* steps done in that epoch */
     int64_t data_samples; /* in an epoch; 0: unknown */
     hdf5io_order_t order; /* of that epoch */
