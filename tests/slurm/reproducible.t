@@ -61,8 +61,8 @@ killed()
     same e
 }
 
-# The loss of this model has spikes at the beginning, so the run goes back
-# twice. The bits are the same on any number of ranks, also if the run is killed
+# The loss of this model has a spike at step 25, which any threshold from 2.3 to
+# 4 finds, so the run goes back once. The bits are the same on any number of ranks, also if the run is killed
 # when it has just decided to go back.
 rollback()
 {
@@ -70,15 +70,15 @@ rollback()
     local back=("${settings[@]}" --set "model.layers=$model"
         --set optimizer.adamw.lr=3.0e-2 --set train.epochs=6
         --set checkpoint.every="5 steps" --set fault.diverge=rollback
-        --set fault.spike=3)
+        --set fault.spike=3 --set run.seed=2)
 
     run_file full
     run 0 "$train" "${back[@]}" --set run.dir=a full.yaml
-    expect_equal rollbacks "$(grep -c '"event":"rollback"' a/lives.jsonl)" 2
+    expect_equal rollbacks "$(grep -c '"event":"rollback"' a/lives.jsonl)" 1
     run 0 srun -N2 -n4 --ntasks-per-node=2 --mpi=pmix "$train" "${back[@]}" \
         --set run.dir=b full.yaml
     same b
-    expect_equal rollbacks "$(grep -c '"event":"rollback"' b/lives.jsonl)" 2
+    expect_equal rollbacks "$(grep -c '"event":"rollback"' b/lives.jsonl)" 1
     # shellcheck disable=SC2016 # expanded by the task
     start srun -N2 -n4 --ntasks-per-node=2 --mpi=pmix bash -c \
         'echo $$ >pid.$SLURM_PROCID; exec "$@"' rank "$train" "${back[@]}" \
