@@ -195,6 +195,7 @@ Test(sampler_lanes, batches_are_mixed)
     cr_assert_float_eq(full, 31, 3, "%g pairs", full);
     cr_assert_float_eq(lanes, 96, 10, "%g pairs", lanes);
     cr_assert_float_eq(few, 480, 48, "%g pairs", few);
+    /* Printed with --verbose; docs/benchmarks/io.md has the numbers. */
     cr_log_info("pairs of one unit in a batch: %g with 64 lanes, %g with 16, "
                 "%g in full",
                 lanes, few, full);

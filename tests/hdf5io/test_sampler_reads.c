@@ -200,8 +200,8 @@ static int64_t rank_decodes(const plan_t *plan, int rank, int size,
 
 /* With the default of data.lanes, the 64 chunks that a rank had in use in order
  * 1 are enough on any number of ranks; 64 lanes need 256 on one rank. A lane
- * that two ranks share is decoded by both. Run with --verbose for the
- * numbers, which docs/benchmarks/io.md has. */
+ * that two ranks share is decoded by both. With --verbose the numbers are
+ * printed; docs/benchmarks/io.md has them. */
 Test(sampler_reads, few_chunks_are_decoded_twice)
 {
     for (int lanes = 16; lanes <= 64; lanes += 48) {
