@@ -180,8 +180,8 @@ static err_code_t shape_number(hdf5io_catalogue_t *catalogue,
     return ERR_OK;
 }
 
-/* Are the facts of the known shard [shard] those in [facts]? The place is that
- * of the host which opened the file, so it may differ. */
+/* Do the facts of the known shard [shard] equal [facts]? Places are not
+ * compared: they depend on the host that opened the file. */
 static bool facts_same(const hdf5io_catalogue_t *catalogue, int shard,
                        const catalogue_facts_t *facts)
 {

@@ -16,9 +16,9 @@
  * are in the lane. Its samples are mixed by another bijection. Nothing depends
  * on windows before, so any step can be the first one.
  *
- * The line's position of a place would be place * usual size, if all units had
- * the usual size. The places of the odd units are found by the inverse of the
- * bijection and sorted, once per epoch: 16 bytes for each odd unit.
+ * If all units had the usual size, a place would begin at position place *
+ * usual size of the line. The places of the odd units are found by the inverse
+ * of the bijection and sorted, once per epoch: 16 bytes for each odd unit.
  */
 #include <stdlib.h>
 
@@ -28,7 +28,7 @@
 #include "base/rng.h"
 #include "hdf5io/sampler_priv.h"
 
-/* An odd unit: its place, and the position of the line behind it. */
+/* An odd unit: its place, and the position in the line at which it ends. */
 typedef struct lanes_odd {
     int64_t place, end;
 } lanes_odd_t;
@@ -57,7 +57,7 @@ typedef struct lanes {
 
 /* ---- the line ------------------------------------------------------------ */
 
-/* Position of the line at which [place] begins; place 0 .. number of units. */
+/* Position in the line at which [place] begins; place 0 .. number of units. */
 static int64_t line_begin(const lanes_t *lanes, int64_t place)
 {
     const int64_t usual = hdf5io_units_usual(lanes->units);

@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 
-/* Set *alike if all ranks have the same units. Collective. */
+/* Set *alike to whether all ranks have the same units. Collective. */
 static err_code_t units_compare(const train_votes_t *votes,
                                 const train_data_t *data, bool *alike,
                                 err_t *err)

@@ -18,11 +18,8 @@
 #define IO_COUNT_HERE (-100) /* AT_FDCWD */
 
 int open(const char *path, int flags, ...);
-int open64(const char *path, int flags, ...);
 int openat(int at, const char *path, int flags, ...);
-int openat64(int at, const char *path, int flags, ...);
 int __open_2(const char *path, int flags);
-int __open64_2(const char *path, int flags);
 
 /* global: replaced functions have no argument for it */
 static _Atomic(const char *) counted_suffix;
@@ -66,29 +63,7 @@ int open(const char *path, int flags, ...)
     return fd;
 }
 
-int open64(const char *path, int flags, ...)
-{
-    va_list args;
-    int fd;
-
-    va_start(args, flags);
-    fd = open_file(IO_COUNT_HERE, path, flags, mode_of(flags, args));
-    va_end(args);
-    return fd;
-}
-
 int openat(int at, const char *path, int flags, ...)
-{
-    va_list args;
-    int fd;
-
-    va_start(args, flags);
-    fd = open_file(at, path, flags, mode_of(flags, args));
-    va_end(args);
-    return fd;
-}
-
-int openat64(int at, const char *path, int flags, ...)
 {
     va_list args;
     int fd;
@@ -105,7 +80,8 @@ int __open_2(const char *path, int flags)
     return open_file(IO_COUNT_HERE, path, flags, 0);
 }
 
-int __open64_2(const char *path, int flags)
-{
-    return open_file(IO_COUNT_HERE, path, flags, 0);
-}
+/* Where sizes of files have 64 bits, these do the same. */
+int open64(const char *path, int flags, ...) __attribute__((alias("open")));
+int openat64(int at, const char *path, int flags, ...)
+    __attribute__((alias("openat")));
+int __open64_2(const char *path, int flags) __attribute__((alias("__open_2")));

@@ -99,7 +99,7 @@ Test(order, only_an_epoch_in_progress_is_an_old_one)
     cr_assert_eq(train_order_old(&progress, 20), -1);
 }
 
-/* ---- ranks with other copies of the data ----------------------------------
+/* ---- ranks whose copies of the data differ --------------------------------
  */
 
 #define RANKS 3
