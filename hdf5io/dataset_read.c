@@ -317,7 +317,8 @@ static err_code_t read_shard(read_call_t *call, hdf5io_shard_t *shard,
 
     call->shard = shard;
     call->columns = hdf5io_dataset_columns(call->dataset, shard);
-    for (int k = 0; k < shard->count; k++) {
+    /* not shard->count: another thread may be reopening this shard */
+    for (int k = 0; k < call->dataset->field_count; k++) {
         err_t second = ERR_INIT;
 
         if (rc == ERR_OK)

@@ -28,7 +28,8 @@ libbase_la_SOURCES = \
 	src/base/trace.c src/base/trace.h \
 	src/base/tree.c src/base/tree_print.c src/base/tree.h \
 	src/base/view.h
-libbase_la_CFLAGS = $(AM_CFLAGS) $(VECTOR_CFLAGS) -fno-math-errno
+libbase_la_CFLAGS = $(AM_CFLAGS) $(VECTOR_CFLAGS) $(ALIGN_CFLAGS) \
+	-fno-math-errno
 libbase_la_CFLAGS += -ffp-contract=off $(XXHASH_CFLAGS)
 libbase_la_LIBADD = $(XXHASH_LIBS)
 # End of src/base

@@ -17,7 +17,7 @@ libddp_la_SOURCES = \
 	src/ddp/zero.c
 # Hooks compute in one order on any vector unit: no fused operations. A sanitizer
 # may keep a loop from being vectorised, which clang need not say.
-libddp_la_CFLAGS = $(AM_CFLAGS) -fopenmp-simd -fno-math-errno \
+libddp_la_CFLAGS = $(AM_CFLAGS) $(ALIGN_CFLAGS) -fopenmp-simd -fno-math-errno \
 	-ffp-contract=off -Wno-pass-failed
 libddp_la_LIBADD = -lm
 # End of src/ddp

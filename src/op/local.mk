@@ -33,7 +33,7 @@ liboppure_la_SOURCES = \
 	src/op/op_table.inc \
 	src/op/op_tokens.c \
 	src/op/op_tokens.h
-liboppure_la_CFLAGS = $(AM_CFLAGS) $(VECTOR_CFLAGS)
+liboppure_la_CFLAGS = $(AM_CFLAGS) $(VECTOR_CFLAGS) $(ALIGN_CFLAGS)
 
 noinst_LTLIBRARIES += libop.la
 libop_la_SOURCES = \
@@ -162,7 +162,7 @@ libop_la_SOURCES = \
 	src/op/cpu/vector/gemm_bf16.h \
 	src/op/cpu/vector/rows.c \
 	src/op/cpu/vector/rows.h
-libop_la_CFLAGS = $(AM_CFLAGS) $(VECTOR_CFLAGS) $(ONEDNN_CFLAGS)
+libop_la_CFLAGS = $(AM_CFLAGS) $(VECTOR_CFLAGS) $(ALIGN_CFLAGS) $(ONEDNN_CFLAGS)
 libop_la_LIBADD = liboppure.la libopfma.la $(ONEDNN_LIBS)
 
 # Matrix products and activations of our own: with fused multiply-add.
@@ -174,6 +174,7 @@ libopfma_la_SOURCES = \
 	src/op/cpu/vector/gemm.h \
 	src/op/cpu/vector/gemm_small.c \
 	src/op/cpu/vector/gemm_small.h
-libopfma_la_CFLAGS = $(AM_CFLAGS) $(VECTOR_CFLAGS) -ffp-contract=fast
+libopfma_la_CFLAGS = $(AM_CFLAGS) $(VECTOR_CFLAGS) $(ALIGN_CFLAGS) \
+	-ffp-contract=fast
 libfar_la_SOURCES += src/op/far/far.c
 # End of src/op

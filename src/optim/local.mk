@@ -31,7 +31,7 @@ liboptim_la_SOURCES = \
 # errno would forbid the square root). No fused operations, so that all CPUs give
 # the same bits. Where a sanitizer keeps a loop from being vectorised, clang need
 # not say so.
-liboptim_la_CFLAGS = $(AM_CFLAGS) -fopenmp-simd -fno-math-errno \
+liboptim_la_CFLAGS = $(AM_CFLAGS) $(ALIGN_CFLAGS) -fopenmp-simd -fno-math-errno \
 	-ffp-contract=off -Wno-pass-failed
 liboptim_la_LIBADD = -lm
 # A program that links libfar.la also with these flags has optimizers on "far".
