@@ -18,6 +18,8 @@ cddp $PACKAGE_VERSION
   libprotobuf-c        $summary_protobufc
   ISA-L                $summary_isal
   TensorBoard files    $summary_tensorboard
+  libpng               $summary_libpng
+  libjpeg              $summary_libjpeg
   dygraphs (reports)   $summary_dygraphs
   gnuplot (terminals)  $summary_gnuplot
   Criterion (tests)    $summary_criterion

@@ -26,6 +26,7 @@ static const char help_text[] =
     "       cddp-data convert npy -o DIR [options] NAME=FILE...\n"
     "       cddp-data convert idx -o DIR [options] NAME=FILE...\n"
     "       cddp-data convert csv -o DIR [options] FILE...\n"
+    "       cddp-data convert images -o DIR [options] FOLDER\n"
     "       cddp-data convert raw --type T --shape S -o DIR [options] "
     "NAME=FILE...\n"
     "       cddp-data info FILE...\n"
@@ -75,6 +76,8 @@ static const char help_text[] =
     "relatives.\n"
     "             csv: tables, the first line of which names the columns;\n"
     "             writes /input (float32) and /target (float64).\n"
+    "             images: PNG and JPEG files below FOLDER/CLASS; writes\n"
+    "             /image (uint8, [channels, height, width]) and /label.\n"
     "             raw: numbers and nothing else.\n"
     "  -o, --output DIR    output directory (made if absent)\n"
     "      --name NAME     names of the files, such as valid [train]\n"
@@ -85,6 +88,10 @@ static const char help_text[] =
     "      --force         replace shards with these names in DIR\n"
     "      --input A,B     csv: columns of /input [all but those of --target]\n"
     "      --target C,D    csv: columns of /target [none]\n"
+    "      --resize S      images: pixels of the shorter edge, or H,W\n"
+    "      --crop S        images: cut out the middle: S x S, or H,W\n"
+    "      --channels C    images: 1 (grey) or 3 [3]\n"
+    "      --threads T     images: decode on T threads [one per core]\n"
     "      --type T        raw: int8, uint8, ... float64; big:T if the file "
     "is\n"
     "                      big-endian\n"
@@ -100,8 +107,8 @@ static const char help_text[] =
     "  -h, --help          print this text\n"
     "      --version       print the versions of cddp and of HDF5\n"
     "\n"
-    "Exit status: 0 done, 64 wrong command line, 65 bad data, 71 out of\n"
-    "memory, 74 input or output failed.\n";
+    "Exit status: 0 done, 64 wrong command line, 65 bad data, 69 not built\n"
+    "in, 71 out of memory, 74 input or output failed.\n";
 
 static err_code_t usage(err_t *err, const char *sentence)
 {

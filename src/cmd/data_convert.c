@@ -33,6 +33,10 @@ enum {
     SKIP,
     INPUT,
     TARGET,
+    RESIZE,
+    CROP,
+    CHANNELS,
+    THREADS,
     FORCE
 };
 
@@ -54,6 +58,8 @@ static err_code_t option_take(void *context, int option, err_t *err)
     static const cmd_number_t gzip = {"--gzip", "the level of compression", 1,
                                       IMPORT_GZIP_MAX};
     static const cmd_number_t chunk = {"--chunk", "KiB", 1, 1 << 20};
+    static const cmd_number_t channels = {"--channels", "channels", 1, 3};
+    static const cmd_number_t threads = {"--threads", "threads", 1, 1024};
     import_args_t *args = context;
 
     switch (option) {
@@ -81,6 +87,16 @@ static err_code_t option_take(void *context, int option, err_t *err)
     case TARGET:
         args->config.target = optarg;
         return ERR_OK;
+    case RESIZE:
+        args->config.resize = optarg;
+        return ERR_OK;
+    case CROP:
+        args->config.crop = optarg;
+        return ERR_OK;
+    case CHANNELS:
+        return cmd_number_take(&channels, optarg, &args->config.channels, err);
+    case THREADS:
+        return cmd_number_take(&threads, optarg, &args->config.threads, err);
     case SKIP:
         return skip_take(optarg, &args->config.skip, err);
     default:
@@ -103,6 +119,33 @@ static err_code_t kind_refuse(const char *name, err_t *err)
     return ERR_USAGE;
 }
 
+/* Refuse options that the kind does not have. */
+static err_code_t others_refuse(const import_args_t *args, err_t *err)
+{
+    const import_config_t *config = &args->config;
+    const struct {
+        int takes;
+        bool given;
+        const char *rule;
+    } rules[] = {
+        {IMPORT_TAKES_SHAPE,
+         config->shape != NULL || config->type != NULL || config->skip > 0,
+         "--shape, --type and --skip are for raw files"},
+        {IMPORT_TAKES_COLUMNS, config->input != NULL || config->target != NULL,
+         "--input and --target are for csv files"},
+        {IMPORT_TAKES_PICTURES,
+         config->resize != NULL || config->crop != NULL ||
+             config->channels > 0 || config->threads > 0,
+         "--resize, --crop, --channels and --threads are for images"},
+    };
+
+    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
+        if (rules[i].given && (args->kind->takes & rules[i].takes) == 0)
+            return err_set(err, ERR_USAGE, "convert %s: %s", args->kind->name,
+                           rules[i].rule);
+    return ERR_OK;
+}
+
 /* Find the kind, and refuse options that it does not have. */
 static err_code_t kind_take(import_args_t *args, const char *name, err_t *err)
 {
@@ -115,18 +158,7 @@ static err_code_t kind_take(import_args_t *args, const char *name, err_t *err)
         return err_set(err, ERR_USAGE,
                        "convert: name a kind of files, and the files; try "
                        "cddp-data --help");
-    if ((args->kind->takes & IMPORT_TAKES_SHAPE) == 0 &&
-        (config->shape != NULL || config->type != NULL || config->skip > 0))
-        return err_set(err, ERR_USAGE,
-                       "convert %s: --shape, --type and --skip are for raw "
-                       "files",
-                       name);
-    if ((args->kind->takes & IMPORT_TAKES_COLUMNS) == 0 &&
-        (config->input != NULL || config->target != NULL))
-        return err_set(err, ERR_USAGE,
-                       "convert %s: --input and --target are for csv files",
-                       name);
-    return ERR_OK;
+    return others_refuse(args, err);
 }
 
 static err_code_t args_take(int argc, char **argv, import_args_t *args,
@@ -143,6 +175,10 @@ static err_code_t args_take(int argc, char **argv, import_args_t *args,
         {"skip", required_argument, NULL, SKIP},
         {"input", required_argument, NULL, INPUT},
         {"target", required_argument, NULL, TARGET},
+        {"resize", required_argument, NULL, RESIZE},
+        {"crop", required_argument, NULL, CROP},
+        {"channels", required_argument, NULL, CHANNELS},
+        {"threads", required_argument, NULL, THREADS},
         {"force", no_argument, NULL, FORCE},
         {NULL, 0, NULL, 0}};
     const cmd_options_t options = {"cddp-data", ":o:", table, option_take};
@@ -203,7 +239,8 @@ static err_code_t source_convert(const import_args_t *args,
                                          .rows = source->rows,
                                          .shards = args->shards,
                                          .gzip = args->gzip,
-                                         .chunk = (int64_t)args->chunk * 1024};
+                                         .chunk = (int64_t)args->chunk * 1024,
+                                         .source = source};
     import_sink_t *sink = NULL;
     err_code_t rc = import_sink_open(&config, &sink, err);
 

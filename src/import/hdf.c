@@ -2,6 +2,11 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 #include "import/hdf.h"
 
+#include <string.h>
+
+#include "base/mem.h"
+#include "hdf5io/h5.h"
+
 /* IEEE half precision, which HDF5 has no name for before version 1.14.4. */
 static hid_t half_type(bool native)
 {
@@ -40,4 +45,48 @@ hid_t import_hdf_type(import_type_t type, bool native)
     if (type == IMPORT_FLOAT16)
         return half_type(native);
     return H5Tcopy(native ? memory[type] : stored[type]);
+}
+
+/* Create the attribute and write [all], whose texts have [width] bytes each. */
+static bool names_write(hid_t object, const char *name, hsize_t count,
+                        size_t width, const char *all)
+{
+    const hid_t type = H5Tcopy(H5T_C_S1);
+    const hid_t space = H5Screate_simple(1, &count, NULL);
+    hid_t attribute = H5I_INVALID_HID;
+    bool good = type >= 0 && space >= 0 && H5Tset_size(type, width) >= 0 &&
+                H5Tset_cset(type, H5T_CSET_UTF8) >= 0 &&
+                H5Tset_strpad(type, H5T_STR_NULLPAD) >= 0;
+
+    if (good)
+        attribute =
+            H5Acreate2(object, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
+    good = attribute >= 0 && H5Awrite(attribute, type, all) >= 0;
+    if (attribute >= 0)
+        H5Aclose(attribute);
+    if (space >= 0)
+        H5Sclose(space);
+    if (type >= 0)
+        H5Tclose(type);
+    return good;
+}
+
+err_code_t import_hdf_names(hid_t object, const char *name, char *const *texts,
+                            int count, err_t *err)
+{
+    size_t width = 1;
+    char *all = NULL;
+    err_code_t rc;
+
+    for (int i = 0; i < count; i++)
+        width = strlen(texts[i]) > width ? strlen(texts[i]) : width;
+    rc = mem_new(char, (size_t)count *width, "names", &all, err);
+    if (rc != ERR_OK)
+        return rc;
+    for (int i = 0; i < count; i++)
+        memcpy(all + (size_t)i * width, texts[i], strlen(texts[i]));
+    if (!names_write(object, name, (hsize_t)count, width, all))
+        rc = h5_err_set(err, ERR_IO, "cannot write attribute %s", name);
+    mem_free(all);
+    return rc;
 }

@@ -6,15 +6,28 @@ libimport_la_SOURCES = \
 	src/import/copy.c src/import/copy.h \
 	src/import/csv.c src/import/csv.h \
 	src/import/csv_cells.c src/import/csv_cells.h \
+	src/import/folders.c src/import/folders.h \
 	src/import/hdf.c src/import/hdf.h \
 	src/import/idx.c \
+	src/import/images.c src/import/images.h \
 	src/import/npy.c \
+	src/import/picture.c src/import/picture.h \
+	src/import/picture_decode.c src/import/picture_decoder.h \
+	src/import/picture_fit.c \
 	src/import/raw.c \
 	src/import/registry.c \
 	src/import/sink.c src/import/sink.h \
 	src/import/source.h \
 	src/import/stream.c src/import/stream.h \
 	src/import/type.c src/import/type.h
-libimport_la_CFLAGS = $(AM_CFLAGS) $(HDF5_CFLAGS) $(MPI_CFLAGS) $(ZLIB_CFLAGS)
-libimport_la_LIBADD = $(HDF5_LIBS) $(ZLIB_LIBS)
+libimport_la_CFLAGS = $(AM_CFLAGS) $(HDF5_CFLAGS) $(MPI_CFLAGS) $(ZLIB_CFLAGS) \
+	$(LIBPNG_CFLAGS) $(LIBJPEG_CFLAGS)
+libimport_la_LIBADD = $(HDF5_LIBS) $(ZLIB_LIBS) $(LIBPNG_LIBS) $(LIBJPEG_LIBS)
+# Decoders are built where configure found their libraries; picture.c knows which.
+if LIBPNG
+libimport_la_SOURCES += src/import/picture_png.c
+endif
+if LIBJPEG
+libimport_la_SOURCES += src/import/picture_jpeg.c
+endif
 # End of src/import

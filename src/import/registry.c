@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
+#ifdef HAVE_CONFIG_H
+#include "config.h"
+#endif
+
 #include "import/columns.h"
 #include "import/csv.h"
+#include "import/images.h"
+#include "import/picture_decoder.h"
 
 #include <string.h>
 
@@ -29,8 +35,8 @@ static const import_kind_t raw_kind = {.name = "raw",
                                        .close = import_columns_close};
 
 static const import_kind_t *const kinds[] = {&npy_kind, &idx_kind, &import_csv,
-                                             &raw_kind};
-static const char *const names[] = {"npy", "idx", "csv", "raw", NULL};
+                                             &import_images, &raw_kind};
+static const char *const names[] = {"npy", "idx", "csv", "images", "raw", NULL};
 
 static err_code_t npy_open(const import_config_t *config, import_source_t **out,
                            err_t *err)
@@ -64,4 +70,25 @@ const import_kind_t *import_kind_find(const char *name)
 const char *const *import_kind_names(void)
 {
     return names;
+}
+
+#ifdef HAVE_LIBPNG
+#define PNG_DECODE picture_png_decode
+#else
+#define PNG_DECODE NULL
+#endif
+#ifdef HAVE_LIBJPEG
+#define JPEG_DECODE picture_jpeg_decode
+#else
+#define JPEG_DECODE NULL
+#endif
+
+const picture_decoder_t *picture_decoders(void)
+{
+    static const picture_decoder_t all[] = {
+        {"PNG", "\x89PNG\r\n\x1a\n", 8, PNG_DECODE, "libpng", "libpng-dev"},
+        {"JPEG", "\xff\xd8\xff", 3, JPEG_DECODE, "libjpeg", "libjpeg-dev"},
+        {.name = NULL}};
+
+    return all;
 }

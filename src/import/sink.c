@@ -15,7 +15,6 @@
 #include "base/str.h"
 #include "hdf5io/h5.h"
 #include "import/hdf.h"
-#include "import/source.h"
 
 #define SHARD_BYTES (INT64_C(256) << 20)
 #define CHUNK_BYTES (INT64_C(1) << 20)
@@ -169,6 +168,7 @@ static err_code_t set_create(import_sink_t *sink, int index, err_t *err)
 /* Create the file of the open shard and its datasets. HDF5 lock held. */
 static err_code_t file_create(import_sink_t *sink, err_t *err)
 {
+    import_source_t *source = sink->config.source;
     hid_t access = h5_access_list();
     hid_t create = H5Pcreate(H5P_FILE_CREATE);
     err_code_t rc = ERR_OK;
@@ -180,6 +180,8 @@ static err_code_t file_create(import_sink_t *sink, err_t *err)
         rc = h5_err_set(err, ERR_IO, "cannot create the file");
     for (int i = 0; i < sink->config.field_count && rc == ERR_OK; i++)
         rc = set_create(sink, i, err);
+    if (rc == ERR_OK && source != NULL && source->kind->annotate != NULL)
+        rc = source->kind->annotate(source, sink->file, sink->sets, err);
     if (create >= 0)
         H5Pclose(create);
     if (access >= 0)

@@ -9,7 +9,7 @@
 #ifndef CDDP_IMPORT_SINK_H
 #define CDDP_IMPORT_SINK_H
 
-#include "import/type.h"
+#include "import/source.h"
 
 enum { IMPORT_GZIP_MAX = 9, IMPORT_SHARDS_MAX = 100000 };
 
@@ -24,6 +24,7 @@ typedef struct import_sink_config {
     /* Bytes of samples in a chunk. 0: 1 MiB if compressed; otherwise datasets
      * are contiguous, which cddp reads fastest. */
     int64_t chunk;
+    import_source_t *source; /* whose annotate is called; NULL: none */
 } import_sink_config_t;
 
 typedef struct import_sink_report {

@@ -9,6 +9,7 @@
 #ifndef CDDP_IMPORT_SOURCE_H
 #define CDDP_IMPORT_SOURCE_H
 
+#include <hdf5.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -25,6 +26,10 @@ typedef struct import_config {
     int64_t skip;       /* raw: bytes before the first sample of each file */
     const char *input;  /* csv: names of columns, "a,b" */
     const char *target; /* csv: the same */
+    const char *resize; /* images: "256", or "256,320" */
+    const char *crop;   /* images: the same */
+    int channels;       /* images */
+    int threads;        /* images */
 } import_config_t;
 
 typedef struct import_source import_source_t;
@@ -44,12 +49,18 @@ typedef struct import_kind {
      * are; with the last ones, the ends of the files are checked. */
     err_code_t (*read)(import_source_t *source, int64_t rows, void *const *out,
                        err_t *err);
+    /* Add to a shard whose datasets were created what belongs to no sample,
+     * such as attributes; sets[f] is the dataset of field f. Called with the
+     * HDF5 lock. NULL: there is nothing. ERR_IO. */
+    err_code_t (*annotate)(import_source_t *source, hid_t file,
+                           const hid_t *sets, err_t *err);
     void (*close)(import_source_t *source);
 } import_kind_t;
 
 enum {
-    IMPORT_TAKES_SHAPE = 1,  /* shape, type, skip */
-    IMPORT_TAKES_COLUMNS = 2 /* input, target */
+    IMPORT_TAKES_SHAPE = 1,   /* shape, type, skip */
+    IMPORT_TAKES_COLUMNS = 2, /* input, target */
+    IMPORT_TAKES_PICTURES = 4 /* resize, crop, channels, threads */
 };
 
 /* The first member of the structs of all kinds. */

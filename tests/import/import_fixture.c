@@ -96,6 +96,7 @@ static err_code_t source_copy(import_source_t *source,
     config.fields = source->fields;
     config.field_count = source->field_count;
     config.rows = source->rows;
+    config.source = source;
     rc = import_sink_open(&config, &sink, err);
     if (rc == ERR_OK)
         rc = import_copy(source, sink, err);

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 IMPORT_TESTS = \
 	tests/import/test_columns \
-	tests/import/test_csv
+	tests/import/test_csv \
+	tests/import/test_images
 check_PROGRAMS += $(IMPORT_TESTS)
 IMPORT_TEST_LIBS = libfixtures.la libimport.la libhdf5io.la libbase.la
 $(IMPORT_TESTS): $(IMPORT_TEST_LIBS)
