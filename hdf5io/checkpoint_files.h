@@ -41,6 +41,11 @@ err_code_t hdf5io_files_view(hdf5io_files_t *files, err_t *err);
 /* Enter size and hash of file number [file], read back from storage. Local. */
 err_code_t hdf5io_files_hash(hdf5io_files_t *files, int file, err_t *err);
 
+/* After a failure: give back the space of the file [path]. HDF5 keeps a file
+ * open that it could not close, which then would hold its space even after its
+ * removal. */
+void hdf5io_files_empty(const char *path);
+
 /* Path of file number [file]. The caller frees it. */
 char *hdf5io_files_path(const hdf5io_files_t *files, int file);
 

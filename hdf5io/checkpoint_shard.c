@@ -14,6 +14,7 @@
 
 #include "base/check.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "hdf5io/checkpoint_files.h"
 #include "hdf5io/h5.h"
 
@@ -25,6 +26,12 @@ char *hdf5io_files_path(const hdf5io_files_t *files, int file)
 {
     return str_printf("%s/%s", files->directory,
                       files->manifest->files[file].name);
+}
+
+void hdf5io_files_empty(const char *path)
+{
+    if (truncate(path, 0) != 0 && errno != ENOENT)
+        log_debug("hdf5io", "%s: cannot truncate: %s", path, strerror(errno));
 }
 
 hid_t hdf5io_files_layout(void)
@@ -242,6 +249,8 @@ err_code_t hdf5io_files_shard(hdf5io_files_t *files, err_t *err)
         rc = hdf5io_files_hash(files, number, err);
     if (rc == ERR_OK)
         files->bytes += (int64_t)files->manifest->files[number].bytes;
+    else
+        hdf5io_files_empty(path);
     free(path);
     return rc;
 }

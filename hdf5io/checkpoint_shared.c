@@ -196,6 +196,8 @@ err_code_t hdf5io_files_shared(hdf5io_files_t *files, h5mpi_t *mpi, err_t *err)
     /* Data of this rank may still be only in this node's page cache. */
     if (rc == ERR_OK)
         rc = hdf5io_io_sync(files->io, path, err);
+    else
+        hdf5io_files_empty(path);
     free(path);
     return rc;
 }

@@ -194,6 +194,8 @@ err_code_t hdf5io_files_view(hdf5io_files_t *files, err_t *err)
         rc = hdf5io_files_hash(files, number, err);
     if (rc == ERR_OK)
         files->bytes += (int64_t)files->manifest->files[number].bytes;
+    else
+        hdf5io_files_empty(path);
     free(path);
     return rc;
 }

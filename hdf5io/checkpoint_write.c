@@ -58,7 +58,6 @@ static err_code_t home_make(writer_t *w, err_t *err)
 static err_code_t begin(writer_t *w, err_t *err)
 {
     const char *home = w->config->directory;
-    char *tmp;
     err_code_t rc = home_make(w, err);
 
     if (rc != ERR_OK)
@@ -68,15 +67,17 @@ static err_code_t begin(writer_t *w, err_t *err)
         return rc;
     hdf5io_dir_clean(&w->io, home);
     w->nonce = hdf5io_dir_nonce();
-    tmp = hdf5io_dir_path(home, ".tmp-", w->step, w->nonce);
-    if (mkdir(tmp, 0777) != 0)
-        rc =
-            err_set(err, ERR_IO, "%s: cannot create: %s", tmp, strerror(errno));
-    free(tmp);
+    w->tmp = hdf5io_dir_path(home, ".tmp-", w->step, w->nonce);
+    if (mkdir(w->tmp, 0777) == 0)
+        return ERR_OK;
+    rc = err_set(err, ERR_IO, "%s: cannot create: %s", w->tmp, strerror(errno));
+    free(w->tmp);
+    w->tmp = NULL;
     return rc;
 }
 
-static err_code_t stage_begin(writer_t *w, err_t *plan, err_t *err)
+static err_code_t stage_begin(writer_t *w, err_t *plan, bool *agreed,
+                              err_t *err)
 {
     const uint64_t *numbers;
     uint64_t mine[VOTE_NUMBERS] = {0};
@@ -85,12 +86,14 @@ static err_code_t stage_begin(writer_t *w, err_t *plan, err_t *err)
     if (w->votes->rank == 0 && plan->code == ERR_OK)
         begin(w, plan);
     mine[0] = w->nonce;
-    rc = hdf5io_vote(w->votes, plan, mine, w->ballots, NULL, err);
+    rc = hdf5io_vote(w->votes, plan, mine, w->ballots, agreed, err);
     if (rc != ERR_OK)
         return rc;
     numbers = w->ballots[0].numbers;
     w->nonce = numbers[0];
-    w->tmp = hdf5io_dir_path(w->config->directory, ".tmp-", w->step, w->nonce);
+    if (w->tmp == NULL)
+        w->tmp =
+            hdf5io_dir_path(w->config->directory, ".tmp-", w->step, w->nonce);
     w->files.directory = w->tmp;
     return ERR_OK;
 }
@@ -287,7 +290,8 @@ static void debris_remove(const writer_t *w)
 {
     err_t err = ERR_INIT;
 
-    if (w->votes->rank == 0 && file_remove_tree(w->tmp, &err) != ERR_OK)
+    if (w->votes->rank == 0 && w->tmp != NULL &&
+        file_remove_tree(w->tmp, &err) != ERR_OK)
         log_warn("hdf5io", "cannot remove an unfinished checkpoint: %s",
                  err.text);
 }
@@ -295,11 +299,10 @@ static void debris_remove(const writer_t *w)
 static err_code_t stages(writer_t *w, err_t *plan, err_t *err)
 {
     bool agreed = true;
-    err_code_t rc = stage_begin(w, plan, err);
+    err_code_t rc = stage_begin(w, plan, &agreed, err);
 
-    if (rc != ERR_OK)
-        return rc;
-    rc = stage_data(w, &agreed, err);
+    if (rc == ERR_OK)
+        rc = stage_data(w, &agreed, err);
     if (rc == ERR_OK && w->config->mpi == NULL)
         rc = stage_offsets(w, &agreed, err);
     if (rc == ERR_OK)

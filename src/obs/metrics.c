@@ -89,6 +89,18 @@ static void metrics_add_real(metrics_line_t *line, const char *key,
     metrics_add(line, ", \"%s\": %s", key, text);
 }
 
+/* Quotes and backslashes get a backslash, as JSON wants it. */
+static void metrics_add_text(metrics_line_t *line, const obs_text_t *text)
+{
+    metrics_add(line, ", \"%s\": \"", text->name);
+    for (const char *c = text->text; *c != '\0'; c++) {
+        if (*c == '"' || *c == '\\')
+            metrics_add(line, "\\");
+        metrics_add(line, "%c", (unsigned char)*c < ' ' ? '?' : *c);
+    }
+    metrics_add(line, "\"");
+}
+
 /* The wall-clock time, with milliseconds: a step may be shorter than a second.
  */
 static void metrics_add_time(metrics_line_t *line)
@@ -229,8 +241,7 @@ void obs_metrics_event(obs_metrics_t *metrics, const obs_event_t *row)
 
     metrics_add_event(&line, row->name, row->step, row->epoch);
     for (int i = 0; i < row->text_count; i++)
-        metrics_add(&line, ", \"%s\": \"%s\"", row->texts[i].name,
-                    row->texts[i].text);
+        metrics_add_text(&line, &row->texts[i]);
     metrics_add_values(&line, row->values, row->value_count);
     metrics_write(metrics, &line);
 }

@@ -52,7 +52,7 @@ typedef struct obs_text {
 } obs_text_t;
 
 /* Another event at the boundary after [step]: a row with "event": [name], with
- * [texts] and [values]. No text has quotes or backslashes. */
+ * [texts] and [values]. In a text, control characters become '?'. */
 typedef struct obs_event {
     const char *name;
     int64_t step, epoch;

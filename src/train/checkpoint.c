@@ -14,6 +14,7 @@
 #include "base/retry.h"
 #include "train/lives.h"
 #include "train/record.h"
+#include "train/save_failed.h"
 #include "train/seen.h"
 
 static err_code_t state_exchange(void *context, const void *mine, size_t bytes,
@@ -96,6 +97,7 @@ void train_saved_note(train_state_t *run, const train_saved_t *saved)
           (long long)saved->step, (long long)run->dir.saved_step);
     run->dir.saved_at = clock_now();
     run->dir.saved_step = saved->step;
+    train_save_done(run);
     if (run->world.rank == 0)
         train_seen_saved(run, saved);
     train_record_saved(run, saved);

@@ -194,6 +194,12 @@ static const opt_row_t checkpoint_options[] = {
                    "on, from a copy of what the rank writes; not with io: mpi. "
                    "auto: true, except with io: mpi. The last checkpoint of a "
                    "run, or of a start that ends, is waited for"),
+    CONFIG(checkpoint.failures, "failures", OPT_INT, "3", .min = 1, .max = 1e6,
+           .free = true,
+           .help = "checkpoints in a row that cannot be written (no space, a "
+                   "quota, an error of the storage), after which the run ends "
+                   "with status 74. Before, it goes on, and tries again after "
+                   "a quarter of every. The last checkpoint has one try"),
     CONFIG(checkpoint.reserve, "reserve", OPT_SECONDS, "60 s", .min = 0,
            .max = 86400, .unit = "s", .free = true,
            .help = "time that is kept for the last checkpoint before the time "

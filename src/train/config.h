@@ -93,10 +93,11 @@ typedef struct train_config {
     struct {
         opt_every_t every;
         int64_t keep;
-        int io;         /* train_io_t */
-        int async;      /* train_async_t */
-        double reserve; /* seconds */
-        char *init;     /* a safetensors file; "": random weights */
+        int io;           /* train_io_t */
+        int async;        /* train_async_t */
+        double reserve;   /* seconds */
+        int64_t failures; /* of saves in a row, which end the run */
+        char *init;       /* a safetensors file; "": random weights */
         opt_texts_t init_skip;
     } checkpoint;
     struct {

@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 #include "base/clock.h"
 #include "train/leave.h"
+#include "train/save_failed.h"
 #include "train/step.h"
 #include "train/straggler.h"
 
@@ -19,7 +20,7 @@ void train_flags_fill(train_state_t *run, double *flags)
         return;
     if (train_saver_ended(run->saving.saver))
         flags[TRAIN_TAIL_DUE] += TRAIN_DUE_JOIN;
-    if (every->unit == OPT_TIME && now - run->dir.saved_at >= every->value &&
+    if (every->unit == OPT_TIME && now >= train_save_instant(run) &&
         !train_saver_busy(run->saving.saver))
         flags[TRAIN_TAIL_DUE] += TRAIN_DUE_SAVE;
     if (train_straggler_due(&run->straggler, now))

@@ -58,6 +58,7 @@ libtrain_la_SOURCES = \
 	src/train/rundir.c src/train/rundir.h \
 	src/train/same.c src/train/same.h \
 	src/train/save.c src/train/save.h \
+	src/train/save_failed.c src/train/save_failed.h \
 	src/train/saver.c src/train/saver.h \
 	src/train/score.c src/train/score.h \
 	src/train/score_priv.h \

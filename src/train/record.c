@@ -202,6 +202,23 @@ void train_record_saved(train_state_t *run, const train_saved_t *saved)
     obs_prom_saved(run->dir.prom, saved->step);
 }
 
+void train_record_unsaved(train_state_t *run, const train_unsaved_t *unsaved)
+{
+    const obs_text_t texts[] = {{"path", unsaved->path},
+                                {"reason", unsaved->reason}};
+    const obs_value_t values[] = {{"failures", (double)unsaved->failures}};
+    const obs_event_t row = {.name = "checkpoint_failed",
+                             .step = unsaved->step,
+                             .epoch = run->progress.epoch,
+                             .texts = texts,
+                             .text_count = 2,
+                             .values = values,
+                             .value_count = 1};
+
+    if (run->dir.metrics != NULL)
+        obs_metrics_event(run->dir.metrics, &row);
+}
+
 void train_record_slow(train_state_t *run, const obs_slow_t *slow,
                        const char *host)
 {

@@ -20,9 +20,16 @@ err_code_t train_record_open(train_state_t *run, err_t *err);
 void train_record_step(train_state_t *run, const obs_step_t *row);
 void train_record_eval(train_state_t *run, const train_eval_t *eval);
 
-/* A checkpoint is about to be written; it was published. */
+/* A checkpoint is about to be written; it was published; it could not be
+ * written. */
 void train_record_saving(train_state_t *run);
 void train_record_saved(train_state_t *run, const train_saved_t *saved);
+typedef struct train_unsaved {
+    int64_t step;
+    const char *path, *reason; /* of the checkpoint; a sentence */
+    int64_t failures;          /* in a row, with this one */
+} train_unsaved_t;
+void train_record_unsaved(train_state_t *run, const train_unsaved_t *unsaved);
 
 /* A rank or a host, whose name is [host], was found to be slow. */
 void train_record_slow(train_state_t *run, const obs_slow_t *slow,

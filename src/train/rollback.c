@@ -160,7 +160,7 @@ static err_code_t go_back(train_state_t *run, err_t *err)
 static err_code_t save_end(train_state_t *run, err_t *err)
 {
     err_t found = ERR_INIT;
-    err_code_t rc = train_save_join(run, &found);
+    err_code_t rc = train_save_join(run, false, &found);
 
     if (rc == ERR_OK || (rc == ERR_DIVERGED && err->culprit >= 0))
         return ERR_OK;

@@ -22,6 +22,7 @@
 #include "train/record.h"
 #include "train/rollback.h"
 #include "train/save.h"
+#include "train/save_failed.h"
 #include "train/seen.h"
 #include "train/step.h"
 #include "train/straggler.h"
@@ -154,10 +155,12 @@ static err_code_t save_due(train_state_t *run, err_t *err)
     const bool behind = run->saving.saver != NULL && !last;
     trace_t *trace = train_trace_own(&run->trace);
     const double span = trace_begin(trace);
-    err_code_t rc = behind ? train_save_begin(run, err) : train_save(run, err);
+    err_code_t rc =
+        behind ? train_save_begin(run, err) : train_save(run, last, err);
+    const bool saved = run->dir.saved_step == run->progress.step;
 
     trace_end(trace, span, "checkpoint", NULL, TRACE_NO_NUMBER);
-    return rc == ERR_OK && !behind ? stop_ask(run, err) : rc;
+    return rc == ERR_OK && !behind && saved ? stop_ask(run, err) : rc;
 }
 
 /* Do what is due, if all ranks are equal. The replica check comes first, so
@@ -221,7 +224,7 @@ static err_code_t step_boundary(train_state_t *run, err_t *err)
         rc = time_ask(run, err);
     }
     if (rc == ERR_OK && run->agreed.ended)
-        rc = train_save_join(run, err);
+        rc = train_save_join(run, false, err);
     if (rc == ERR_OK && run->agreed.look && !run->agreed.stop)
         rc = train_straggler_look(run, err);
     if (rc != ERR_OK)
@@ -232,7 +235,8 @@ static err_code_t step_boundary(train_state_t *run, err_t *err)
         every_hit(&config->train.eval_every, OPT_STEPS, step);
     run->agreed.due.save |=
         run->agreed.checkpoint ||
-        every_hit(&config->checkpoint.every, OPT_STEPS, step);
+        every_hit(&config->checkpoint.every, OPT_STEPS, step) ||
+        train_save_again(run);
     /* The end of the epoch will write the checkpoint of this step. */
     if (run->progress.epoch_step == run->data.train.steps &&
         epoch_saves(config, run->progress.epoch))
@@ -282,7 +286,7 @@ static err_code_t leave(train_state_t *run, err_t *err)
 
     signal_note(run, signal);
     if (!run->agreed.saved)
-        rc = train_save(run, err);
+        rc = train_save(run, true, err);
     if (rc != ERR_OK)
         return rc;
     run->world.speaker = run->world.rank == 0;
@@ -397,7 +401,7 @@ static void save_finish(train_state_t *run)
     const bool speaker = run->world.speaker;
     err_t late = ERR_INIT;
 
-    if (train_save_join(run, &late) != ERR_OK && run->world.rank == 0)
+    if (train_save_join(run, true, &late) != ERR_OK && run->world.rank == 0)
         log_warn("train", "%s", late.text);
     run->world.speaker = speaker;
 }

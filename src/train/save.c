@@ -8,6 +8,7 @@
 #include "train/checkpoint.h"
 #include "train/leave.h"
 #include "train/record.h"
+#include "train/save_failed.h"
 #include "train/seen.h"
 #include "train/sound.h"
 
@@ -43,7 +44,7 @@ static void progress_complete(train_state_t *run)
         hdf5io_sampler_order(run->data.train.sampler, run->progress.epoch);
 }
 
-static err_code_t state_write(train_state_t *run, err_t *err)
+static err_code_t state_write(train_state_t *run, bool last, err_t *err)
 {
     hdf5io_checkpoint_info_t info;
     train_checkpoint_config_t config;
@@ -60,6 +61,9 @@ static err_code_t state_write(train_state_t *run, err_t *err)
                                  run->replica.kept.count, &info, err);
     train_checkpoint_config_free(&config);
     run->world.speaker = run->world.rank == 0 || rc == ERR_PEER;
+    if (rc == ERR_IO)
+        return train_save_failed(
+            run, saved.step, last ? TRAIN_AFTER_END : TRAIN_AFTER_STEPS, err);
     if (rc != ERR_OK)
         return rc;
     saved.seconds = saved.exposed = clock_now() - begin;
@@ -120,7 +124,8 @@ static void saving_begin(train_state_t *run)
 }
 
 /* Wait for the save in progress, and learn its outcome. */
-static err_code_t saving_end(train_state_t *run, err_t *err)
+static err_code_t saving_end(train_state_t *run, train_after_t after,
+                             err_t *err)
 {
     train_saving_t *saving = &run->saving;
     const double begin = clock_now();
@@ -137,6 +142,8 @@ static err_code_t saving_end(train_state_t *run, err_t *err)
         run->dir.owned = false;
     if (rc == ERR_DIVERGED)
         run->newest = saving->newest;
+    if (rc == ERR_IO && train_saver_allowed(saving->saver))
+        return train_save_failed(run, saving->saved.step, after, err);
     if (rc != ERR_OK)
         return rc;
     saving->saved.seconds = seconds;
@@ -179,10 +186,11 @@ err_code_t train_save_begin(train_state_t *run, err_t *err)
 
     train_seen_mark(run, OBS_SPENT_OTHER);
     train_storage_begin(&run->world, "checkpoint");
-    rc = saving_end(run, err);
+    rc = saving_end(run, TRAIN_AFTER_STEPS, err);
     if (waits && rc == ERR_OK)
         wait_say(run, clock_now() - begin);
     begin = clock_now();
+    train_save_tried(run);
     if (rc == ERR_OK)
         rc = device_pull(run, err);
     if (rc == ERR_OK) {
@@ -195,7 +203,7 @@ err_code_t train_save_begin(train_state_t *run, err_t *err)
     return rc;
 }
 
-err_code_t train_save_join(train_state_t *run, err_t *err)
+err_code_t train_save_join(train_state_t *run, bool last, err_t *err)
 {
     err_code_t rc;
 
@@ -203,7 +211,7 @@ err_code_t train_save_join(train_state_t *run, err_t *err)
         return ERR_OK;
     train_seen_mark(run, OBS_SPENT_OTHER);
     train_storage_begin(&run->world, "checkpoint");
-    rc = saving_end(run, err);
+    rc = saving_end(run, last ? TRAIN_AFTER_END : TRAIN_AFTER_STEPS, err);
     train_storage_end(&run->world);
     train_seen_mark(run, OBS_SPENT_SAVE);
     return rc;
@@ -242,21 +250,22 @@ void train_save_close(train_state_t *run)
 
 /* ---- a save that is waited for ------------------------------------------- */
 
-err_code_t train_save(train_state_t *run, err_t *err)
+err_code_t train_save(train_state_t *run, bool last, err_t *err)
 {
     const double begin = clock_now();
     err_code_t rc;
 
     train_seen_mark(run, OBS_SPENT_OTHER);
     train_storage_begin(&run->world, "checkpoint");
-    rc = saving_end(run, err);
+    rc = saving_end(run, last ? TRAIN_AFTER_SAVE : TRAIN_AFTER_STEPS, err);
+    train_save_tried(run);
     if (rc == ERR_OK)
         rc = keep_check(run, err);
     if (rc == ERR_OK)
-        rc = state_write(run, err);
+        rc = state_write(run, last, err);
     train_storage_end(&run->world);
     train_seen_mark(run, OBS_SPENT_SAVE);
-    if (rc == ERR_OK)
+    if (rc == ERR_OK && run->dir.saved_step == run->progress.step)
         train_leave_saved(run, clock_now() - begin);
     return rc;
 }

@@ -5,7 +5,8 @@
  * checkpoint.async, in the saver's thread while it makes the next steps. Then
  * rank 0 tells in the tail of a step that its thread is done, and at the end of
  * that step all ranks join theirs. So all ranks learn the outcome after the
- * same step, and an error ends the run there.
+ * same step, and an error ends the run there, unless save_failed.h lets it go
+ * on.
  */
 #ifndef CDDP_TRAIN_SAVE_H
 #define CDDP_TRAIN_SAVE_H
@@ -17,9 +18,11 @@
 err_code_t train_save_open(train_state_t *run, err_t *err);
 void train_save_close(train_state_t *run);
 
-/* Write a checkpoint of the current step, after the save in progress. All ranks
- * get one outcome. Collective; blocks until it is published. */
-err_code_t train_save(train_state_t *run, err_t *err);
+/* Write a checkpoint of the current step, after the save in progress; [last]:
+ * it is the last one of this start. ERR_OK without a new run->dir.saved_step:
+ * storage refused it, and the run goes on. All ranks get one outcome.
+ * Collective; blocks until it is published. */
+err_code_t train_save(train_state_t *run, bool last, err_t *err);
 
 /* Begin to write a checkpoint of the current step in the thread. The save
  * before is waited for. Returns when the next step may begin; train_end_start
@@ -27,9 +30,10 @@ err_code_t train_save(train_state_t *run, err_t *err);
  * Collective. */
 err_code_t train_save_begin(train_state_t *run, err_t *err);
 
-/* Wait for the save in progress, if there is one. All ranks get one outcome.
+/* Wait for the save in progress, if there is one; [last]: no other follows. All
+ * ranks get one outcome.
  * After ERR_DIVERGED, run->newest has the samples of the step that was to be
  * saved: they are the reason, not those of a later step. Collective; blocks. */
-err_code_t train_save_join(train_state_t *run, err_t *err);
+err_code_t train_save_join(train_state_t *run, bool last, err_t *err);
 
 #endif

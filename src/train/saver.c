@@ -40,6 +40,7 @@ struct train_saver {
      * works, otherwise the training does. */
     train_save_t save;
     double began, ended; /* clock instants */
+    bool allowed;        /* the files were to be written */
     err_code_t rc;
     err_t err;
 };
@@ -139,7 +140,8 @@ static void save_do(train_saver_t *saver)
     saver_alive(saver);
     copy_finish(saver);
     saver->rc = save_check(saver, &saver->err);
-    if (saver->rc == ERR_OK)
+    saver->allowed = saver->rc == ERR_OK;
+    if (saver->allowed)
         saver->rc = save_write(saver, &saver->err);
     train_patience_end(saver->patience);
     saver->ended = clock_now();
@@ -297,4 +299,9 @@ err_code_t train_saver_join(train_saver_t *saver, double *seconds, err_t *err)
     pthread_mutex_unlock(&saver->lock);
     *seconds = saver->ended - saver->began;
     return saver->rc == ERR_OK ? ERR_OK : err_copy(err, &saver->err);
+}
+
+bool train_saver_allowed(const train_saver_t *saver)
+{
+    return saver->allowed;
 }

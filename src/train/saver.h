@@ -77,6 +77,9 @@ double train_saver_settle(train_saver_t *saver);
  * ranks get one outcome: that of hdf5io_checkpoint_write, of allowed, or
  * ERR_DIVERGED if a tensor has numbers that are not finite. */
 err_code_t train_saver_join(train_saver_t *saver, double *seconds, err_t *err);
+/* After join: was the save allowed, so that its error is that of
+ * hdf5io_checkpoint_write? Equal on all ranks. */
+bool train_saver_allowed(const train_saver_t *saver);
 
 /* ---- what the run knows of a save ---------------------------------------- */
 
@@ -87,6 +90,13 @@ typedef struct train_saved {
     double exposed; /* of these, seconds in which no step was made */
     double bytes;   /* of all its tensors */
 } train_saved_t;
+
+/* Saves that have failed since the newest checkpoint; see save_failed.h. */
+typedef struct train_failures {
+    int64_t row;   /* their number */
+    int64_t again; /* step of the next try; 0: no step decides */
+    double at;     /* clock instant of the newest one */
+} train_failures_t;
 
 /* The save in progress; see save.h. The saver's thread reads [saved] and
  * [spent], and sets [lost]. */
@@ -100,6 +110,7 @@ typedef struct train_saving {
     double exposed;       /* seconds in which it has kept training waiting */
     bool lost;            /* the run directory is no longer this run's */
     int64_t waits;        /* saves that were due before the last one's end */
+    train_failures_t failures;
 } train_saving_t;
 
 #endif

@@ -141,8 +141,8 @@ over_the_job()
 # ---- disks ------------------------------------------------------------------
 
 # The run directory is a file system of its own. Other files fill it, so that
-# there is no room for the first checkpoint. The job ends without a restart;
-# when there is room again, the next job goes on.
+# there is no room for checkpoints. After the third one that fails the job ends
+# without a restart; when there is room again, the next job goes on.
 disk_full()
 {
     need in_node n1 true -- "nodes with mounts of their own"
@@ -154,7 +154,7 @@ disk_full()
         truncate -s -100K "$0"' "$PWD/run/filler"
     batch -N1 -n4 --ntasks-per-node=4 -w n1
     batch_ends FAILED 74:0
-    expect_text job.out 'No space left on device'
+    expect_text job.out 'No space left on device.*; failure 2 of 3 in a row'
     expect_lines job.out 'the job ends with 74: waiting makes no room' 1
     expect_no_text job.out 'restart in place|requeue'
     in_node n1 rm "$PWD/run/filler"
@@ -165,14 +165,17 @@ disk_full()
     run 0 "$BUILD/cddp-ckpt" diff "$straight/run/$last" "copy/run/$last"
 }
 
-# Waiting does not help against a quota, so the step is not started again.
+# The quota is still exceeded when the run tries again. Waiting does not help
+# against that, so the step is not started again.
 quota()
 {
     run_file full
-    armed FAULT_RANK=3 FAULT_CALL=fsync:shard-3.h5 FAULT_ERRNO=122 FAULT_HIT="$PWD/hit"
+    armed FAULT_RANK=3 FAULT_CALL=fsync:shard-3.h5 FAULT_ERRNO=122 \
+        FAULT_TIMES=0 FAULT_HIT="$PWD/hit"
     batch -N2 -n4 --ntasks-per-node=2
     batch_ends FAILED 74:0
-    expect_text job.out 'Disk quota exceeded'
+    expect_lines job.out 'Disk quota exceeded; failure [12] of 3 in a row' 2
+    expect_text job.out 'Disk quota exceeded; no checkpoint was written 3 times'
     expect_lines job.out 'the job ends with 74' 1
     begins 1
     batch -N2 -n4 --ntasks-per-node=2
@@ -180,14 +183,34 @@ quota()
     same_bits
 }
 
-# An IO error may pass, so the step is started again.
+# write_error NUMBER TEXT: two checkpoints in a row fail with errno NUMBER. The
+# run goes on and tries again.
 write_error()
 {
     run_file full
-    armed FAULT_RANK=3 FAULT_CALL=fsync:shard-3.h5 FAULT_ERRNO=5 FAULT_HIT="$PWD/hit"
+    armed FAULT_RANK=3 FAULT_CALL=fsync:shard-3.h5 FAULT_ERRNO="$1" \
+        FAULT_TIMES=2
     batch -N2 -n4 --ntasks-per-node=2
     batch_ends COMPLETED 0:0
-    expect_text job.out 'Input/output error'
+    expect_lines job.out "$2; failure [12] of 3 in a row" 2
+    expect_text job.out 'failure 1 of .*the run goes on and tries again at step 13'
+    expect_no_text job.out 'restart in place|requeue'
+    expect_lines run/metrics.jsonl '"event": "checkpoint_failed"' 2
+    begins 1
+    expect_text run/metrics.jsonl '"event": "checkpoint", "step": 16,'
+    same_bits
+}
+
+# After three errors in a row the run ends. They may pass, so the step is started
+# again.
+write_error_stays()
+{
+    run_file full
+    armed FAULT_RANK=3 FAULT_CALL=fsync:shard-3.h5 FAULT_ERRNO=5 \
+        FAULT_TIMES=0 FAULT_HIT="$PWD/hit"
+    batch -N2 -n4 --ntasks-per-node=2
+    batch_ends COMPLETED 0:0
+    expect_text job.out 'Input/output error; no checkpoint was written 3 times'
     expect_lines job.out 'restart, restart in place' 1
     begins 2
     same_bits
@@ -493,7 +516,10 @@ test_case "a rank takes more memory than its cgroup has" over_memory
 test_case "ranks that need more memory than the job has" over_the_job
 test_case "the disk of the run directory is full" disk_full
 test_case "a quota is exceeded" quota
-test_case "an IO error in a checkpoint" write_error
+test_case "an IO error in a checkpoint" write_error 5 'Input/output error'
+test_case "a full disk for two checkpoints" write_error 28 \
+    'No space left on device'
+test_case "an IO error in each checkpoint" write_error_stays
 test_case "a stale file handle while data is read" read_error 116 "Stale file handle"
 test_case "an IO error while data is read" read_error 5 "Input/output error"
 test_case "data that stays away" read_error_stays

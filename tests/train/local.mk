@@ -34,6 +34,7 @@ TRAIN_TESTS = \
 	tests/train/test_rollback_kill \
 	tests/train/test_rundir \
 	tests/train/test_same \
+	tests/train/test_save_failed \
 	tests/train/test_saver \
 	tests/train/test_score \
 	tests/train/test_spike \
