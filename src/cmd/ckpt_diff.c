@@ -10,6 +10,15 @@
 #include "hdf5io/checkpoint_manifest.h"
 #include "hdf5io/checkpoint_read.h"
 
+/* What was found so far. */
+typedef struct found {
+    str_buf_t *out;
+    int differences;
+    int64_t elems;    /* compared */
+    double largest;   /* largest difference of two elements */
+    const char *name; /* of its tensor; NULL: there is none */
+} found_t;
+
 typedef struct side {
     const char *path;
     hdf5io_manifest_t manifest;
@@ -75,8 +84,7 @@ static bool same_shape(const hdf5io_manifest_tensor_t *x,
            memcmp(x->dims, y->dims, (size_t)x->ndim * sizeof *x->dims) == 0;
 }
 
-static err_code_t tensor_diff(const pair_t *pair, str_buf_t *out,
-                              int *differences, err_t *err)
+static err_code_t tensor_diff(const pair_t *pair, found_t *found, err_t *err)
 {
     const hdf5io_manifest_tensor_t *x = &pair->a->manifest.tensors[pair->i];
     const hdf5io_manifest_tensor_t *y = &pair->b->manifest.tensors[pair->j];
@@ -87,18 +95,24 @@ static err_code_t tensor_diff(const pair_t *pair, str_buf_t *out,
     if (!same_shape(x, y)) {
         hdf5io_shape_format(x->ndim, x->dims, one, sizeof one);
         hdf5io_shape_format(y->ndim, y->dims, two, sizeof two);
-        str_buf_add(out, "%s: shape %s, %s\n", x->name, one, two);
-        ++*differences;
+        str_buf_add(found->out, "%s: shape %s, %s\n", x->name, one, two);
+        found->differences++;
         return ERR_OK;
     }
     rc = values_diff(pair, &d, err);
+    if (rc == ERR_OK)
+        found->elems += x->elems;
     if (rc != ERR_OK || d.other == 0)
         return rc;
-    str_buf_add(out,
+    if (d.largest > found->largest) {
+        found->largest = d.largest;
+        found->name = x->name;
+    }
+    str_buf_add(found->out,
                 "%s: %" PRId64 " of %" PRId64
                 " elements, largest difference %.9g\n",
                 x->name, d.other, x->elems, d.largest);
-    ++*differences;
+    found->differences++;
     return ERR_OK;
 }
 
@@ -110,8 +124,8 @@ static int tensor_find(const hdf5io_manifest_t *m, const char *name)
     return -1;
 }
 
-static err_code_t tensors_diff(const side_t *a, const side_t *b, str_buf_t *out,
-                               int *differences, err_t *err)
+static err_code_t tensors_diff(const side_t *a, const side_t *b, found_t *found,
+                               err_t *err)
 {
     err_code_t rc = ERR_OK;
 
@@ -120,26 +134,25 @@ static err_code_t tensors_diff(const side_t *a, const side_t *b, str_buf_t *out,
         int j = tensor_find(&b->manifest, name);
 
         if (j >= 0) {
-            rc = tensor_diff(&(pair_t){a, b, i, j}, out, differences, err);
+            rc = tensor_diff(&(pair_t){a, b, i, j}, found, err);
             continue;
         }
-        str_buf_add(out, "%s: only in %s\n", name, a->path);
-        ++*differences;
+        str_buf_add(found->out, "%s: only in %s\n", name, a->path);
+        found->differences++;
     }
     for (int j = 0; j < b->manifest.tensor_count; j++) {
         const char *name = b->manifest.tensors[j].name;
 
         if (tensor_find(&a->manifest, name) >= 0)
             continue;
-        str_buf_add(out, "%s: only in %s\n", name, b->path);
-        ++*differences;
+        str_buf_add(found->out, "%s: only in %s\n", name, b->path);
+        found->differences++;
     }
     return rc;
 }
 
 static void progress_diff(const hdf5io_progress_t *a,
-                          const hdf5io_progress_t *b, str_buf_t *out,
-                          int *differences)
+                          const hdf5io_progress_t *b, found_t *found)
 {
     const struct {
         const char *name;
@@ -163,16 +176,27 @@ static void progress_diff(const hdf5io_progress_t *a,
 
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         if (counts[i].a != counts[i].b) {
-            str_buf_add(out, "%s: %" PRId64 ", %" PRId64 "\n", counts[i].name,
-                        counts[i].a, counts[i].b);
-            ++*differences;
+            str_buf_add(found->out, "%s: %" PRId64 ", %" PRId64 "\n",
+                        counts[i].name, counts[i].a, counts[i].b);
+            found->differences++;
         }
     for (size_t i = 0; i < sizeof reals / sizeof *reals; i++)
         if (memcmp(&reals[i].a, &reals[i].b, sizeof reals[i].a) != 0) {
-            str_buf_add(out, "%s: %.17g, %.17g\n", reals[i].name, reals[i].a,
-                        reals[i].b);
-            ++*differences;
+            str_buf_add(found->out, "%s: %.17g, %.17g\n", reals[i].name,
+                        reals[i].a, reals[i].b);
+            found->differences++;
         }
+}
+
+/* The last line, about all tensors. */
+static void sum_add(const found_t *found, const side_t *a)
+{
+    if (found->differences == 0)
+        str_buf_add(found->out, "identical: %d tensors, %" PRId64 " numbers\n",
+                    a->manifest.tensor_count, found->elems);
+    if (found->name != NULL)
+        str_buf_add(found->out, "largest difference: %.9g, in %s\n",
+                    found->largest, found->name);
 }
 
 err_code_t cmd_ckpt_diff(const char *a, const char *b, str_buf_t *out,
@@ -180,17 +204,19 @@ err_code_t cmd_ckpt_diff(const char *a, const char *b, str_buf_t *out,
 {
     side_t x = {.path = a}, y = {.path = b};
     uint64_t hash;
-    int count = 0;
+    found_t found = {.out = out};
     err_code_t rc = hdf5io_manifest_load(a, &x.manifest, &hash, err);
 
     if (rc == ERR_OK)
         rc = hdf5io_manifest_load(b, &y.manifest, &hash, err);
     if (rc == ERR_OK) {
-        progress_diff(&x.manifest.progress, &y.manifest.progress, out, &count);
-        rc = tensors_diff(&x, &y, out, &count, err);
+        progress_diff(&x.manifest.progress, &y.manifest.progress, &found);
+        rc = tensors_diff(&x, &y, &found, err);
     }
-    if (rc == ERR_OK)
-        *differences = count;
+    if (rc == ERR_OK) {
+        sum_add(&found, &x);
+        *differences = found.differences;
+    }
     hdf5io_manifest_free(&y.manifest);
     hdf5io_manifest_free(&x.manifest);
     return rc;

@@ -9,8 +9,10 @@
 
 /*
  * Compare the checkpoints in directories [a] and [b]: progress and the bits of
- * every tensor. Appends one line for each difference to [out]; *differences
- * becomes their number. The checkpoints may have different numbers of files.
+ * every tensor. Appends one line for each difference to [out], then one that
+ * names the largest difference of two numbers; if there is none, one that says
+ * "identical". *differences becomes their number. The checkpoints may have
+ * different numbers of files.
  * ERR_DATA: a checkpoint is damaged.
  */
 err_code_t cmd_ckpt_diff(const char *a, const char *b, str_buf_t *out,

@@ -159,10 +159,11 @@ Test(cddp_ckpt, diff)
 
     ckpt_write(home, 2, 10);
     ckpt_write(other, 3, 10); /* equal tensors, cut into other shards */
-    expect(home, "diff @/step-0000000010 @/other", 0, TEXTS(""));
+    expect(home, "diff @/step-0000000010 @/other", 0, TEXTS("identical: "));
     ckpt_ranks_free(ckpt_ranks_run(other, 3, 10, body_change, NULL), 3);
     expect(home, "diff @/step-0000000010 @/other/step-0000000010", 1,
            TEXTS("model/fc.weight: 1 of 315 elements", "correct: 77, 78",
+                 "\nlargest difference: ", ", in model/fc.weight\n",
                  "best: 0.33333333333333331, 0.5", "model/conv1.bias: only in",
                  "model/conv1.offset: only in",
                  "model/deep: shape [2, 3, 2, 2, 3, 2], [2, 3, 2, 2, 6]"));
