@@ -187,8 +187,9 @@ static err_code_t group_open(train_saver_t *saver, comm_group_t *parent,
     return rc;
 }
 
-err_code_t train_saver_open(const train_saver_plan_t *plan, train_saver_t **out,
-                            err_t *err)
+/* What this rank needs and no other rank takes part in. */
+static err_code_t own_open(const train_saver_plan_t *plan, train_saver_t **out,
+                           err_t *err)
 {
     train_saver_t *saver = NULL;
     err_code_t rc = mem_new(train_saver_t, 1, "a saver", &saver, err);
@@ -199,15 +200,37 @@ err_code_t train_saver_open(const train_saver_plan_t *plan, train_saver_t **out,
     saver->copies = plan->copies;
     pthread_mutex_init(&saver->lock, NULL);
     thread_cond_init(&saver->changed);
-    rc = group_open(saver, plan->parent, err);
-    if (rc == ERR_OK && plan->copies)
-        rc = hdf5io_share_buffer(plan->kept->share, err);
-    if (rc == ERR_OK && saver->votes.size > 1)
+    *out = saver;
+    return plan->copies ? hdf5io_share_buffer(plan->kept->share, err) : ERR_OK;
+}
+
+static err_code_t threads_start(const train_saver_plan_t *plan,
+                                train_saver_t *saver, err_t *err)
+{
+    err_code_t rc = ERR_OK;
+
+    if (saver->votes.size > 1)
         rc = train_patience_open(saver->group, comm_group_timeout(saver->group),
                                  plan->io_timeout, &saver->patience, err);
     if (rc == ERR_OK)
         rc = thread_start("cddp-saver", saver_main, saver, &saver->thread, err);
     saver->threaded = rc == ERR_OK;
+    return rc;
+}
+
+err_code_t train_saver_open(const train_saver_plan_t *plan, train_saver_t **out,
+                            err_t *err)
+{
+    const train_votes_t votes = train_votes_of_group(plan->parent);
+    train_saver_t *saver = NULL;
+    bool speaker;
+    err_code_t rc = own_open(plan, &saver, err);
+
+    rc = train_vote(&votes, rc, &speaker, err);
+    if (rc == ERR_OK && saver != NULL)
+        rc = group_open(saver, plan->parent, err);
+    if (rc == ERR_OK && saver != NULL)
+        rc = train_vote(&votes, threads_start(plan, saver, err), &speaker, err);
     if (rc == ERR_OK)
         *out = saver;
     else

@@ -40,8 +40,9 @@ typedef struct train_saver_plan {
     bool copies;
 } train_saver_plan_t;
 
-/* Open the group and the buffer for the copy, and start the thread. Collective,
- * but a single rank may run out of memory, so vote afterwards. */
+/* Open the group and the buffer for the copy, and start the thread. If a rank
+ * has no memory or no thread for them, all ranks get its error. Collective;
+ * blocks, bounded by the group's timeout. */
 err_code_t train_saver_open(const train_saver_plan_t *plan, train_saver_t **out,
                             err_t *err);
 /* Finish the save in progress, then free. NULL allowed. Blocks, bounded by the

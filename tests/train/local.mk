@@ -60,6 +60,9 @@ tests_train_test_rollback_kill_LDFLAGS = $(AM_LDFLAGS) \
 ASYNC_WRAPS = hdf5io_io_create hdf5io_io_flush hdf5io_io_sync \
 	hdf5io_dir_publish obs_lives_append train_saver_start train_saver_join
 tests_train_test_async_kill_LDFLAGS = $(AM_LDFLAGS) $(ASYNC_WRAPS:%=-Wl,--wrap=%)
+# test_saver replaces these functions.
+tests_train_test_saver_LDFLAGS = $(AM_LDFLAGS) \
+	-Wl,--wrap=hdf5io_share_buffer,--wrap=train_patience_open
 tests_train_test_async_peer_SOURCES = tests/train/test_async_peer.c \
 	tests/train/harness_forks.c tests/train/harness_forks.h
 # test_clocks replaces this function.

@@ -15,12 +15,42 @@
 #include "base/file.h"
 #include "base/str.h"
 #include "lib/ranks.h"
+#include "train/patience.h"
 #include "train/saver.h"
 
 #define TENSORS 4
 #define ELEMS 3000 /* of each tensor */
 #define TIMEOUT 30.0
 #define SAVES 100
+
+/* ---- what a rank may lack ------------------------------------------------ */
+
+/* The call that fails on this rank, which is a thread. */
+static _Thread_local const char *lacking;
+
+err_code_t __real_hdf5io_share_buffer(hdf5io_share_t *share, err_t *err);
+err_code_t __wrap_hdf5io_share_buffer(hdf5io_share_t *share, err_t *err);
+err_code_t __wrap_hdf5io_share_buffer(hdf5io_share_t *share, err_t *err)
+{
+    if (lacking != NULL && strcmp(lacking, "memory") == 0)
+        return err_set(err, ERR_MEMORY, "there is no memory");
+    return __real_hdf5io_share_buffer(share, err);
+}
+
+err_code_t __real_train_patience_open(comm_group_t *group, double timeout,
+                                      double limit, train_patience_t **out,
+                                      err_t *err);
+err_code_t __wrap_train_patience_open(comm_group_t *group, double timeout,
+                                      double limit, train_patience_t **out,
+                                      err_t *err);
+err_code_t __wrap_train_patience_open(comm_group_t *group, double timeout,
+                                      double limit, train_patience_t **out,
+                                      err_t *err)
+{
+    if (lacking != NULL && strcmp(lacking, "thread") == 0)
+        return err_set(err, ERR_MEMORY, "there is no thread");
+    return __real_train_patience_open(group, timeout, limit, out, err);
+}
 
 /* ---- one rank ------------------------------------------------------------ */
 
@@ -378,6 +408,41 @@ Test(saver, one_rank_speaks_for_all, .timeout = 120)
     ranks_run(&plan, refused);
     cr_assert_eq(rmdir(plan.behind), 0, "something was left in it");
     plan_close(&plan);
+}
+
+/* Rank 1 cannot open its saver: no rank gets one, and none waits for it. */
+typedef struct lack {
+    const char *what, *words;
+} lack_t;
+
+static int lack_main(const comm_oob_t *oob, void *argument)
+{
+    const lack_t *lack = argument;
+    rank_t *rank = calloc(1, sizeof *rank);
+    err_t err = ERR_INIT;
+    err_code_t rc;
+
+    if (rank == NULL)
+        return 1;
+    lacking = oob->rank == 1 ? lack->what : NULL;
+    rc = rank_open(oob, rank, &err);
+    lacking = NULL;
+    RANKS_CHECK(rc == ERR_MEMORY && rank->saver == NULL);
+    RANKS_CHECK(strstr(err.text, "rank 1 on ") != NULL);
+    RANKS_CHECK(strstr(err.text, lack->words) != NULL);
+    rank_close(rank);
+    free(rank);
+    return 0;
+}
+
+Test(saver, a_rank_without_one_keeps_no_other_waiting, .timeout = 120)
+{
+    lack_t lacks[] = {{"memory", "there is no memory"},
+                      {"thread", "there is no thread"}};
+
+    for (int i = 0; i < 2; i++)
+        cr_expect_eq(ranks_threads(3, lack_main, &lacks[i]), 0, "%s",
+                     lacks[i].what);
 }
 
 /* A rank that leaves ends the saves of the others. */
