@@ -366,11 +366,12 @@ static int run_leave(const comm_oob_t *oob, void *argument)
 Test(comm_faults, clean_close_is_silent)
 {
     leave_t leave = {.timeout = waits_timeout(1)};
+    const double deadline = waits_deadline(leave.timeout);
     int results[4];
 
-    cr_assert_eq(ranks_forks(3, 60, run_leave, &leave, results), 0);
+    cr_assert_eq(ranks_forks(3, deadline, run_leave, &leave, results), 0);
     leave.two_hosts = true;
-    cr_assert_eq(ranks_forks(4, 60, run_leave, &leave, results), 0);
+    cr_assert_eq(ranks_forks(4, deadline, run_leave, &leave, results), 0);
 }
 
 /* Fork a process that waits until the group works and then stops all ranks for

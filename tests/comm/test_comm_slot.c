@@ -11,7 +11,7 @@
 #include "comm/waits.h"
 #include "lib/ranks.h"
 
-TestSuite(comm_slot, .init = ranks_transports, .timeout = 120);
+TestSuite(comm_slot, .init = ranks_transports, .timeout = 1800);
 
 /* ---- a late rank --------------------------------------------------------- */
 
@@ -108,8 +108,8 @@ Test(comm_slot, a_late_rank_holds_nobody_up)
 
     cr_assert_eq(pipe(ends), 0);
     cr_assert_eq(ranks_threads(3, run_late, ends), 0);
-    cr_assert_eq(ranks_forks(2, 60, run_late, ends, results), 0);
-    cr_assert_eq(ranks_forks(5, 60, run_late, ends, results), 0);
+    cr_assert_eq(ranks_forks(2, 600, run_late, ends, results), 0);
+    cr_assert_eq(ranks_forks(5, 600, run_late, ends, results), 0);
 }
 
 /* ---- works in another order ---------------------------------------------- */
@@ -124,7 +124,7 @@ typedef struct away {
  * works without progress, and only then starts the second work. */
 static int be_away(comm_group_t *group, float *data, const away_t *away)
 {
-    const double end = clock_now() + 4 * away->timeout;
+    const double end = clock_now() + 3 * away->timeout;
     comm_work_t *work;
     err_t err = ERR_INIT;
 
@@ -191,10 +191,11 @@ Test(comm_slot, who_waits_for_a_later_work_waits_for_the_right_one)
 {
     int results[RANKS_MAX];
     away_t away = {.timeout = waits_timeout(0.6)};
+    const double deadline = waits_deadline(away.timeout);
 
-    cr_assert_eq(ranks_forks(2, 60, run_backwards, &away, results), 0);
+    cr_assert_eq(ranks_forks(2, deadline, run_backwards, &away, results), 0);
     away.stuck = true;
-    (void)ranks_forks(2, 60, run_backwards, &away, results);
+    (void)ranks_forks(2, deadline, run_backwards, &away, results);
     /* rank 1 may be killed before it has learnt of the fault */
     cr_assert_eq(results[0], 0);
 }

@@ -308,7 +308,7 @@ Test(ranks, forks_tell_how_they_ended, .timeout = 60)
 {
     int results[4];
 
-    cr_assert_eq(ranks_forks(4, 2, run_forked, NULL, results), 3);
+    cr_assert_eq(ranks_forks(4, 50, run_forked, NULL, results), 3);
     cr_assert_eq(results[0], 0);
     cr_assert_eq(results[1], 7);
     cr_assert_eq(results[2], 128 + SIGKILL);

@@ -250,12 +250,12 @@ static void fault_ranks(away_t away, double timeout, err_code_t expected)
 
     cr_assert_eq(ranks_threads(3, fault_main, &fault), 0);
     fault.plan.backend = "ucx";
-    ranks_forks(3, 100, fault_main, &fault, results);
+    ranks_forks(3, waits_deadline(timeout), fault_main, &fault, results);
     cr_assert_eq(results[0], 0);
     cr_assert_eq(results[2], 0);
 }
 
-Test(staged_faults, an_absent_rank_is_named, .timeout = 120)
+Test(staged_faults, an_absent_rank_is_named, .timeout = 1800)
 {
     fault_ranks(AWAY_ABSENT, waits_timeout(0.5), ERR_PEER);
 }
@@ -275,7 +275,7 @@ Test(staged_faults, different_calls_are_found, .timeout = 120)
     fault_ranks(AWAY_DIFFERS, 30, ERR_CONFIG);
 }
 
-Test(staged_faults, a_slow_rank_that_reports_is_no_culprit, .timeout = 120)
+Test(staged_faults, a_slow_rank_that_reports_is_no_culprit, .timeout = 1800)
 {
     fault_ranks(AWAY_SLOW, waits_timeout(0.5), ERR_OK);
 }

@@ -61,3 +61,8 @@ double waits_timeout(double seconds)
         abort(); /* a test whose ranks do not work must fail */
     return fmax(seconds, TIMEOUT_PER_RUN * (clock_now() - begin));
 }
+
+double waits_deadline(double timeout)
+{
+    return 60 + 20 * timeout;
+}

@@ -17,4 +17,8 @@ void waits_fault(comm_group_t *group, err_t *err);
  * that no rank of a working group may miss. */
 double waits_timeout(double seconds);
 
+/* How long ranks whose timeout waits_timeout gave may take until they count as
+ * hanging, in seconds. */
+double waits_deadline(double timeout);
+
 #endif
