@@ -14,10 +14,11 @@ test_packages="libcriterion-dev ccache clang clang-format clang-tidy cppcheck
     openmpi-bin ucx-utils libhdf5-dev hdf5-tools python3 python3-h5py python3-yaml man-db
     strace git libfaketime"
 # Where Slurm's PMIx plugin and clang's libFuzzer have packages of their own; what
-# TensorBoard's files, the plots of cddp-report and cddp-data's pictures need.
+# TensorBoard's files, the plots of cddp-report and what cddp-data needs for
+# pictures and .npz files.
 optional_packages="slurm-wlm-mpi-plugins libclang-rt-dev libprotobuf-c-dev
     protobuf-c-compiler libisal-dev libjs-dygraphs gnuplot-nox
-    libpng-dev libjpeg-dev"
+    libpng-dev libjpeg-dev libzip-dev"
 
 me=${0##*/}
 

@@ -6,6 +6,8 @@ AC_DEFUN([CDDP_IMPORT], [
     [libpng])
   CDDP_IMPORT_LIB([LIBJPEG], [libjpeg], [libjpeg], [jpeglib.h], [jpeg],
     [libjpeg-dev], [libjpeg-turbo])
+  CDDP_IMPORT_LIB([LIBZIP], [libzip], [libzip], [zip.h], [zip], [libzip-dev],
+    [libzip])
 ])
 
 # CDDP_IMPORT_LIB(NAME, OPTION, MODULE, HEADER, LIBRARY, DEBIAN, SPACK)

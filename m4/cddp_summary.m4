@@ -20,6 +20,7 @@ cddp $PACKAGE_VERSION
   TensorBoard files    $summary_tensorboard
   libpng               $summary_libpng
   libjpeg              $summary_libjpeg
+  libzip               $summary_libzip
   dygraphs (reports)   $summary_dygraphs
   gnuplot (terminals)  $summary_gnuplot
   Criterion (tests)    $summary_criterion

@@ -6,6 +6,7 @@
 #include "import/columns.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -25,8 +26,9 @@ typedef struct column {
 struct import_columns {
     import_source_t source;
     const import_config_t *config;
-    import_header_read_t *header;
-    bool unpack;
+    const import_columns_how_t *how;
+    char **made; /* words that others stood for; owned */
+    int made_count;
     column_t columns[IMPORT_FIELDS_MAX];
 };
 
@@ -54,12 +56,15 @@ static err_code_t header_get(const import_columns_t *self, const char *path,
                              import_stream_t **stream, import_header_t *out,
                              err_t *err)
 {
-    err_code_t rc = import_stream_open(path, self->unpack, stream, err);
+    const import_columns_how_t *how = self->how;
+    err_code_t rc = how->open != NULL
+                        ? how->open(path, stream, err)
+                        : import_stream_open(path, how->unpack, stream, err);
 
     if (rc != ERR_OK)
         return rc;
     *out = (import_header_t){0};
-    rc = self->header(self->config, *stream, out, err);
+    rc = how->header(self->config, *stream, out, err);
     if (rc == ERR_OK) {
         rc = import_field_check(&out->field, err);
         if (rc == ERR_OK)
@@ -147,6 +152,22 @@ static err_code_t word_take(import_columns_t *self, const char *word,
     return rc == ERR_OK ? file_add(self, index, equal + 1, err) : rc;
 }
 
+/* Take a word that another one stands for. */
+static err_code_t made_take(void *context, char *word, err_t *err)
+{
+    import_columns_t *self = context;
+    char **made =
+        realloc(self->made, (size_t)(self->made_count + 1) * sizeof made[0]);
+
+    if (made == NULL) {
+        free(word);
+        return err_set(err, ERR_MEMORY, "no memory for names of files");
+    }
+    self->made = made;
+    made[self->made_count++] = word;
+    return word_take(self, word, err);
+}
+
 /* Count the samples, which must be as many in each column. */
 static err_code_t rows_count(import_columns_t *self, err_t *err)
 {
@@ -179,7 +200,7 @@ static err_code_t rows_count(import_columns_t *self, err_t *err)
 }
 
 err_code_t import_columns_open(const import_kind_t *kind,
-                               import_header_read_t *header, bool unpack,
+                               const import_columns_how_t *how,
                                const import_config_t *config,
                                import_source_t **out, err_t *err)
 {
@@ -190,10 +211,11 @@ err_code_t import_columns_open(const import_kind_t *kind,
         return rc;
     self->source.kind = kind;
     self->config = config;
-    self->header = header;
-    self->unpack = unpack;
+    self->how = how;
     for (int i = 0; i < config->word_count && rc == ERR_OK; i++)
-        rc = word_take(self, config->words[i], err);
+        rc = how->expand != NULL && strchr(config->words[i], '=') == NULL
+                 ? how->expand(config->words[i], made_take, self, err)
+                 : word_take(self, config->words[i], err);
     if (rc == ERR_OK)
         rc = rows_count(self, err);
     if (rc == ERR_OK)
@@ -292,5 +314,8 @@ void import_columns_close(import_source_t *source)
         mem_free(self->columns[i].paths);
         mem_free(self->columns[i].rows);
     }
+    for (int i = 0; i < self->made_count; i++)
+        free(self->made[i]);
+    free(self->made);
     mem_free(self);
 }

@@ -25,12 +25,26 @@ typedef err_code_t import_header_read_t(const import_config_t *config,
                                         import_stream_t *stream,
                                         import_header_t *out, err_t *err);
 
+/* Takes over [word], of free(). */
+typedef err_code_t import_word_take_t(void *context, char *word, err_t *err);
+
+/* How the files of a kind are read. */
+typedef struct import_columns_how {
+    import_header_read_t *header;
+    bool unpack; /* they may be gzip files */
+    /* Open one; NULL: by import_stream_open. */
+    err_code_t (*open)(const char *path, import_stream_t **out, err_t *err);
+    /* Call [take] for each word NAME=FILE that [word], which has no '=', stands
+     * for; NULL: it is an error. */
+    err_code_t (*expand)(const char *word, import_word_take_t *take,
+                         void *context, err_t *err);
+} import_columns_how_t;
+
 typedef struct import_columns import_columns_t;
 
-/* For the open of a kind. [unpack]: the files may be gzip files. [config] must
- * outlive the source. */
+/* For the open of a kind. [how] and [config] must outlive the source. */
 err_code_t import_columns_open(const import_kind_t *kind,
-                               import_header_read_t *header, bool unpack,
+                               const import_columns_how_t *how,
                                const import_config_t *config,
                                import_source_t **out, err_t *err);
 

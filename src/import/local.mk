@@ -2,6 +2,7 @@
 # libimport: from files of other formats to shards.
 noinst_LTLIBRARIES += libimport.la
 libimport_la_SOURCES = \
+	src/import/cifar.c src/import/cifar.h \
 	src/import/columns.c src/import/columns.h \
 	src/import/copy.c src/import/copy.h \
 	src/import/csv.c src/import/csv.h \
@@ -11,6 +12,7 @@ libimport_la_SOURCES = \
 	src/import/idx.c \
 	src/import/images.c src/import/images.h \
 	src/import/npy.c \
+	src/import/npz.h \
 	src/import/picture.c src/import/picture.h \
 	src/import/picture_decode.c src/import/picture_decoder.h \
 	src/import/picture_fit.c \
@@ -21,11 +23,15 @@ libimport_la_SOURCES = \
 	src/import/stream.c src/import/stream.h \
 	src/import/type.c src/import/type.h
 libimport_la_CFLAGS = $(AM_CFLAGS) $(HDF5_CFLAGS) $(MPI_CFLAGS) $(ZLIB_CFLAGS) \
-	$(LIBPNG_CFLAGS) $(LIBJPEG_CFLAGS)
-libimport_la_LIBADD = $(HDF5_LIBS) $(ZLIB_LIBS) $(LIBPNG_LIBS) $(LIBJPEG_LIBS)
-# Decoders are built where configure found their libraries; picture.c knows which.
+	$(LIBPNG_CFLAGS) $(LIBJPEG_CFLAGS) $(LIBZIP_CFLAGS)
+libimport_la_LIBADD = $(HDF5_LIBS) $(ZLIB_LIBS) $(LIBPNG_LIBS) $(LIBJPEG_LIBS) \
+	$(LIBZIP_LIBS)
+# These are built where configure found their libraries; registry.c knows which.
 if LIBPNG
 libimport_la_SOURCES += src/import/picture_png.c
+endif
+if LIBZIP
+libimport_la_SOURCES += src/import/npz.c
 endif
 if LIBJPEG
 libimport_la_SOURCES += src/import/picture_jpeg.c

@@ -4,14 +4,18 @@
 #include "config.h"
 #endif
 
+#include "import/cifar.h"
 #include "import/columns.h"
 #include "import/csv.h"
 #include "import/images.h"
+#include "import/npz.h"
 #include "import/picture_decoder.h"
 
 #include <string.h>
 
 static err_code_t npy_open(const import_config_t *config, import_source_t **out,
+                           err_t *err);
+static err_code_t npz_open(const import_config_t *config, import_source_t **out,
                            err_t *err);
 static err_code_t idx_open(const import_config_t *config, import_source_t **out,
                            err_t *err);
@@ -34,29 +38,56 @@ static const import_kind_t raw_kind = {.name = "raw",
                                        .read = import_columns_read,
                                        .close = import_columns_close};
 
-static const import_kind_t *const kinds[] = {&npy_kind, &idx_kind, &import_csv,
-                                             &import_images, &raw_kind};
-static const char *const names[] = {"npy", "idx", "csv", "images", "raw", NULL};
+static const import_kind_t npz_kind = {.name = "npz",
+                                       .open = npz_open,
+                                       .read = import_columns_read,
+                                       .close = import_columns_close};
+
+static const import_kind_t *const kinds[] = {
+    &npy_kind,      &npz_kind,       &idx_kind,        &import_csv,
+    &import_images, &import_cifar10, &import_cifar100, &raw_kind};
+static const char *const names[] = {
+    "npy", "npz", "idx", "csv", "images", "cifar10", "cifar100", "raw", NULL};
 
 static err_code_t npy_open(const import_config_t *config, import_source_t **out,
                            err_t *err)
 {
-    return import_columns_open(&npy_kind, import_npy_header, true, config, out,
-                               err);
+    static const import_columns_how_t how = {.header = import_npy_header,
+                                             .unpack = true};
+
+    return import_columns_open(&npy_kind, &how, config, out, err);
 }
 
 static err_code_t idx_open(const import_config_t *config, import_source_t **out,
                            err_t *err)
 {
-    return import_columns_open(&idx_kind, import_idx_header, true, config, out,
-                               err);
+    static const import_columns_how_t how = {.header = import_idx_header,
+                                             .unpack = true};
+
+    return import_columns_open(&idx_kind, &how, config, out, err);
 }
 
 static err_code_t raw_open(const import_config_t *config, import_source_t **out,
                            err_t *err)
 {
-    return import_columns_open(&raw_kind, import_raw_header, false, config, out,
-                               err);
+    static const import_columns_how_t how = {.header = import_raw_header};
+
+    return import_columns_open(&raw_kind, &how, config, out, err);
+}
+
+static err_code_t npz_open(const import_config_t *config, import_source_t **out,
+                           err_t *err)
+{
+#ifdef HAVE_LIBZIP
+    return import_npz_open(&npz_kind, config, out, err);
+#else
+    (void)out;
+    return err_set(err, ERR_UNAVAILABLE,
+                   "%s: this build cannot read .npz files: install libzip-dev "
+                   "(Debian, Ubuntu), then configure with --with-libzip and "
+                   "build again; or save the arrays by numpy.save",
+                   config->words[0]);
+#endif
 }
 
 const import_kind_t *import_kind_find(const char *name)

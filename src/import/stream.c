@@ -18,8 +18,10 @@
 
 struct import_stream {
     char *path;
-    int fd;      /* -1 where gzip has taken it */
-    gzFile gzip; /* NULL: a plain file */
+    int fd;           /* -1 where gzip has taken it */
+    gzFile gzip;      /* NULL: a plain file */
+    import_tap_t tap; /* with functions: they read it, with [state] */
+    void *state;
     int64_t size, place;
 };
 
@@ -63,6 +65,26 @@ out:
     else
         *out = stream;
     return rc;
+}
+
+err_code_t import_stream_wrap(const char *path, int64_t size,
+                              const import_tap_t *tap, void *state,
+                              import_stream_t **out, err_t *err)
+{
+    import_stream_t *stream;
+    err_code_t rc = mem_new(import_stream_t, 1, "a stream", &stream, err);
+
+    if (rc != ERR_OK) {
+        tap->close(state);
+        return rc;
+    }
+    stream->fd = -1;
+    stream->path = str_dup(path);
+    stream->size = size;
+    stream->tap = *tap;
+    stream->state = state;
+    *out = stream;
+    return ERR_OK;
 }
 
 static err_code_t gzip_read(import_stream_t *stream, char *out, size_t bytes,
@@ -121,9 +143,14 @@ err_code_t import_stream_read(import_stream_t *stream, void *out, size_t bytes,
                               size_t *got, err_t *err)
 {
     size_t done = 0;
-    err_code_t rc = stream->gzip != NULL
-                        ? gzip_read(stream, out, bytes, &done, err)
-                        : plain_read(stream, out, bytes, &done, err);
+    err_code_t rc;
+
+    if (stream->tap.read != NULL)
+        rc = stream->tap.read(stream->state, out, bytes, &done, err);
+    else if (stream->gzip != NULL)
+        rc = gzip_read(stream, out, bytes, &done, err);
+    else
+        rc = plain_read(stream, out, bytes, &done, err);
 
     if (rc == ERR_OK) {
         stream->place += (int64_t)done;
@@ -201,6 +228,8 @@ void import_stream_close(import_stream_t *stream)
 {
     if (stream == NULL)
         return;
+    if (stream->tap.close != NULL)
+        stream->tap.close(stream->state);
     if (stream->gzip != NULL)
         gzclose(stream->gzip);
     if (stream->fd >= 0)

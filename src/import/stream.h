@@ -18,6 +18,21 @@ typedef struct import_stream import_stream_t;
 err_code_t import_stream_open(const char *path, bool unpack,
                               import_stream_t **out, err_t *err);
 
+/* Where the bytes of a stream come from instead of a file. */
+typedef struct import_tap {
+    /* Read [bytes] bytes, fewer only at the end; *got is their number. The
+     * message names the file. */
+    err_code_t (*read)(void *state, void *out, size_t bytes, size_t *got,
+                       err_t *err);
+    void (*close)(void *state);
+} import_tap_t;
+
+/* A stream called [path] of [size] bytes that come from [tap] with [state],
+ * which is closed with the stream, or here after an error. ERR_MEMORY. */
+err_code_t import_stream_wrap(const char *path, int64_t size,
+                              const import_tap_t *tap, void *state,
+                              import_stream_t **out, err_t *err);
+
 /* Read [bytes] bytes, fewer only at the end; *got is their number. ERR_DATA:
  * a damaged gzip file, or one that is cut. ERR_IO. */
 err_code_t import_stream_read(import_stream_t *stream, void *out, size_t bytes,

@@ -65,7 +65,7 @@ expect 0 'best |magnetisation| threshold' \
 expect 0 '/spins  *int8  *\[10, 32, 32\]' info "$scratch/a/train-00.h5"
 expect 64 'name a kind of files' convert
 expect 64 'name a kind of files' convert npy -o "$scratch/c"
-expect 64 'there are: npy, idx, csv, images, raw' convert nyp -o "$scratch/c" x=y
+expect 64 'there are: npy, npz, idx, csv, images, cifar10, cifar100, raw' convert nyp -o "$scratch/c" x=y
 expect 64 'o DIR is missing' convert npy x=y
 expect 64 'are for raw files' convert npy -o "$scratch/c" --shape 3 x=y
 expect 64 'are for csv files' convert npy -o "$scratch/c" --target 3 x=y

@@ -38,7 +38,7 @@ fuzz_target_t fuzz_safetensors;
 fuzz_target_t fuzz_dataset;
 
 /* A file for cddp-data convert. The first byte chooses its format: 'n' npy, 'i'
- * IDX, 'c' CSV. */
+ * IDX, 'c' CSV, 'z' npz, 'f' CIFAR-100, 'p' a picture. */
 fuzz_target_t fuzz_import;
 
 /* Abort unless [rc] is success, or a code in [allowed] (a list that ends with

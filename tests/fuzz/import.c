@@ -7,10 +7,13 @@
 
 #include "base/mem.h"
 #include "fuzz/fuzz.h"
+#include "import/picture.h"
 #include "import/source.h"
 
-/* ERR_USAGE: an input that chooses no kind. */
-static const err_code_t allowed[] = {ERR_DATA, ERR_MEMORY, ERR_USAGE, ERR_OK};
+/* ERR_USAGE: an input that chooses no kind. ERR_UNAVAILABLE: a library is
+ * missing. */
+static const err_code_t allowed[] = {ERR_DATA, ERR_MEMORY, ERR_USAGE,
+                                     ERR_UNAVAILABLE, ERR_OK};
 
 /* The header of a packed file may promise larger samples than its bytes are
  * worth memory. */
@@ -49,6 +52,19 @@ static err_code_t kind_read(const char *name, const char *word, err_t *err)
     return rc;
 }
 
+/* Decode and change the size. */
+static err_code_t picture_read(const uint8_t *data, size_t bytes, err_t *err)
+{
+    const picture_fit_t fit = {.resize_height = 9, .channels = 1};
+    picture_t picture = {0};
+    err_code_t rc = picture_decode(data, bytes, &picture, err);
+
+    if (rc == ERR_OK && (int64_t)picture.height * picture.width < 100000)
+        rc = picture_apply(&fit, &picture, err);
+    picture_free(&picture);
+    return rc;
+}
+
 err_code_t fuzz_import(const uint8_t *data, size_t bytes)
 {
     const char kind = bytes > 0 ? (char)data[0] : '\0';
@@ -65,6 +81,12 @@ err_code_t fuzz_import(const uint8_t *data, size_t bytes)
         rc = kind_read("npy", word, &err);
     else if (kind == 'i')
         rc = kind_read("idx", word, &err);
+    else if (kind == 'z')
+        rc = kind_read("npz", word + 2, &err);
+    else if (kind == 'f')
+        rc = kind_read("cifar100", word + 2, &err);
+    else if (kind == 'p')
+        rc = picture_read(data + 1, bytes - 1, &err);
     else if (kind == 'c')
         rc = kind_read("csv", word + 2, &err);
     else

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 IMPORT_TESTS = \
+	tests/import/test_cifar \
 	tests/import/test_columns \
 	tests/import/test_csv \
-	tests/import/test_images
+	tests/import/test_images \
+	tests/import/test_npz
 check_PROGRAMS += $(IMPORT_TESTS)
 IMPORT_TEST_LIBS = libfixtures.la libimport.la libhdf5io.la libbase.la
 $(IMPORT_TESTS): $(IMPORT_TEST_LIBS)

@@ -21,7 +21,7 @@ class Cddp(AutotoolsPackage, CudaPackage):
     version("0.1.0")
 
     variant("mpi", default=True, description="MPI-IO by parallel HDF5")
-    variant("import", default=True, description="PNG and JPEG files for cddp-data")
+    variant("import", default=True, description="PNG, JPEG and .npz files for cddp-data")
     variant("tensorboard", default=True, description="Files for TensorBoard")
 
     depends_on("c", type="build")
@@ -45,6 +45,7 @@ class Cddp(AutotoolsPackage, CudaPackage):
     depends_on("isa-l", when="+tensorboard")
     depends_on("libpng", when="+import")
     depends_on("libjpeg-turbo", when="+import")
+    depends_on("libzip", when="+import")
     depends_on("cuda@12.0:", when="+cuda")
     depends_on("cudnn@9.10:", when="+cuda")
     depends_on("nccl@2.20:", when="+cuda")
@@ -64,9 +65,9 @@ class Cddp(AutotoolsPackage, CudaPackage):
         else:
             args += ["--without-protobufc", "--without-isal"]
         if spec.satisfies("+import"):
-            args += ["--with-libpng", "--with-libjpeg"]
+            args += ["--with-libpng", "--with-libjpeg", "--with-libzip"]
         else:
-            args += ["--without-libpng", "--without-libjpeg"]
+            args += ["--without-libpng", "--without-libjpeg", "--without-libzip"]
         if spec.satisfies("+cuda"):
             args += [
                 f"--with-cuda={spec['cuda'].prefix}",
