@@ -30,7 +30,7 @@
 
 #include "base/err.h"
 #include "hdf5io/h5mpi.h"
-#include "hdf5io/order.h"
+#include "hdf5io/progress.h"
 
 /* Elements of a flat tensor that only one rank holds. */
 typedef struct hdf5io_part {
@@ -63,40 +63,6 @@ typedef struct hdf5io_votes {
     void (*alive)(void *context);
 } hdf5io_votes_t;
 
-/* Samples that a run leaves out, as training diverged in their step. */
-typedef struct hdf5io_skip {
-    int64_t epoch, first, count; /* first: position in the epoch's order */
-} hdf5io_skip_t;
-
-#define HDF5IO_SKIPS_MAX 64
-#define HDF5IO_LOSSES_MAX 200
-
-/* Numbers that make a resume exact. They are stored in the manifest. */
-typedef struct hdf5io_progress {
-    int64_t step;    /* steps done */
-    int64_t updates; /* of the parameters: none in a step without any target */
-    int64_t epoch;   /* epoch in progress, from 0 */
-    int64_t samples; /* of that epoch, used by all ranks together */
-    int64_t epoch_step;   /* steps done in that epoch */
-    int64_t data_samples; /* in an epoch; 0: unknown */
-    hdf5io_order_t order; /* of that epoch */
-    uint64_t seed;
-    double loss_sum; /* of that epoch so far, for exact means in reports */
-    int64_t loss_count;
-    int64_t correct;
-    double best; /* best validation accuracy so far, -1: none */
-    /* State of a learning-rate schedule that watches a metric. */
-    struct {
-        double best;
-        int64_t step;                  /* of the last value seen, 0: none */
-        int64_t seen, bad, rest, cuts; /* as in optim_watch_t */
-    } watch;
-    hdf5io_skip_t skips[HDF5IO_SKIPS_MAX]; /* [skip_count], one per rollback */
-    int64_t skip_count;
-    double losses[HDF5IO_LOSSES_MAX]; /* of the last steps, oldest first */
-    int64_t loss_recent;              /* number of losses; 0: not watched */
-} hdf5io_progress_t;
-
 /* Fingerprint of one shard of the data, or of several consecutive shards, taken
  * when a checkpoint was written. */
 typedef struct hdf5io_mark {
@@ -114,6 +80,9 @@ typedef struct hdf5io_checkpoint_config {
     const hdf5io_votes_t *votes;
     h5mpi_t *mpi; /* not NULL: one shared file, written by MPI-IO */
     int keep;     /* number of newest checkpoints to keep, >= 1 */
+    /* Every file is read back past the page cache before the checkpoint is
+     * published. What differs is ERR_IO. */
+    bool verify_disk;
     uint64_t config_hash, model_hash, build_hash;
     /* another model_hash is ERR_CONFIG, even if all tensors fit; else a warning
      */

@@ -9,6 +9,7 @@
 #ifndef CDDP_HDF5IO_CHECKPOINT_FILES_H
 #define CDDP_HDF5IO_CHECKPOINT_FILES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -23,6 +24,7 @@ typedef struct hdf5io_files {
     const hdf5io_share_t *share; /* of this rank; unused with MPI-IO */
     hdf5io_manifest_t *manifest;
     int rank;
+    bool disk;     /* files are read back past the page cache, too */
     int64_t bytes; /* written by this rank */
 } hdf5io_files_t;
 
@@ -38,7 +40,8 @@ err_code_t hdf5io_files_shared(hdf5io_files_t *files, h5mpi_t *mpi, err_t *err);
 /* Write checkpoint.h5. Local, on rank 0, once all offsets are known. */
 err_code_t hdf5io_files_view(hdf5io_files_t *files, err_t *err);
 
-/* Enter size and hash of file number [file], read back from storage. Local. */
+/* Enter size and hash of file number [file], read back from storage. ERR_IO if
+ * [disk] is true and storage then gives other bytes. Local. */
 err_code_t hdf5io_files_hash(hdf5io_files_t *files, int file, err_t *err);
 
 /* After a failure: give back the space of the file [path]. HDF5 keeps a file

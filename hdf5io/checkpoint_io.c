@@ -47,12 +47,19 @@ static ssize_t system_read_at(void *context, int fd, void *bytes, size_t count,
     return pread(fd, bytes, count, offset);
 }
 
+static void system_forget(void *context, int fd)
+{
+    (void)context;
+    posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+}
+
 const hdf5io_io_t hdf5io_io_system = {
     .write_at = system_write_at,
     .sync = system_sync,
     .rename = system_rename,
     .open = system_open,
     .read_at = system_read_at,
+    .forget = system_forget,
 };
 
 hdf5io_io_t hdf5io_io_of(const hdf5io_checkpoint_config_t *config)
@@ -63,6 +70,8 @@ hdf5io_io_t hdf5io_io_of(const hdf5io_checkpoint_config_t *config)
         io.open = system_open;
     if (io.read_at == NULL)
         io.read_at = system_read_at;
+    if (io.forget == NULL)
+        io.forget = system_forget;
     io.alive = config->votes->alive;
     io.alive_context = config->votes->context;
     io.retry_seconds = config->retry_seconds;

@@ -38,6 +38,9 @@ typedef struct hdf5io_io {
     int (*open)(void *context, const char *path, int flags);
     ssize_t (*read_at)(void *context, int fd, void *bytes, size_t count,
                        off_t offset);
+    /* (optional) Drop what the page cache has of an open file whose bytes are
+     * synced. Default: posix_fadvise; what it cannot drop stays. */
+    void (*forget)(void *context, int fd);
     /* (optional) Called after each block of bytes. Default: nothing. */
     void (*alive)(void *context);
     void *alive_context;
@@ -93,6 +96,11 @@ err_code_t hdf5io_io_size(const hdf5io_io_t *io, const char *path,
 err_code_t hdf5io_io_hash(const hdf5io_io_t *io, const char *path,
                           uint64_t *hash, uint64_t *bytes, retry_cause_t *cause,
                           err_t *err);
+
+/* Read the synced file [path] back, past the page cache: it must have the hash
+ * [hash]. ERR_IO if it has not, or cannot be read. */
+err_code_t hdf5io_io_compare(const hdf5io_io_t *io, const char *path,
+                             uint64_t hash, err_t *err);
 
 /* Rename [from] to [to]. Fails if [to] is a non-empty directory. */
 err_code_t hdf5io_io_rename(const hdf5io_io_t *io, const char *from,

@@ -220,3 +220,30 @@ err_code_t hdf5io_io_hash(const hdf5io_io_t *io, const char *path,
     }
     return rc;
 }
+
+static err_code_t work_compare(reading_t *r, err_t *err)
+{
+    r->io->forget(r->io->context, r->fd);
+    return work_hash(r, err);
+}
+
+err_code_t hdf5io_io_compare(const hdf5io_io_t *io, const char *path,
+                             uint64_t hash, err_t *err)
+{
+    reading_t r = {.io = io, .path = path, .work = work_compare};
+    retry_cause_t cause = RETRY_STORAGE;
+    char there[HASH_TEXT_MAX], wanted[HASH_TEXT_MAX];
+    err_t why = ERR_INIT;
+    err_code_t rc = reading_run(&r, &cause, &why);
+
+    if (rc == ERR_DATA)
+        return err_set(err, ERR_IO, "%s, right after it was written", why.text);
+    if (rc != ERR_OK)
+        return err_copy(err, &why);
+    if (r.hash == hash)
+        return ERR_OK;
+    return err_set(err, ERR_IO,
+                   "%s: storage gives back other bytes than were written: they "
+                   "have the hash %s instead of %s",
+                   path, hash_format(r.hash, there), hash_format(hash, wanted));
+}

@@ -227,6 +227,8 @@ err_code_t hdf5io_files_hash(hdf5io_files_t *files, int file, err_t *err)
     err_code_t rc =
         hdf5io_io_hash(files->io, path, &entry->hash, &entry->bytes, NULL, err);
 
+    if (rc == ERR_OK && files->disk)
+        rc = hdf5io_io_compare(files->io, path, entry->hash, err);
     free(path);
     return rc;
 }

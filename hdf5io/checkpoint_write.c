@@ -6,7 +6,8 @@
  *   begin    rank 0 adopts or removes debris and makes the temporary directory;
  *            the vote tells the other ranks its nonce
  *   data     every rank writes and syncs its shard (or its share of the shared
- *            file) and hashes it; the vote exchanges sizes and hashes
+ *            file), reads it back and hashes it; the vote exchanges sizes and
+ *            hashes
  *   offsets  ranks exchange the offsets of the pieces in each shard, for the
  *            manifest
  *   publish  rank 0 writes the file of virtual datasets and the manifest, syncs
@@ -21,6 +22,7 @@
 
 #include "base/check.h"
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "hdf5io/checkpoint.h"
@@ -218,6 +220,9 @@ static err_code_t manifest_write(writer_t *w, err_t *err)
         rc = manifest_check(&text, err);
     if (rc == ERR_OK)
         rc = hdf5io_io_create(&w->io, path, text.text, text.length, err);
+    if (rc == ERR_OK && w->files.disk)
+        rc = hdf5io_io_compare(&w->io, path, hash_bytes(text.text, text.length),
+                               err);
     if (rc == ERR_OK)
         w->files.bytes += (int64_t)text.length;
     str_buf_free(&text);
@@ -353,7 +358,8 @@ err_code_t hdf5io_checkpoint_write(const hdf5io_checkpoint_config_t *config,
                          .tensors = tensors,
                          .share = w.share != NULL ? w.share : config->share,
                          .manifest = &w.manifest,
-                         .rank = w.votes->rank};
+                         .rank = w.votes->rank,
+                         .disk = config->verify_disk};
     w.final = hdf5io_dir_path(config->directory, "", w.step, 0);
     rc = stages(&w, &plan, err);
     if (rc == ERR_OK && info != NULL) {

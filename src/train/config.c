@@ -33,6 +33,7 @@ static const char *const recomputes[] = {"none", "blocks", NULL};
 static const char *const diverges[] = {"stop", "rollback", NULL};
 static const char *const scales[] = {"none", "linear", "sqrt", NULL};
 static const char *const asyncs[] = {"auto", "true", "false", NULL};
+static const char *const verifies[] = {"cache", "disk", NULL};
 static const char *const tensorboards[] = {"auto", "true", "false", NULL};
 static const char *const traces[] = {"none", "chrome", NULL};
 
@@ -194,6 +195,11 @@ static const opt_row_t checkpoint_options[] = {
                    "on, from a copy of what the rank writes; not with io: mpi. "
                    "auto: true, except with io: mpi. The last checkpoint of a "
                    "run, or of a start that ends, is waited for"),
+    CONFIG(checkpoint.verify, "verify", OPT_CHOICE, "cache",
+           .choices = verifies, .free = true,
+           .help = "what is written is read back before older checkpoints are "
+                   "deleted. disk: past the page cache, from the disk or its "
+                   "server"),
     CONFIG(checkpoint.failures, "failures", OPT_INT, "3", .min = 1, .max = 1e6,
            .free = true,
            .help = "checkpoints in a row that cannot be written (no space, a "

@@ -50,6 +50,11 @@ typedef enum train_async {
     TRAIN_ASYNC_FALSE
 } train_async_t;
 
+typedef enum train_verify {
+    TRAIN_VERIFY_CACHE,
+    TRAIN_VERIFY_DISK
+} train_verify_t;
+
 typedef enum train_trace_kind {
     TRAIN_TRACE_NONE,
     TRAIN_TRACE_CHROME
@@ -94,6 +99,7 @@ typedef struct train_config {
         opt_every_t every;
         int64_t keep;
         int io;           /* train_io_t */
+        int verify;       /* train_verify_t */
         int async;        /* train_async_t */
         double reserve;   /* seconds */
         int64_t failures; /* of saves in a row, which end the run */

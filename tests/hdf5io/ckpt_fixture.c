@@ -101,14 +101,32 @@ static bool reading_strikes(ckpt_io_t *io)
 
 static int faulty_open(void *context, const char *path, int flags)
 {
-    return reading_strikes(context) ? -1
-                                    : hdf5io_io_system.open(NULL, path, flags);
+    ckpt_io_t *io = context;
+
+    io->lies = false;
+    return reading_strikes(io) ? -1 : hdf5io_io_system.open(NULL, path, flags);
 }
 
 static ssize_t faulty_read_at(void *context, int fd, void *bytes, size_t count,
                               off_t offset)
 {
-    return reading_strikes(context) ? -1 : pread(fd, bytes, count, offset);
+    const ckpt_io_t *io = context;
+    ssize_t got;
+
+    if (reading_strikes(context))
+        return -1;
+    got = pread(fd, bytes, count, offset);
+    if (io->lies && got > 0)
+        ((char *)bytes)[got / 2] ^= 1;
+    return got;
+}
+
+static void lying_forget(void *context, int fd)
+{
+    ckpt_io_t *io = context;
+
+    (void)fd;
+    io->lies = ++io->forgotten == io->lies_at;
 }
 
 void ckpt_io_init(ckpt_io_t *io)
@@ -118,7 +136,8 @@ void ckpt_io_init(ckpt_io_t *io)
                                 .sync = faulty_sync,
                                 .rename = faulty_rename,
                                 .open = faulty_open,
-                                .read_at = faulty_read_at}};
+                                .read_at = faulty_read_at,
+                                .forget = lying_forget}};
 }
 
 static const hdf5io_tensor_t shapes[CKPT_TENSORS] = {

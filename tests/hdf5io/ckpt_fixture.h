@@ -27,6 +27,10 @@ typedef struct ckpt_io {
     /* Of the calls that read (open, read), [read_fails] calls fail with
      * [read_error], starting at number [read_fail_at] (from 1, 0: none). */
     int read_calls, read_fail_at, read_fails, read_error;
+    /* Files that were read back past the page cache; the [lies_at]-th of them
+     * (from 1, 0: none) has one other byte there, until it is opened again. */
+    int forgotten, lies_at;
+    bool lies;
     bool no_exchange; /* RENAME_EXCHANGE is not supported, as on NFS */
 } ckpt_io_t;
 

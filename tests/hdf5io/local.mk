@@ -12,6 +12,7 @@ HDF5IO_TESTS = \
 	tests/hdf5io/test_checkpoint_parts \
 	tests/hdf5io/test_checkpoint_retry \
 	tests/hdf5io/test_checkpoint_share \
+	tests/hdf5io/test_checkpoint_verify \
 	tests/hdf5io/test_convert \
 	tests/hdf5io/test_cover \
 	tests/hdf5io/test_dataset \

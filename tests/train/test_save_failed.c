@@ -8,6 +8,7 @@
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <float.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -64,6 +65,15 @@ int fsync(int fd)
 
 #define ALL 0xffffffffu
 #define SYNC(k) (1u << (k))
+
+/* The number of files that were to be read from the disk. */
+static atomic_int forgotten;
+
+int posix_fadvise(int fd, off_t offset, off_t length, int advice)
+{
+    atomic_fetch_add(&forgotten, advice == POSIX_FADV_DONTNEED);
+    return (int)syscall(SYS_fadvise64, fd, offset, length, advice);
+}
 
 /* ---- runs ---------------------------------------------------------------- */
 
@@ -350,6 +360,27 @@ Test(save_failed, the_last_one_is_tried_after_a_failure, .timeout = 120)
     cr_expect_eq(failures_count(&harness, 0), 1);
     cr_expect(is_there(&harness, STEPS));
     harness_close(&harness);
+}
+
+/* ---- what is read back --------------------------------------------------- */
+
+/* Two checkpoints of two shards, the view and the manifest. */
+Test(save_failed, all_files_are_read_back_from_disk, .timeout = 120)
+{
+    static const char *const where[] = {"checkpoint.verify=cache",
+                                        "checkpoint.verify=disk"};
+
+    for (int i = 0; i < 4; i++) {
+        train_outcome_t out;
+        harness_t harness;
+
+        run_open(&harness, ways[i % 2], "checkpoint.every=6 steps",
+                 where[i / 2]);
+        atomic_store(&forgotten, 0);
+        harness_run_ok(&harness, 2, &out);
+        cr_expect_eq(atomic_load(&forgotten), i < 2 ? 0 : 8);
+        harness_close(&harness);
+    }
 }
 
 /* ---- a time -------------------------------------------------------------- */
