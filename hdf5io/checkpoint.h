@@ -80,6 +80,8 @@ typedef struct hdf5io_checkpoint_config {
     const hdf5io_votes_t *votes;
     h5mpi_t *mpi; /* not NULL: one shared file, written by MPI-IO */
     int keep;     /* number of newest checkpoints to keep, >= 1 */
+    /* Those of steps that are multiples of this are kept, too; 0: none */
+    int64_t keep_every;
     /* Every file is read back past the page cache before the checkpoint is
      * published. What differs is ERR_IO. */
     bool verify_disk;

@@ -232,8 +232,14 @@ err_code_t hdf5io_checkpoint_supersede(const char *directory, const char *path,
     return rc;
 }
 
+/* Does the checkpoint of [step] stay, whatever its age? */
+static bool stays(const hdf5io_retire_t *retire, int64_t step)
+{
+    return retire->every > 0 && step % retire->every == 0;
+}
+
 void hdf5io_dir_retire(const hdf5io_io_t *io, const char *directory,
-                       int64_t step, int keep, uint64_t nonce)
+                       const hdf5io_retire_t *retire)
 {
     int64_t *steps = NULL;
     int count = 0, kept = 0;
@@ -244,15 +250,17 @@ void hdf5io_dir_retire(const hdf5io_io_t *io, const char *directory,
     for (int i = 0; i < count; i++) {
         char *moved = NULL;
 
-        if (steps[i] > step) {
-            moved = step_move(io, directory, steps[i], "superseded-", nonce);
+        if (steps[i] > retire->step) {
+            moved = step_move(io, directory, steps[i], "superseded-",
+                              retire->nonce);
             if (moved != NULL)
                 log_warn("hdf5io",
                          "this run went back before step %" PRId64
                          ": its old checkpoint is now %s",
                          steps[i], moved);
-        } else if (++kept > keep) {
-            moved = step_move(io, directory, steps[i], ".trash-", nonce);
+        } else if (++kept > retire->keep && !stays(retire, steps[i])) {
+            moved =
+                step_move(io, directory, steps[i], ".trash-", retire->nonce);
             if (moved != NULL)
                 tree_drop(moved);
         }

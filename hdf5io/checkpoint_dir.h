@@ -84,10 +84,18 @@ err_code_t hdf5io_dir_publish(const hdf5io_io_t *io, const char *directory,
                               const char *tmp, int64_t step, uint64_t nonce,
                               err_t *err);
 
-/* After publishing step [step]: keep the [keep] newest checkpoints up to this
- * step, delete older ones, and rename later ones (left by a run that went back
- * to an older checkpoint) to superseded-*. Failures are logged. */
+/* Which checkpoints stay after that of [step] was published. */
+typedef struct hdf5io_retire {
+    int64_t step;
+    int keep;      /* the newest ones up to [step] */
+    int64_t every; /* and those of multiples of this; 0: none */
+    uint64_t nonce;
+} hdf5io_retire_t;
+
+/* Delete the checkpoints that do not stay, and rename those of later steps
+ * (left by a run that went back to an older checkpoint) to superseded-*.
+ * Failures are logged. */
 void hdf5io_dir_retire(const hdf5io_io_t *io, const char *directory,
-                       int64_t step, int keep, uint64_t nonce);
+                       const hdf5io_retire_t *retire);
 
 #endif

@@ -275,8 +275,11 @@ static err_code_t publish(writer_t *w, err_t *err)
     if (rc == ERR_OK)
         rc = name_give(w, &mine, err);
     if (rc == ERR_OK)
-        hdf5io_dir_retire(&w->io, w->config->directory, w->step,
-                          w->config->keep, w->nonce);
+        hdf5io_dir_retire(&w->io, w->config->directory,
+                          &(hdf5io_retire_t){.step = w->step,
+                                             .keep = w->config->keep,
+                                             .every = w->config->keep_every,
+                                             .nonce = w->nonce});
     return rc;
 }
 

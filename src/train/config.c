@@ -185,6 +185,10 @@ static const opt_row_t checkpoint_options[] = {
                    "before a requeue, too"),
     CONFIG(checkpoint.keep, "keep", OPT_INT, "3", .min = 1, .max = 1e6,
            .free = true, .help = "number of newest checkpoints to keep"),
+    CONFIG(checkpoint.keep_every, "keep_every", OPT_INT, "0", .min = 0,
+           .max = 9e15, .unit = "steps", .free = true,
+           .help = "checkpoints at multiples of this are never deleted; 0: "
+                   "none"),
     CONFIG(checkpoint.io, "io", OPT_CHOICE, "independent", .choices = ios,
            .free = true,
            .help = "independent: one file per writer; mpi: one shared "

@@ -97,13 +97,13 @@ typedef struct train_config {
     ddp_config_t ddp;
     struct {
         opt_every_t every;
-        int64_t keep;
-        int io;           /* train_io_t */
-        int verify;       /* train_verify_t */
-        int async;        /* train_async_t */
-        double reserve;   /* seconds */
-        int64_t failures; /* of saves in a row, which end the run */
-        char *init;       /* a safetensors file; "": random weights */
+        int64_t keep, keep_every; /* keep_every: steps; 0: none */
+        int io;                   /* train_io_t */
+        int verify;               /* train_verify_t */
+        int async;                /* train_async_t */
+        double reserve;           /* seconds */
+        int64_t failures;         /* of saves in a row, which end the run */
+        char *init;               /* a safetensors file; "": random weights */
         opt_texts_t init_skip;
     } checkpoint;
     struct {

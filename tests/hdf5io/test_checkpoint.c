@@ -100,6 +100,33 @@ Test(checkpoint, keeps_the_newest)
     ckpt_home_remove(home);
 }
 
+static void body_write_kept(ckpt_rank_t *rank, void *context)
+{
+    rank->config.keep = 2;
+    rank->config.keep_every = 20;
+    ckpt_body_write(rank, context);
+}
+
+/* Beside the two newest, 50 and 60, those at multiples of 20 stay. */
+Test(checkpoint, multiples_are_kept)
+{
+    char *home = ckpt_home_make();
+
+    for (int step = 10; step <= 60; step += 10) {
+        ckpt_rank_t *ranks =
+            ckpt_ranks_run(home, 2, step, body_write_kept, NULL);
+
+        cr_assert_eq(ranks[0].code, ERR_OK, "%s", ranks[0].err.text);
+        ckpt_ranks_free(ranks, 2);
+    }
+    cr_expect_eq(ckpt_count(home, ""), 4);
+    cr_expect_eq(ckpt_count(home, "step-0000000020"), 1);
+    cr_expect_eq(ckpt_count(home, "step-0000000040"), 1);
+    cr_expect_eq(ckpt_count(home, "step-0000000050"), 1);
+    ckpt_expect(home, 2, 60);
+    ckpt_home_remove(home);
+}
+
 Test(checkpoint, going_back_sets_the_abandoned_line_aside)
 {
     char *home = ckpt_home_make();

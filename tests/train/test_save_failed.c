@@ -383,6 +383,23 @@ Test(save_failed, all_files_are_read_back_from_disk, .timeout = 120)
     }
 }
 
+/* ---- what stays ---------------------------------------------------------- */
+
+Test(save_failed, multiples_of_keep_every_stay, .timeout = 120)
+{
+    train_outcome_t out;
+    harness_t harness;
+
+    run_open(&harness, ways[1], "checkpoint.every=1 steps",
+             "checkpoint.keep_every=4");
+    harness.settings[2] = "checkpoint.keep=1";
+    harness_run_ok(&harness, 2, &out);
+    cr_expect_eq(checkpoints_count(&harness, ""), 3);
+    cr_expect(is_there(&harness, 4) && is_there(&harness, 8));
+    cr_expect(is_there(&harness, STEPS));
+    harness_close(&harness);
+}
+
 /* ---- a time -------------------------------------------------------------- */
 
 Test(save_failed, after_a_time_a_quarter_of_it)
