@@ -39,7 +39,8 @@ enum {
     RNG_BENCH = 5,
     RNG_LOWRANK = 6,
     RNG_FIELDS = 7,
-    RNG_ORDER = 8
+    RNG_ORDER = 8,
+    RNG_SPLIT = 9
 };
 
 /* Start a stream for [seed], [purpose] (RNG_*) and two free numbers, such as

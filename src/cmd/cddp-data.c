@@ -14,6 +14,8 @@
 #include "cmd/data_convert.h"
 #include "cmd/data_info.h"
 #include "cmd/data_make.h"
+#include "cmd/data_reshape.h"
+#include "cmd/data_split.h"
 #include "cmd/data_verify.h"
 #include "cmd/output.h"
 
@@ -31,6 +33,8 @@ static const char help_text[] =
     "       cddp-data convert images -o DIR [options] FOLDER\n"
     "       cddp-data convert raw --type T --shape S -o DIR [options] "
     "NAME=FILE...\n"
+    "       cddp-data shard -o DIR [options] FILE...\n"
+    "       cddp-data split -o DIR [options] FILE...\n"
     "       cddp-data info FILE...\n"
     "       cddp-data verify FILE...\n"
     "\n"
@@ -102,6 +106,24 @@ static const char help_text[] =
     "one\n"
     "                      number\n"
     "      --skip B        raw: bytes before the first sample [0]\n"
+    "\n"
+    "shard        Write the samples of HDF5 files as other shards\n"
+    "             DIR/train-NN.h5, with all attributes and types.\n"
+    "  -o, --output DIR, --name NAME, --shards K, --gzip L, --chunk K, "
+    "--force:\n"
+    "                      as for convert\n"
+    "      --only A,B      copy only these datasets [all]\n"
+    "\n"
+    "split        The same, as DIR/train-NN.h5 and DIR/valid-NN.h5. The "
+    "samples\n"
+    "             keep their order. The same seed gives the same files.\n"
+    "  -o, --output DIR, --shards K, --gzip L, --chunk K, --force, --only "
+    "A,B:\n"
+    "                      as for shard; --shards are those of train\n"
+    "      --valid P       percentage of the samples for valid [10]\n"
+    "      --seed S        which samples these are [1]\n"
+    "      --by-class A    this percentage of each class; A: dataset of the\n"
+    "                      classes\n"
     "\n"
     "info         print the datasets of each file, their types and shapes\n"
     "verify       read every byte of each file, and the targets of its links\n"
@@ -195,12 +217,11 @@ static err_code_t command_run(int argc, char **argv, err_t *err)
     static const struct {
         const char *name;
         err_code_t (*run)(int argc, char **argv, err_t *err);
-    } commands[] = {{"make", cmd_data_make},
-                    {"convert", cmd_data_convert},
-                    {"info", info_run},
-                    {"verify", verify_run}};
-    static const char *const names[] = {"make", "convert", "info", "verify",
-                                        NULL};
+    } commands[] = {{"make", cmd_data_make},     {"convert", cmd_data_convert},
+                    {"shard", cmd_data_reshape}, {"split", cmd_data_split},
+                    {"info", info_run},          {"verify", verify_run}};
+    static const char *const names[] = {"make", "convert", "shard", "split",
+                                        "info", "verify",  NULL};
     const char *name = argc > 1 ? argv[1] : NULL;
 
     if (name == NULL)

@@ -2,33 +2,23 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 #include "cmd/data_convert.h"
 
-#include <inttypes.h>
-#include <limits.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/str.h"
 #include "cmd/args.h"
-#include "cmd/data_shard.h"
+#include "cmd/data_target.h"
 #include "import/copy.h"
 
 typedef struct import_args {
     const import_kind_t *kind;
     import_config_t config;
-    const char *directory, *name;
-    int shards, gzip, chunk; /* chunk: KiB */
-    bool force;
+    cmd_target_t target;
 } import_args_t;
 
 enum {
-    NAME = 256,
-    SHARDS,
-    GZIP,
-    CHUNK,
-    SHAPE,
+    SHAPE = CMD_TARGET_END,
     TYPE,
     SKIP,
     INPUT,
@@ -36,8 +26,7 @@ enum {
     RESIZE,
     CROP,
     CHANNELS,
-    THREADS,
-    FORCE
+    THREADS
 };
 
 /* ---- the command line ---------------------------------------------------- */
@@ -53,28 +42,11 @@ static err_code_t skip_take(const char *text, int64_t *out, err_t *err)
 
 static err_code_t option_take(void *context, int option, err_t *err)
 {
-    static const cmd_number_t shards = {"--shards", "shards", 1,
-                                        IMPORT_SHARDS_MAX};
-    static const cmd_number_t gzip = {"--gzip", "the level of compression", 1,
-                                      IMPORT_GZIP_MAX};
-    static const cmd_number_t chunk = {"--chunk", "KiB", 1, 1 << 20};
     static const cmd_number_t channels = {"--channels", "channels", 1, 3};
     static const cmd_number_t threads = {"--threads", "threads", 1, 1024};
     import_args_t *args = context;
 
     switch (option) {
-    case 'o':
-        args->directory = optarg;
-        return ERR_OK;
-    case NAME:
-        args->name = optarg;
-        return ERR_OK;
-    case SHARDS:
-        return cmd_number_take(&shards, optarg, &args->shards, err);
-    case GZIP:
-        return cmd_number_take(&gzip, optarg, &args->gzip, err);
-    case CHUNK:
-        return cmd_number_take(&chunk, optarg, &args->chunk, err);
     case SHAPE:
         args->config.shape = optarg;
         return ERR_OK;
@@ -100,8 +72,7 @@ static err_code_t option_take(void *context, int option, err_t *err)
     case SKIP:
         return skip_take(optarg, &args->config.skip, err);
     default:
-        args->force = true;
-        return ERR_OK;
+        return cmd_target_take(&args->target, option, optarg, err);
     }
 }
 
@@ -165,11 +136,8 @@ static err_code_t args_take(int argc, char **argv, import_args_t *args,
                             err_t *err)
 {
     static const struct option table[] = {
-        {"output", required_argument, NULL, 'o'},
-        {"name", required_argument, NULL, NAME},
-        {"shards", required_argument, NULL, SHARDS},
-        {"gzip", required_argument, NULL, GZIP},
-        {"chunk", required_argument, NULL, CHUNK},
+        CMD_TARGET_OPTIONS,
+        CMD_TARGET_OPTION_NAME,
         {"shape", required_argument, NULL, SHAPE},
         {"type", required_argument, NULL, TYPE},
         {"skip", required_argument, NULL, SKIP},
@@ -179,10 +147,8 @@ static err_code_t args_take(int argc, char **argv, import_args_t *args,
         {"crop", required_argument, NULL, CROP},
         {"channels", required_argument, NULL, CHANNELS},
         {"threads", required_argument, NULL, THREADS},
-        {"force", no_argument, NULL, FORCE},
         {NULL, 0, NULL, 0}};
     const cmd_options_t options = {"cddp-data", ":o:", table, option_take};
-    import_field_t name;
     err_code_t rc = cmd_options_take(&options, argc, argv, args, err);
 
     if (rc != ERR_OK)
@@ -190,64 +156,21 @@ static err_code_t args_take(int argc, char **argv, import_args_t *args,
     args->config.words = (const char *const *)argv + optind + 1;
     args->config.word_count = optind < argc ? argc - optind - 1 : 0;
     rc = kind_take(args, optind < argc ? argv[optind] : NULL, err);
-    if (rc == ERR_OK && args->directory == NULL)
-        rc = err_set(err, ERR_USAGE,
-                     "convert: -o DIR is missing; try cddp-data --help");
-    if (rc == ERR_OK && import_field_call(&name, args->name, err) != ERR_OK)
-        rc = err_set(err, ERR_USAGE,
-                     "--name: expected letters, digits, '_', '-' or '.', found "
-                     "\"%s\"",
-                     args->name);
+    if (rc == ERR_OK)
+        rc = cmd_target_check(&args->target, "convert", err);
     return rc;
 }
 
 /* ---- the work ------------------------------------------------------------ */
 
-static void result_print(const import_args_t *args,
-                         const import_source_t *source,
-                         const import_sink_report_t *report, double seconds)
-{
-    char rows[32], bytes[32];
-
-    str_print("%s: %s samples of %s in %d shard%s (%s, %.1f s)\n",
-              args->directory,
-              str_count((uint64_t)source->rows, rows, sizeof rows), args->name,
-              report->shards, report->shards == 1 ? "" : "s",
-              str_bytes((uint64_t)report->bytes, bytes, sizeof bytes), seconds);
-    for (int i = 0; i < source->field_count; i++) {
-        const import_field_t *field = &source->fields[i];
-        str_buf_t shape = {0};
-
-        for (int d = 0; d < field->ndim; d++)
-            str_buf_add(&shape, "%s%lld", d > 0 ? ", " : "",
-                        (long long)field->dims[d]);
-        str_print("  /%-20s %-8s [%s]\n", field->name,
-                  import_type_name(field->type),
-                  shape.text == NULL ? "" : shape.text);
-        str_buf_free(&shape);
-    }
-}
-
 static err_code_t source_convert(const import_args_t *args,
                                  import_source_t *source,
                                  import_sink_report_t *report, err_t *err)
 {
-    const import_sink_config_t config = {.directory = args->directory,
-                                         .name = args->name,
-                                         .fields = source->fields,
-                                         .field_count = source->field_count,
-                                         .rows = source->rows,
-                                         .shards = args->shards,
-                                         .gzip = args->gzip,
-                                         .chunk = (int64_t)args->chunk * 1024,
-                                         .source = source};
     import_sink_t *sink = NULL;
-    err_code_t rc = import_sink_open(&config, &sink, err);
+    err_code_t rc =
+        cmd_target_open(&args->target, source, source->rows, &sink, err);
 
-    if (rc == ERR_OK)
-        rc = file_make_dirs(args->directory, err);
-    if (rc == ERR_OK)
-        rc = cmd_shards_clear(args->directory, args->name, args->force, err);
     if (rc == ERR_OK)
         rc = import_copy(source, sink, err);
     if (rc == ERR_OK)
@@ -259,7 +182,7 @@ static err_code_t source_convert(const import_args_t *args,
 err_code_t cmd_data_convert(int argc, char **argv, err_t *err)
 {
     const double start = clock_now();
-    import_args_t args = {.name = "train"};
+    import_args_t args = {.target.name = "train"};
     import_source_t *source = NULL;
     import_sink_report_t report;
     err_code_t rc = args_take(argc, argv, &args, err);
@@ -269,8 +192,11 @@ err_code_t cmd_data_convert(int argc, char **argv, err_t *err)
     if (rc != ERR_OK)
         return rc;
     rc = source_convert(&args, source, &report, err);
-    if (rc == ERR_OK)
-        result_print(&args, source, &report, clock_now() - start);
+    if (rc == ERR_OK) {
+        cmd_target_print(&args.target, source->rows, &report,
+                         clock_now() - start);
+        cmd_target_fields(source);
+    }
     args.kind->close(source);
     return rc;
 }

@@ -12,8 +12,7 @@
 #include "hdf5io/shard.h"
 #include "hdf5io/virtual.h"
 
-/* Name of [type], for numbers as in h5py ("int8", "float32"). */
-static const char *type_name(hid_t type, char *out, size_t room)
+const char *cmd_data_type_name(hid_t type, char *out, size_t room)
 {
     unsigned bits = (unsigned)H5Tget_size(type) * 8;
 
@@ -94,7 +93,7 @@ static err_code_t dataset_describe(void *context, hid_t set, const char *path,
         rc = h5_err_set(err, ERR_DATA, "dataset %s is damaged", path);
     } else {
         str_buf_add(text, "  %-21s %-8s ", path,
-                    type_name(type, word, sizeof word));
+                    cmd_data_type_name(type, word, sizeof word));
         shape_add(space, text);
         str_buf_add(text, " %s", layout_name(set));
         if (target != NULL)

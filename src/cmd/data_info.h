@@ -16,6 +16,10 @@
  * file, or damaged. */
 err_code_t cmd_data_info(const char *path, str_buf_t *out, err_t *err);
 
+/* Name of the numbers of [type], as in h5py ("int8", "float32"); others are
+ * "text", "compound", ... Returns [out]. HDF5 lock held. */
+const char *cmd_data_type_name(hid_t type, char *out, size_t room);
+
 /* Open [path] with HDF5, read-only. ERR_DATA; the message does not name the
  * file. HDF5 lock held. */
 err_code_t cmd_data_open(const char *path, hid_t *out, err_t *err);

@@ -6,8 +6,7 @@
 
 #define SLAB_BYTES (INT64_C(16) << 20)
 
-/* Samples of a slab. */
-static int64_t slab_rows(const import_source_t *source)
+int64_t import_copy_rows(const import_source_t *source)
 {
     int64_t each = 0, rows;
 
@@ -19,7 +18,7 @@ static int64_t slab_rows(const import_source_t *source)
 
 err_code_t import_copy(import_source_t *source, import_sink_t *sink, err_t *err)
 {
-    const int64_t slab = slab_rows(source);
+    const int64_t slab = import_copy_rows(source);
     void *data[IMPORT_FIELDS_MAX] = {NULL};
     err_code_t rc = ERR_OK;
 

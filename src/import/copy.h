@@ -7,6 +7,9 @@
 #include "import/sink.h"
 #include "import/source.h"
 
+/* How many samples are read at a time. */
+int64_t import_copy_rows(const import_source_t *source);
+
 /* Copy all samples of [source] to [sink], which was opened for as many. Needs
  * memory for 16 MiB of samples, at least one. Messages as of the source and the
  * sink. */

@@ -20,7 +20,7 @@ static hid_t half_type(bool native)
     return H5I_INVALID_HID;
 }
 
-hid_t import_hdf_type(import_type_t type, bool native)
+hid_t import_hdf_type(const import_field_t *field, bool native)
 {
     const hid_t stored[IMPORT_TYPES] = {
         [IMPORT_INT8] = H5T_STD_I8LE,      [IMPORT_UINT8] = H5T_STD_U8LE,
@@ -42,9 +42,11 @@ hid_t import_hdf_type(import_type_t type, bool native)
         [IMPORT_FLOAT64] = H5T_NATIVE_DOUBLE,
     };
 
-    if (type == IMPORT_FLOAT16)
+    if (field->type == IMPORT_STORED)
+        return H5Tcopy(field->stored);
+    if (field->type == IMPORT_FLOAT16)
         return half_type(native);
-    return H5Tcopy(native ? memory[type] : stored[type]);
+    return H5Tcopy(native ? memory[field->type] : stored[field->type]);
 }
 
 /* Create the attribute and write [all], whose texts have [width] bytes each. */

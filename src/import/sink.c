@@ -128,7 +128,7 @@ static bool layout_set(const import_sink_t *sink, int index, hid_t list,
     good = H5Pset_chunk(list, field->ndim + 1, chunk) >= 0 &&
            H5Pset_chunk_cache(access, H5D_CHUNK_CACHE_NSLOTS_DEFAULT, 2 * bytes,
                               1.0) >= 0;
-    if (good && sink->config.gzip > 0 && import_type_size(field->type) > 1)
+    if (good && sink->config.gzip > 0 && import_field_item(field) > 1)
         good = H5Pset_shuffle(list) >= 0;
     if (good && sink->config.gzip > 0)
         good = H5Pset_deflate(list, (unsigned)sink->config.gzip) >= 0;
@@ -142,22 +142,26 @@ static err_code_t set_create(import_sink_t *sink, int index, err_t *err)
     hsize_t dims[IMPORT_DIMS_MAX + 1] = {(hsize_t)(sink->end - sink->first)};
     hid_t list = H5Pcreate(H5P_DATASET_CREATE);
     hid_t access = H5Pcreate(H5P_DATASET_ACCESS);
-    hid_t type = import_hdf_type(field->type, false), space;
+    hid_t link = H5Pcreate(H5P_LINK_CREATE);
+    hid_t type = import_hdf_type(field, false), space;
     err_code_t rc = ERR_OK;
 
     for (int i = 0; i < field->ndim; i++)
         dims[i + 1] = (hsize_t)field->dims[i];
     space = H5Screate_simple(field->ndim + 1, dims, NULL);
-    if (list >= 0 && access >= 0 && type >= 0 && space >= 0 &&
+    if (list >= 0 && access >= 0 && type >= 0 && space >= 0 && link >= 0 &&
+        H5Pset_create_intermediate_group(link, 1) >= 0 &&
         layout_set(sink, index, list, access))
         sink->sets[index] = H5Dcreate2(sink->file, field->name, type, space,
-                                       H5P_DEFAULT, list, access);
+                                       link, list, access);
     if (sink->sets[index] < 0)
         rc = h5_err_set(err, ERR_IO, "cannot make dataset %s", field->name);
     if (space >= 0)
         H5Sclose(space);
     if (type >= 0)
         H5Tclose(type);
+    if (link >= 0)
+        H5Pclose(link);
     if (access >= 0)
         H5Pclose(access);
     if (list >= 0)
@@ -266,7 +270,7 @@ static err_code_t set_write(import_sink_t *sink, int index, int64_t rows,
     hsize_t from[IMPORT_DIMS_MAX + 1] = {(hsize_t)(sink->done - sink->first)};
     hsize_t count[IMPORT_DIMS_MAX + 1] = {(hsize_t)rows};
     hid_t space = H5Dget_space(sink->sets[index]), memory;
-    hid_t type = import_hdf_type(field->type, true);
+    hid_t type = import_hdf_type(field, true);
     err_code_t rc = ERR_OK;
 
     for (int i = 0; i < field->ndim; i++)

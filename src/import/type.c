@@ -39,9 +39,15 @@ size_t import_type_size(import_type_t type)
     return types[type].bytes;
 }
 
+size_t import_field_item(const import_field_t *field)
+{
+    return field->type == IMPORT_STORED ? field->item
+                                        : import_type_size(field->type);
+}
+
 size_t import_field_bytes(const import_field_t *field)
 {
-    size_t bytes = import_type_size(field->type);
+    size_t bytes = import_field_item(field);
 
     for (int i = 0; i < field->ndim; i++)
         bytes *= (size_t)field->dims[i];
@@ -50,7 +56,7 @@ size_t import_field_bytes(const import_field_t *field)
 
 err_code_t import_field_check(const import_field_t *field, err_t *err)
 {
-    int64_t most = SAMPLE_BYTES_MAX / (int64_t)import_type_size(field->type);
+    int64_t most = SAMPLE_BYTES_MAX / (int64_t)import_field_item(field);
 
     for (int i = 0; i < field->ndim; i++) {
         if (field->dims[i] <= 0)
