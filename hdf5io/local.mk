@@ -100,6 +100,8 @@ libhdf5io_la_SOURCES += hdf5io/checkpoint_vote.c
 libhdf5io_la_SOURCES += hdf5io/checkpoint_vote.h
 libhdf5io_la_SOURCES += hdf5io/checkpoint_write.c
 # Models in and out
+libhdf5io_la_SOURCES += hdf5io/outputs.c
+libhdf5io_la_SOURCES += hdf5io/outputs.h
 libhdf5io_la_SOURCES += hdf5io/safetensors.c
 libhdf5io_la_SOURCES += hdf5io/safetensors.h
 libhdf5io_la_SOURCES += hdf5io/safetensors_parse.c

@@ -27,6 +27,8 @@ const char train_args_help[] =
     "      --pick FILE       a sweep: take the words KEY=VALUE of one line of\n"
     "                        FILE as --set; the line is the number of this\n"
     "                        task of a job array (sbatch --array=1-N)\n"
+    "      --predict OUT.h5  train nothing: write what the newest checkpoint\n"
+    "                        says of every sample of data.valid\n"
     "      --print-rundir    print the run directory and exit\n"
     "  -h, --help            print this text\n"
     "      --version         print version, features and libraries\n"
@@ -44,6 +46,7 @@ enum {
     OPT_FRESH,
     OPT_SET,
     OPT_PICK,
+    OPT_PREDICT,
     OPT_PRINT_RUNDIR,
     OPT_VERSION
 };
@@ -55,6 +58,7 @@ static const struct option long_options[] = {
     {"fresh", no_argument, NULL, OPT_FRESH},
     {"set", required_argument, NULL, OPT_SET},
     {"pick", required_argument, NULL, OPT_PICK},
+    {"predict", required_argument, NULL, OPT_PREDICT},
     {"print-rundir", no_argument, NULL, OPT_PRINT_RUNDIR},
     {"help", no_argument, NULL, 'h'},
     {"version", no_argument, NULL, OPT_VERSION},
@@ -97,6 +101,9 @@ static err_code_t option_take(void *context, int option, err_t *err)
     case OPT_PICK:
         args->pick = optarg;
         return ERR_OK;
+    case OPT_PREDICT:
+        args->predict = optarg;
+        return ERR_OK;
     case OPT_PRINT_RUNDIR:
         args->print_rundir = true;
         return ERR_OK;
@@ -124,6 +131,11 @@ err_code_t train_args_parse(int argc, char **argv, train_args_t *out,
         return err_set(err, ERR_USAGE,
                        "--fresh and --resume exclude each other: say which one "
                        "you mean");
+    if (args.fresh && args.predict != NULL)
+        return err_set(err, ERR_USAGE,
+                       "--fresh and --predict exclude each other: predictions "
+                       "are made with the weights that --fresh would set "
+                       "aside");
     if (argc - optind > 1)
         return err_set(err, ERR_USAGE,
                        "one run file is expected, found \"%s\" "

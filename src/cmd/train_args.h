@@ -17,7 +17,8 @@ typedef struct train_args {
     bool fresh, resumes; /* --fresh was given; --resume was given */
     const char *resume_path;
     cmd_sets_t sets;
-    const char *pick; /* the file of --pick; NULL: not given */
+    const char *predict; /* the file of --predict; NULL: not given */
+    const char *pick;    /* the file of --pick; NULL: not given */
     /* from the command line, else $CDDP_RUN, else run.yaml */
     const char *run_file;
 } train_args_t;

@@ -11,6 +11,7 @@
 #include "ddp/fold.h"
 #include "train/config.h"
 #include "train/data.h"
+#include "train/outputs.h"
 #include "train/score.h"
 #include "train/team.h"
 
@@ -34,8 +35,9 @@ typedef struct train_evaluator {
     ddp_fold_t *fold; /* folds [leaves]; NULL in the default mode */
     float *output;    /* outputs of the largest batch, [output_elems] for each
                          team; NULL: no score reads them */
-    size_t output_elems; /* elements of a team's part of [output] */
-    bool reads_output;   /* some score reads the model's output */
+    size_t output_elems;      /* elements of a team's part of [output] */
+    bool reads_output;        /* something reads the model's output */
+    train_outputs_t *outputs; /* where outputs are written; NULL: nowhere */
 } train_evaluator_t;
 
 /* Indices of the sums of a step: first the flags. */

@@ -21,7 +21,12 @@ err_code_t train_eval_forward(const train_eval_job_t *job,
     if (output != NULL)
         output += (size_t)job->member * evaluator->output_elems;
     memset(sums, 0, (evaluator->count - EVAL_FLAGS) * sizeof *sums);
-    rc = nn_exec_forward(exec, &batch->there, err);
+    rc = evaluator->outputs == NULL
+             ? ERR_OK
+             : train_inputs_check(graph, evaluator->data, &batch->host, count,
+                                  err);
+    if (rc == ERR_OK)
+        rc = nn_exec_forward(exec, &batch->there, err);
     if (rc == ERR_OK)
         rc = nn_exec_results(exec, results, err);
     for (int k = 0; k < nn_graph_losses(graph) && rc == ERR_OK; k++) {
@@ -30,8 +35,12 @@ err_code_t train_eval_forward(const train_eval_job_t *job,
             nn_batch_weigh(graph, k, &batch->host, count);
         double *own = sums + evaluator->at[k] - EVAL_FLAGS;
 
-        if (train_scores_look(evaluator->scores[k]))
+        if (train_scores_look(evaluator->scores[k]) ||
+            evaluator->outputs != NULL)
             rc = nn_exec_output(exec, k, output, err);
+        if (rc == ERR_OK && evaluator->outputs != NULL)
+            rc = train_outputs_put(evaluator->outputs, k, output,
+                                   batch->host.sample_ids, count, err);
         if (rc != ERR_OK)
             break;
         if (!isfinite(results[k].loss_sum))

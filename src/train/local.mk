@@ -38,15 +38,17 @@ libtrain_la_SOURCES = \
 	src/train/marks.c src/train/marks.h \
 	src/train/near.c src/train/near.h \
 	src/train/oom.c src/train/oom.h \
-	src/train/open.c \
+	src/train/open.c src/train/open.h \
 	src/train/memory.c src/train/memory.h \
 	src/train/mirror.c src/train/mirror.h \
 	src/train/order.c src/train/order.h \
 	src/train/outcome.c src/train/outcome.h \
+	src/train/outputs.c src/train/outputs.h \
 	src/train/own.h \
 	src/train/owner.c src/train/owner.h \
 	src/train/patience.c src/train/patience.h \
 	src/train/plateau.c src/train/plateau.h \
+	src/train/predict.c src/train/predict.h \
 	src/train/record.c src/train/record.h \
 	src/train/replay.c src/train/replay.h \
 	src/train/replica.c src/train/replica.h \

@@ -21,6 +21,7 @@
 #include "train/lives.h"
 #include "train/lone.h"
 #include "train/marks.h"
+#include "train/open.h"
 #include "train/order.h"
 #include "train/owner.h"
 #include "train/record.h"
@@ -38,7 +39,7 @@ static void storage_alive(void *context)
     train_storage_begin(world, world->phase);
 }
 
-static train_split_t split_of(train_state_t *run, bool valid)
+train_split_t train_open_split(train_state_t *run, bool valid)
 {
     return (train_split_t){
         .config = run->config,
@@ -84,7 +85,7 @@ static err_code_t graph_open(train_state_t *run, err_t *err)
 /* Open the training data. Collective. */
 static err_code_t train_split_open(train_state_t *run, err_t *err)
 {
-    const train_split_t split = split_of(run, false);
+    const train_split_t split = train_open_split(run, false);
     err_code_t rc = train_data_open(&split, &run->data.train, err);
 
     if (rc != ERR_OK)
@@ -101,7 +102,7 @@ static err_code_t train_split_open(train_state_t *run, err_t *err)
 /* Open the validation data. Collective. */
 static err_code_t valid_split_open(train_state_t *run, err_t *err)
 {
-    const train_split_t split = split_of(run, true);
+    const train_split_t split = train_open_split(run, true);
     err_code_t rc = train_data_open(&split, &run->data.valid, err);
 
     return rc == ERR_OK
@@ -110,39 +111,41 @@ static err_code_t valid_split_open(train_state_t *run, err_t *err)
                : rc;
 }
 
-/* Rank 0 has read the best possible accuracy; any rank may have to write it.
- * Collective. */
-static err_code_t bound_tell(train_state_t *run, err_t *err)
+err_code_t train_open_bound(train_state_t *run, err_t *err)
 {
     double *bound = &run->data.valid.bound;
 
     return comm_broadcast(run->world.group, bound, sizeof *bound, 0, err);
 }
 
-/* Check that all ranks see equal samples. Collective. */
-static err_code_t data_compare(train_state_t *run, err_t *err)
+err_code_t train_open_compare(train_state_t *run, const char *what,
+                              train_data_t *data, err_t *err)
 {
-    train_same_t same = {.group = run->world.group,
-                         .what = "data.train",
-                         .how = (train_validate_t)run->config->data.validate,
-                         .alive = storage_alive,
-                         .context = &run->world};
-    const train_split_t split = split_of(run, false);
+    const train_same_t same = {.group = run->world.group,
+                               .what = what,
+                               .how =
+                                   (train_validate_t)run->config->data.validate,
+                               .alive = storage_alive,
+                               .context = &run->world};
     err_code_t rc;
 
     train_phase_set(&run->world, "comparing data");
-    rc =
-        train_same(&same, run->data.train.dataset, &run->data.train.marks, err);
-    rc = train_world_vote(&run->world, rc, err);
+    rc = train_same(&same, data->dataset, &data->marks, err);
+    return train_world_vote(&run->world, rc, err);
+}
+
+/* Check that all ranks see equal samples. Collective. */
+static err_code_t data_compare(train_state_t *run, err_t *err)
+{
+    const train_split_t split = train_open_split(run, false);
+    err_code_t rc =
+        train_open_compare(run, "data.train", &run->data.train, err);
+
     if (rc == ERR_OK)
         rc =
             train_order_agree(&run->world.votes, &split, &run->data.train, err);
-    if (rc == ERR_OK && run->data.valid.dataset != NULL) {
-        same.what = "data.valid";
-        rc = train_same(&same, run->data.valid.dataset, &run->data.valid.marks,
-                        err);
-        rc = train_world_vote(&run->world, rc, err);
-    }
+    if (rc == ERR_OK && run->data.valid.dataset != NULL)
+        rc = train_open_compare(run, "data.valid", &run->data.valid, err);
     if (rc != ERR_OK)
         return rc;
     rc = train_marks_list(&run->data.train, &run->data.valid, &run->data.marks,
@@ -161,6 +164,20 @@ static err_code_t directory_open(train_state_t *run, err_t *err)
     rc = train_rundir_open(run->config->run.dir, owner, &run->dir.lock, err);
     free(owner);
     return rc;
+}
+
+/* Arenas of partial sums of gradients. Without training data nothing is
+ * trained, and the least number will do. */
+static int partials_of(const train_state_t *run)
+{
+    const train_config_t *config = run->config;
+
+    if (!config->train.reproducible)
+        return 0;
+    if (run->data.train.sampler == NULL)
+        return 1;
+    return train_partials(&run->data.train, config->train.microbatch,
+                          config->train.batch, run->compute.teams);
 }
 
 static train_replica_plan_t plan_of(train_state_t *run)
@@ -184,18 +201,12 @@ static train_replica_plan_t plan_of(train_state_t *run)
                  .epoch_steps = run->data.train.steps},
         .sizes = train_sizes_of(&run->data.train, &run->data.valid),
         .samples = train_samples_of(&run->data.train, &run->data.valid),
-        .partials =
-            config->train.reproducible
-                ? train_partials(&run->data.train, config->train.microbatch,
-                                 config->train.batch, run->compute.teams)
-                : 0};
+        .partials = partials_of(run)};
 }
 
-/* Do local work, then vote on its result and on whether a rank is asked to
- * leave. */
-static err_code_t voted(train_state_t *run,
-                        err_code_t (*work)(train_state_t *run, err_t *err),
-                        err_t *err)
+err_code_t train_open_voted(train_state_t *run,
+                            err_code_t (*work)(train_state_t *run, err_t *err),
+                            err_t *err)
 {
     err_code_t rc = work(run, err);
 
@@ -260,7 +271,7 @@ static err_code_t loader_start(train_state_t *run, err_t *err)
 {
     int64_t epoch = run->progress.epoch;
     int64_t step = run->progress.epoch_step;
-    train_split_t split = split_of(run, false);
+    train_split_t split = train_open_split(run, false);
     err_code_t rc;
 
     rc = hdf5io_sampler_old_epoch(
@@ -284,7 +295,7 @@ err_code_t train_loader_restart(train_state_t *run, err_t *err)
 /* Open the loaders, and what watches and traces the steps. */
 static err_code_t loaders_start(train_state_t *run, err_t *err)
 {
-    train_split_t split = split_of(run, true);
+    train_split_t split = train_open_split(run, true);
     err_code_t rc = train_trace_open(run, err);
 
     if (rc == ERR_OK)
@@ -334,20 +345,20 @@ static err_code_t storage_open(train_state_t *run, err_t *err)
     err_code_t rc;
 
     train_storage_begin(&run->world, "opening data");
-    rc = voted(run, graph_open, err);
+    rc = train_open_voted(run, graph_open, err);
     if (rc == ERR_OK)
-        rc = voted(run, train_split_open, err);
+        rc = train_open_voted(run, train_split_open, err);
     if (rc == ERR_OK)
-        rc = voted(run, valid_split_open, err);
+        rc = train_open_voted(run, valid_split_open, err);
     if (rc == ERR_OK)
-        rc = bound_tell(run, err);
+        rc = train_open_bound(run, err);
     if (rc == ERR_OK)
-        rc = voted(run, replica_begin, err);
+        rc = train_open_voted(run, replica_begin, err);
     if (rc == ERR_OK)
         rc = data_compare(run, err);
     if (rc == ERR_OK) {
         train_storage_begin(&run->world, "run directory");
-        rc = voted(run, directory_open, err);
+        rc = train_open_voted(run, directory_open, err);
     }
     train_storage_end(&run->world);
     run->dir.owned = rc == ERR_OK;
@@ -357,13 +368,12 @@ static err_code_t storage_open(train_state_t *run, err_t *err)
 /* Finish the replica. Collective. */
 static err_code_t replica_make(train_state_t *run, err_t *err)
 {
-    err_code_t rc = voted(run, replica_open, err);
+    err_code_t rc = train_open_voted(run, replica_open, err);
 
-    return rc == ERR_OK ? voted(run, replica_join, err) : rc;
+    return rc == ERR_OK ? train_open_voted(run, replica_join, err) : rc;
 }
 
-/* Rank 0: can the run begin with the weights of checkpoint.init? */
-static err_code_t init_check(train_state_t *run, err_t *err)
+err_code_t train_open_init_check(train_state_t *run, err_t *err)
 {
     return run->world.rank == 0 ? train_init_check(run->config, run->graph, err)
                                 : ERR_OK;
@@ -379,12 +389,12 @@ static err_code_t position_read(train_state_t *run, err_t *err)
     rc = train_restore(run, err);
     if (rc == ERR_OK && run->dir.saved_step < 0 &&
         train_init_given(run->config))
-        rc = voted(run, init_check, err);
+        rc = train_open_voted(run, train_open_init_check, err);
     if (rc == ERR_OK)
-        rc = voted(run, loaders_start, err);
+        rc = train_open_voted(run, loaders_start, err);
     if (rc == ERR_OK) {
         train_storage_begin(&run->world, "run directory");
-        rc = voted(run, directory_accept, err);
+        rc = train_open_voted(run, directory_accept, err);
     }
     train_storage_end(&run->world);
     run->dir.accepted = rc == ERR_OK;
@@ -444,16 +454,30 @@ static err_code_t bench_data_plan(train_state_t *run, int64_t steps, err_t *err)
         return rc;
     run->weigh.graph = run->graph;
     run->weigh.group = run->world.group;
-    split = split_of(run, false);
+    split = train_open_split(run, false);
     rc = train_data_plan(&split, steps, &run->data.train, err);
     if (rc == ERR_OK)
         run->compute.teams = teams_of(run);
     return rc;
 }
 
+err_code_t train_open_replica(train_state_t *run, err_t *err)
+{
+    err_code_t rc = train_open_voted(run, replica_begin, err);
+
+    return rc == ERR_OK ? replica_make(run, err) : rc;
+}
+
+err_code_t train_open_start(train_state_t *run, bool restored, err_t *err)
+{
+    const train_replica_plan_t plan = plan_of(run);
+    err_code_t rc = train_replica_start(&plan, restored, &run->replica, err);
+
+    return train_world_vote(&run->world, rc, err);
+}
+
 err_code_t train_open_bench(train_state_t *run, int64_t steps, err_t *err)
 {
-    train_replica_plan_t plan;
     err_code_t rc;
 
     rc = train_join(run, err);
@@ -462,14 +486,8 @@ err_code_t train_open_bench(train_state_t *run, int64_t steps, err_t *err)
     rc = bench_data_plan(run, steps, err);
     rc = train_world_vote(&run->world, rc, err);
     if (rc == ERR_OK)
-        rc = voted(run, replica_begin, err);
-    if (rc == ERR_OK)
-        rc = replica_make(run, err);
-    if (rc != ERR_OK)
-        return rc;
-    plan = plan_of(run);
-    rc = train_replica_start(&plan, false, &run->replica, err);
-    return train_world_vote(&run->world, rc, err);
+        rc = train_open_replica(run, err);
+    return rc == ERR_OK ? train_open_start(run, false, err) : rc;
 }
 
 void train_close(train_state_t *run)

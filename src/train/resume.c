@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "train/checkpoint.h"
+#include "train/open.h"
 #include "train/order.h"
 #include "train/resumed.h"
 
@@ -159,6 +160,26 @@ err_code_t train_restore(train_state_t *run, err_t *err)
         rc = resumed_check(run, info.path, err);
     run->progress.seed = (uint64_t)run->config->run.seed;
     return rc;
+}
+
+err_code_t train_restore_weights(train_state_t *run, bool *found, err_t *err)
+{
+    const train_resume_t how = run->env->resume;
+    hdf5io_checkpoint_info_t info;
+    err_code_t rc;
+
+    *found = false;
+    if (how == TRAIN_RESUME_NEVER || how == TRAIN_RESUME_FRESH)
+        return ERR_OK;
+    rc = state_read(run, true, found, &info, err);
+    run->world.speaker = run->world.rank == 0 || rc == ERR_PEER;
+    if (rc != ERR_OK || !*found)
+        return rc;
+    run->progress = info.progress;
+    if (run->world.rank == 0)
+        log_info("train", "weights of %s (step %lld)", info.path,
+                 (long long)info.progress.step);
+    return ERR_OK;
 }
 
 err_code_t train_restore_again(train_state_t *run, err_t *err)

@@ -19,6 +19,7 @@
 #include "train/leave.h"
 #include "train/lives.h"
 #include "train/outcome.h"
+#include "train/predict.h"
 #include "train/record.h"
 #include "train/rollback.h"
 #include "train/save.h"
@@ -451,6 +452,8 @@ err_code_t train_run(const train_config_t *config, const train_env_t *env,
     train_state_t run;
     err_code_t rc;
 
+    if (env->predict != NULL)
+        return train_predict(config, env, boot, out, err);
     train_state_init(&run, config, env, boot);
     train_seen_begin(&run);
     train_leave_open(&run);

@@ -35,6 +35,8 @@ typedef struct train_env {
     /* Names of libraries and CPU, for the manifest; NULL: none. */
     const char *versions;
     double started; /* clock_now at the begin of main */
+    /* The file of --predict; NULL: train. */
+    const char *predict;
     /* Comm backend that "auto" means: "threads" or "ucx". */
     const char *backend;
 } train_env_t;
@@ -52,12 +54,12 @@ typedef struct train_outcome {
 } train_outcome_t;
 
 /*
- * Train. Takes over [boot] and closes it (after start-up, or, with MPI-IO, at
- * the end). ERR_OK: the run is complete. ERR_REQUEUE: it was asked to stop and
- * wrote a checkpoint. Otherwise the error of the rank that found it, with one
- * code on all ranks (ERR_PEER on the survivors of a dead rank). Every wait is
- * bounded by fault.timeout. The lowest survivor writes RUNDIR/exit.json.
- * Collective.
+ * Train, or predict if env->predict is set (predict.h). Takes over [boot] and
+ * closes it (after start-up, or, with MPI-IO, at the end). ERR_OK: the run is
+ * complete. ERR_REQUEUE: it was asked to stop and wrote a checkpoint. Otherwise
+ * the error of the rank that found it, with one code on all ranks (ERR_PEER on
+ * the survivors of a dead rank). Every wait is bounded by fault.timeout. The
+ * lowest survivor writes RUNDIR/exit.json. Collective.
  */
 err_code_t train_run(const train_config_t *config, const train_env_t *env,
                      boot_t *boot, train_outcome_t *out, err_t *err);

@@ -45,6 +45,12 @@ bool train_scores_look(const train_scores_t *scores);
 void train_scores_add(const train_scores_t *scores, const float *output,
                       const void *target, int64_t samples, double *sums);
 
+/* The class with the largest output in each row of [samples] samples, the first
+ * one of equal outputs. [out] has nn_loss_info_t.terms elements for each
+ * sample. Only for losses with classes. */
+void train_scores_classes(const train_scores_t *scores, const float *output,
+                          int64_t samples, int64_t *out);
+
 /* Maximum number of scores of one loss. */
 #define TRAIN_SCORES_MAX 12
 

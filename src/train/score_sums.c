@@ -34,6 +34,13 @@ static int64_t row_best(const train_scores_t *all, const float *x)
     return best;
 }
 
+void train_scores_classes(const train_scores_t *scores, const float *output,
+                          int64_t samples, int64_t *out)
+{
+    for (int64_t r = 0; r < samples * scores->rows; r++)
+        out[r] = row_best(scores, output + row_place(scores, r));
+}
+
 /* The label of [row]. */
 static int64_t row_label(const score_batch_t *batch, int64_t row)
 {

@@ -91,7 +91,35 @@ rollback()
     same e
 }
 
+# A run that is not reproducible predicts the same file on 1, 2 and 3 ranks, with
+# the accuracy of its last evaluation; it changes nothing in the run directory.
+predictions()
+{
+    local n accuracy
+
+    run_file full
+    run 0 srun -N2 -n4 --ntasks-per-node=2 --mpi=pmix "$train" \
+        --set train.epochs=2 --set run.dir=a full.yaml
+    accuracy=$(sed -n 's/^final: \(accuracy [0-9.]*\) .*/\1/p' out)
+    expect_text out "^final: $accuracy %"
+    find a -type f -printf '%p %s %T@\n' | sort >before
+    for n in 1 2 3; do
+        run 0 srun -N"$((n > 1 ? 2 : 1))" -n$n --mpi=pmix "$train" \
+            --predict "out$n.h5" --set run.dir=a full.yaml
+        expect_text out "^final: $accuracy %"
+    done
+    find a -type f -printf '%p %s %T@\n' | sort >after
+    cmp before after || fail "the run directory has changed"
+    cmp out1.h5 out2.h5 || fail "2 ranks: another file"
+    cmp out1.h5 out3.h5 || fail "3 ranks: another file"
+    [ -z "$(find . -name '*.tmp')" ] || fail "a temporary file is left"
+    run 64 srun -N1 -n2 --mpi=pmix "$train" --predict out1.h5 \
+        --set run.dir=a full.yaml
+    expect_text err 'out1.h5 exists'
+}
+
 test_case "1, 2, 3 and 4 ranks, local or Slurm, have the same bits" rank_counts
 test_case "killed on 4 ranks, finished on 3: the same bits" killed
+test_case "predictions on 1, 2 and 3 ranks: the same file" predictions
 test_case "rollbacks on 1, 4 and 3 ranks: the same bits" rollback
 test_done

@@ -257,6 +257,7 @@ static void rank_prepare(rank_t *rank, const harness_t *harness,
         .signal_start = harness->signal_start,
         .resume = harness->resume,
         .resume_path = harness->resume_path,
+        .predict = harness->predict,
         .build_hash = 1,
         .started = clock_now(),
         .backend = "threads"};

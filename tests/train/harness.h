@@ -18,7 +18,8 @@ typedef struct harness {
     const char *settings[16]; /* --set assignments, NULL-terminated */
     train_resume_t resume;
     const char *resume_path;
-    int restarts; /* how often the job was restarted */
+    const char *predict; /* the file of --predict; NULL: train */
+    int restarts;        /* how often the job was restarted */
     /* signal that a look finds; NULL: there is none */
     slurm_signal_t (*signal)(void);
     slurm_signal_t (*signal_start)(void); /* the signal in start-up */

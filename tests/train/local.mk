@@ -88,6 +88,7 @@ TRAIN_FAR_TESTS = \
 	tests/train/test_feed \
 	tests/train/test_memory \
 	tests/train/test_mirror \
+	tests/train/test_predict \
 	tests/train/test_rollback
 check_PROGRAMS += $(TRAIN_FAR_TESTS)
 $(TRAIN_FAR_TESTS): libfar.la $(TRAIN_TEST_LIBS)
