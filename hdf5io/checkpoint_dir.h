@@ -33,7 +33,8 @@ uint64_t hdf5io_dir_nonce(void);
 typedef enum hdf5io_kind {
     HDF5IO_PUBLISHED,
     HDF5IO_TMP,
-    HDF5IO_TRASH
+    HDF5IO_TRASH,
+    HDF5IO_SUPERSEDED
 } hdf5io_kind_t;
 
 typedef struct hdf5io_entry {
@@ -52,6 +53,11 @@ char *hdf5io_dir_entry(const char *directory, hdf5io_kind_t kind, int64_t step,
  * gives an empty list. Failed reads are repeated. */
 err_code_t hdf5io_dir_list(const hdf5io_io_t *io, const char *directory,
                            hdf5io_entry_t **entries, int *count, err_t *err);
+
+/* As hdf5io_dir_list, with superseded checkpoints, too. */
+err_code_t hdf5io_dir_list_all(const hdf5io_io_t *io, const char *directory,
+                               hdf5io_entry_t **entries, int *count,
+                               err_t *err);
 
 /* List the steps of published checkpoints, newest first. The caller frees the
  * list. A directory that does not exist gives an empty list. Failed reads are

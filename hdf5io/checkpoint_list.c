@@ -27,13 +27,15 @@
 typedef struct listing {
     const hdf5io_io_t *io;
     const char *directory;
+    bool all; /* superseded checkpoints, too */
     hdf5io_entry_t *entries;
     int count;
 } listing_t;
 
 static const char *const prefixes[] = {[HDF5IO_PUBLISHED] = "",
                                        [HDF5IO_TMP] = ".tmp-",
-                                       [HDF5IO_TRASH] = ".trash-"};
+                                       [HDF5IO_TRASH] = ".trash-",
+                                       [HDF5IO_SUPERSEDED] = "superseded-"};
 
 /* Parse 16 hexadecimal digits that are not all 0. */
 static bool nonce_parse(const char *text, uint64_t *out)
@@ -57,7 +59,7 @@ static bool entry_parse(const char *name, hdf5io_entry_t *out)
     out->nonce = 0;
     if (hdf5io_dir_step(name, &out->step))
         return true;
-    for (hdf5io_kind_t kind = HDF5IO_TMP; kind <= HDF5IO_TRASH; kind++) {
+    for (hdf5io_kind_t kind = HDF5IO_TMP; kind <= HDF5IO_SUPERSEDED; kind++) {
         const size_t length = strlen(prefixes[kind]);
 
         nonce = strrchr(name, '-');
@@ -115,7 +117,8 @@ static err_code_t listing_attempt(void *context, int *number, err_t *err)
     if (dir == NULL)
         goto fail;
     while (rc == ERR_OK && (errno = 0, next = readdir(dir)) != NULL)
-        if (entry_parse(next->d_name, &entry))
+        if (entry_parse(next->d_name, &entry) &&
+            (listing->all || entry.kind != HDF5IO_SUPERSEDED))
             rc = listing_add(listing, &entry, err);
     if (rc == ERR_OK && errno != 0)
         goto fail;
@@ -141,24 +144,39 @@ static int newest_first(const void *a, const void *b)
     return (x->kind > y->kind) - (x->kind < y->kind);
 }
 
+static err_code_t listing_run(listing_t *listing, hdf5io_entry_t **entries,
+                              int *count, err_t *err)
+{
+    const retry_t retry = hdf5io_io_retry(listing->io);
+    err_code_t rc = retry_run(&retry, listing->directory, listing_attempt,
+                              listing, NULL, err);
+
+    if (rc != ERR_OK) {
+        free(listing->entries);
+        return rc;
+    }
+    if (listing->count > 1)
+        qsort(listing->entries, (size_t)listing->count,
+              sizeof *listing->entries, newest_first);
+    *entries = listing->entries;
+    *count = listing->count;
+    return ERR_OK;
+}
+
 err_code_t hdf5io_dir_list(const hdf5io_io_t *io, const char *directory,
                            hdf5io_entry_t **entries, int *count, err_t *err)
 {
     listing_t listing = {.io = io, .directory = directory};
-    const retry_t retry = hdf5io_io_retry(io);
-    err_code_t rc =
-        retry_run(&retry, directory, listing_attempt, &listing, NULL, err);
 
-    if (rc != ERR_OK) {
-        free(listing.entries);
-        return rc;
-    }
-    if (listing.count > 1)
-        qsort(listing.entries, (size_t)listing.count, sizeof *listing.entries,
-              newest_first);
-    *entries = listing.entries;
-    *count = listing.count;
-    return ERR_OK;
+    return listing_run(&listing, entries, count, err);
+}
+
+err_code_t hdf5io_dir_list_all(const hdf5io_io_t *io, const char *directory,
+                               hdf5io_entry_t **entries, int *count, err_t *err)
+{
+    listing_t listing = {.io = io, .directory = directory, .all = true};
+
+    return listing_run(&listing, entries, count, err);
 }
 
 err_code_t hdf5io_dir_steps(const hdf5io_io_t *io, const char *directory,
@@ -288,7 +306,7 @@ err_code_t hdf5io_checkpoint_adopt(const char *directory, const char *path,
 
     if (strncmp(path, directory, length) != 0 || path[length] != '/' ||
         !entry_parse(path + length + 1, &entry) ||
-        entry.kind == HDF5IO_PUBLISHED)
+        entry.kind == HDF5IO_PUBLISHED || entry.kind == HDF5IO_SUPERSEDED)
         return ERR_OK;
     return name_give(&hdf5io_io_system, directory, &entry, err);
 }

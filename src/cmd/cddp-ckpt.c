@@ -14,6 +14,7 @@
 #include "cmd/args.h"
 #include "cmd/ckpt_diff.h"
 #include "cmd/ckpt_move.h"
+#include "cmd/ckpt_prune.h"
 #include "cmd/ckpt_show.h"
 #include "cmd/output.h"
 
@@ -25,6 +26,7 @@ static const char help_text[] =
     "       cddp-ckpt show CKPT\n"
     "       cddp-ckpt verify CKPT...\n"
     "       cddp-ckpt diff A B\n"
+    "       cddp-ckpt prune RUNDIR [--dry-run]\n"
     "       cddp-ckpt export CKPT OUT.safetensors [--map FILE] [--average]\n"
     "       cddp-ckpt import IN.safetensors OUT.safetensors --map FILE\n"
     "\n"
@@ -32,6 +34,7 @@ static const char help_text[] =
     "show     print step, files, tensors and run file of a checkpoint\n"
     "verify   compare the hash of every file with the checkpoint's record\n"
     "diff     name the tensors that differ in shape or in any bit\n"
+    "prune    remove superseded checkpoints, and what interrupted saves left\n"
     "export   write parameters and running statistics for other programs\n"
     "import   give the tensors of another program the names of a run, for\n"
     "         checkpoint.init\n"
@@ -40,6 +43,7 @@ static const char help_text[] =
     "RUNDIR/checkpoints/step-0000000100; a RUNDIR stands for its newest\n"
     "checkpoint.\n"
     "\n"
+    "      --dry-run         prune: only say what would be removed\n"
     "      --map FILE        names here and there, one tensor a line\n"
     "      --average         export: the moving average of the parameters\n"
     "      --force           replace OUT if it exists\n"
@@ -130,6 +134,35 @@ static err_code_t diff_run(int argc, char **argv, str_buf_t *out, int *status,
     return rc;
 }
 
+/* ---- prune --------------------------------------------------------------- */
+
+enum { OPT_DRY_RUN = 256 };
+
+static const struct option prune_options[] = {
+    {"dry-run", no_argument, NULL, OPT_DRY_RUN}, {NULL, 0, NULL, 0}};
+
+static err_code_t dry_take(void *context, int option, err_t *err)
+{
+    (void)option;
+    (void)err;
+    *(bool *)context = true;
+    return ERR_OK;
+}
+
+static err_code_t prune_run(int argc, char **argv, str_buf_t *out, int *status,
+                            err_t *err)
+{
+    const cmd_options_t options = {"cddp-ckpt prune", ":", prune_options,
+                                   dry_take};
+    bool dry = false;
+    err_code_t rc = cmd_options_take(&options, argc + 1, argv - 1, &dry, err);
+
+    (void)status;
+    if (rc == ERR_OK && argc + 1 - optind != 1)
+        rc = usage(err, "prune: name one run directory");
+    return rc == ERR_OK ? cmd_ckpt_prune(argv[optind - 1], dry, out, err) : rc;
+}
+
 /* ---- export and import --------------------------------------------------- */
 
 enum { OPT_MAP = 256, OPT_AVERAGE, OPT_FORCE };
@@ -210,19 +243,17 @@ typedef struct command {
     bool options; /* it reads options itself */
 } command_t;
 
-static const command_t commands[] = {{"list", list_run, false},
-                                     {"show", show_run, false},
-                                     {"verify", verify_run, false},
-                                     {"diff", diff_run, false},
-                                     {"export", export_run, true},
-                                     {"import", import_run, true},
-                                     {NULL, NULL, false}};
+static const command_t commands[] = {
+    {"list", list_run, false},     {"show", show_run, false},
+    {"verify", verify_run, false}, {"diff", diff_run, false},
+    {"prune", prune_run, true},    {"export", export_run, true},
+    {"import", import_run, true},  {NULL, NULL, false}};
 
 /* The command called [name]; NULL, with *err set, if there is none. */
 static const command_t *command_find(const char *name, err_t *err)
 {
-    static const char *const names[] = {"list",   "show",   "verify", "diff",
-                                        "export", "import", NULL};
+    static const char *const names[] = {"list",  "show",   "verify", "diff",
+                                        "prune", "export", "import", NULL};
 
     for (const command_t *c = commands; c->name != NULL; c++)
         if (strcmp(name, c->name) == 0)

@@ -9,10 +9,9 @@
 
 #include "base/hash.h"
 #include "hdf5io/checkpoint_manifest.h"
+#include "hdf5io/checkpoint_prune.h"
 
-/* Directory that has the checkpoints: [path]/checkpoints if it exists, else
- * [path] itself. The caller frees it. */
-static char *home_of(const char *path)
+char *cmd_ckpt_home(const char *path)
 {
     char *home = str_printf("%s/checkpoints", path);
     struct stat st;
@@ -34,7 +33,7 @@ static void paths_free(char **paths, int count)
 static err_code_t paths_list(const char *run, char ***paths, int *count,
                              err_t *err)
 {
-    char *home = home_of(run);
+    char *home = cmd_ckpt_home(run);
     err_code_t rc = hdf5io_checkpoint_list(home, paths, count, err);
 
     if (rc == ERR_OK && *count == 0) {
@@ -50,7 +49,7 @@ static err_code_t paths_list(const char *run, char ***paths, int *count,
 
 err_code_t cmd_ckpt_find(const char *path, char **out, err_t *err)
 {
-    char *home = home_of(path), *manifest;
+    char *home = cmd_ckpt_home(path), *manifest;
     struct stat st;
     char **paths;
     int count;
@@ -106,6 +105,30 @@ static void line_print(const char *path, str_buf_t *out)
     hdf5io_manifest_free(&m);
 }
 
+/* Count what no run reads any more. */
+static err_code_t leftovers_print(const char *run, str_buf_t *out, err_t *err)
+{
+    char *home = cmd_ckpt_home(run), size[32];
+    hdf5io_leftover_t *list = NULL;
+    uint64_t bytes = 0;
+    int count = 0, superseded = 0;
+    err_code_t rc = hdf5io_prune_list(home, &list, &count, err);
+
+    for (int i = 0; i < count; i++) {
+        superseded += list[i].superseded;
+        bytes += list[i].bytes;
+    }
+    if (count > 0)
+        str_buf_add(out,
+                    "%d superseded, %d left by interrupted saves or being "
+                    "written: %s (cddp-ckpt prune)\n",
+                    superseded, count - superseded,
+                    str_bytes(bytes, size, sizeof size));
+    free(list);
+    free(home);
+    return rc;
+}
+
 err_code_t cmd_ckpt_list(const char *run, str_buf_t *out, err_t *err)
 {
     char **paths;
@@ -119,7 +142,7 @@ err_code_t cmd_ckpt_list(const char *run, str_buf_t *out, err_t *err)
     for (int i = 0; i < count; i++)
         line_print(paths[i], out);
     paths_free(paths, count);
-    return ERR_OK;
+    return leftovers_print(run, out, err);
 }
 
 static void head_print(const char *path, const hdf5io_manifest_t *m,

@@ -17,6 +17,7 @@ libcmd_la_SOURCES += src/cmd/bench_tune.c src/cmd/bench_tune.h
 libcmd_la_SOURCES += src/cmd/ckpt_diff.c src/cmd/ckpt_diff.h
 libcmd_la_SOURCES += src/cmd/ckpt_map.c src/cmd/ckpt_map.h
 libcmd_la_SOURCES += src/cmd/ckpt_move.c src/cmd/ckpt_move.h
+libcmd_la_SOURCES += src/cmd/ckpt_prune.c src/cmd/ckpt_prune.h
 libcmd_la_SOURCES += src/cmd/ckpt_show.c src/cmd/ckpt_show.h
 libcmd_la_SOURCES += src/cmd/data_attribute.c src/cmd/data_attribute.h
 libcmd_la_SOURCES += src/cmd/data_bound.c src/cmd/data_bound.h

@@ -122,6 +122,111 @@ Test(cddp_ckpt, whole_debris_is_a_checkpoint)
     ckpt_home_remove(home);
 }
 
+/* ---- pruning ------------------------------------------------------------- */
+
+#define OLD "superseded-step-0000000030-00000000000000aa"
+#define TMP ".tmp-step-0000000010-00000000000000ab"
+#define TRASH ".trash-step-0000000005-00000000000000ac"
+
+/* Make [home]/checkpoints with step 20, and with what no run reads. */
+static char *leftovers_make(const char *home)
+{
+    static const char *const names[] = {OLD, TMP, TRASH};
+    static const int steps[] = {30, 10, 5};
+    char *checkpoints = str_printf("%s/checkpoints", home);
+
+    for (int i = 0; i < 3; i++) {
+        char *from = str_printf("%s/step-%010d", checkpoints, steps[i]);
+        char *to = str_printf("%s/%s", home, names[i]);
+
+        ckpt_write(checkpoints, 2, steps[i]);
+        cr_assert_eq(rename(from, to), 0);
+        free(to);
+        free(from);
+    }
+    ckpt_write(checkpoints, 2, 20);
+    for (int i = 0; i < 3; i++) {
+        char *from = str_printf("%s/%s", home, names[i]);
+        char *to = str_printf("%s/%s", checkpoints, names[i]);
+
+        cr_assert_eq(rename(from, to), 0);
+        free(to);
+        free(from);
+    }
+    return checkpoints;
+}
+
+Test(cddp_ckpt, prune_removes_what_no_run_reads)
+{
+    char *home = ckpt_home_make();
+    char *checkpoints = leftovers_make(home);
+
+    expect(home, "list @", 0,
+           TEXTS("step-0000000020 ", "\n1 superseded, 2 left by interrupted "));
+    expect(home, "prune @ --dry-run", 0,
+           TEXTS(OLD, TMP, TRASH, "would be removed\n", "\n3 would be removed",
+                 "the newest intact checkpoint is step-0000000020\n"));
+    cr_expect_eq(ckpt_count(checkpoints, ""), 4);
+    expect(home, "prune @", 0, TEXTS(OLD, TMP, TRASH, "\n3 removed, "));
+    cr_expect_eq(ckpt_count(checkpoints, ""), 1);
+    ckpt_expect(checkpoints, 2, 20);
+    expect(home, "prune @/checkpoints", 0, TEXTS("0 removed, 0 B;"));
+    expect(home, "prune", 64, TEXTS("name one run directory"));
+    expect(home, "prune @ --force", 64, TEXTS("--force"));
+    expect(home, "prune /nowhere", 65, TEXTS("nothing is removed"));
+    free(checkpoints);
+    ckpt_home_remove(home);
+}
+
+/* A run may be writing what looks like debris. */
+Test(cddp_ckpt, prune_leaves_a_run_its_files)
+{
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    char *home = ckpt_home_make();
+    char *checkpoints = leftovers_make(home);
+    char *lock = str_printf("%s/lock", home);
+    const int fd = open(lock, O_RDWR | O_CREAT, 0600);
+
+    cr_assert_geq(fd, 0);
+    cr_assert_eq(fcntl(fd, F_OFD_SETLK, &whole), 0);
+    expect(home, "prune @", 0,
+           TEXTS("kept: a run may be writing it", "\n1 removed, "));
+    cr_expect_eq(ckpt_count(checkpoints, "superseded-"), 0);
+    cr_expect_eq(ckpt_count(checkpoints, "."), 2);
+    close(fd);
+    expect(home, "prune @", 0, TEXTS(TMP, TRASH, "\n2 removed, "));
+    cr_expect_eq(ckpt_count(checkpoints, ""), 1);
+    free(lock);
+    free(checkpoints);
+    ckpt_home_remove(home);
+}
+
+/* Intact debris that is newer than all is what the run would resume from; and
+ * without an intact checkpoint a superseded one may be the last. */
+Test(cddp_ckpt, prune_keeps_the_last_one)
+{
+    char *home = ckpt_home_make();
+    char *checkpoints = leftovers_make(home);
+    char *from = str_printf("%s/step-0000000020", checkpoints);
+    char *to =
+        str_printf("%s/.tmp-step-0000000020-00000000000000ad", checkpoints);
+
+    flip(home, "checkpoints/step-0000000020/shard-0.h5");
+    expect(home, "prune @", 65,
+           TEXTS("nothing is removed", "none of its 1 checkpoints is intact"));
+    cr_expect_eq(ckpt_count(checkpoints, ""), 4);
+    flip(home, "checkpoints/step-0000000020/shard-0.h5");
+    cr_assert_eq(rename(from, to), 0);
+    expect(home, "prune @", 0,
+           TEXTS("\n3 removed, ", "checkpoint is .tmp-step-0000000020-"));
+    cr_expect_eq(ckpt_count(checkpoints, ""), 1);
+    ckpt_expect(checkpoints, 2, 20);
+    free(to);
+    free(from);
+    free(checkpoints);
+    ckpt_home_remove(home);
+}
+
 Test(cddp_ckpt, verify)
 {
     char *home = ckpt_home_make();
