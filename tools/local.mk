@@ -9,7 +9,8 @@ LINT_CHECKS = layers circles budgets format cppcheck shell tidy
 LINT_FLAGS = $(DEFS) $(DEFAULT_INCLUDES) $(AM_CPPFLAGS) \
 	$(HDF5_CFLAGS) $(MPI_CFLAGS) $(UCX_CFLAGS) $(PMIX_CFLAGS) \
 	$(YAML_CFLAGS) $(JANSSON_CFLAGS) $(XXHASH_CFLAGS) $(ONEDNN_CFLAGS) \
-	$(HWLOC_CFLAGS) $(CUDA_CFLAGS) -DPKGLIBDIR='"$(pkglibdir)"'
+	$(HWLOC_CFLAGS) $(CUDA_CFLAGS) -DPKGLIBDIR='"$(pkglibdir)"' \
+	-DPKGDATADIR='"$(pkgdatadir)"'
 if CUDA_HEADERS
 LINT_CUDA = yes
 endif

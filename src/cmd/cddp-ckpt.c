@@ -27,8 +27,8 @@ static const char help_text[] =
     "       cddp-ckpt verify CKPT...\n"
     "       cddp-ckpt diff A B\n"
     "       cddp-ckpt prune RUNDIR [--dry-run]\n"
-    "       cddp-ckpt export CKPT OUT.safetensors [--map FILE] [--average]\n"
-    "       cddp-ckpt import IN.safetensors OUT.safetensors --map FILE\n"
+    "       cddp-ckpt export CKPT OUT.safetensors [--map MAP] [--average]\n"
+    "       cddp-ckpt import IN.safetensors OUT.safetensors --map MAP\n"
     "\n"
     "list     list the checkpoints of a run, newest first\n"
     "show     print step, files, tensors and run file of a checkpoint\n"
@@ -44,7 +44,8 @@ static const char help_text[] =
     "checkpoint.\n"
     "\n"
     "      --dry-run         prune: only say what would be removed\n"
-    "      --map FILE        names here and there, one tensor a line\n"
+    "      --map MAP         names here and there: a file, or gpt2,\n"
+    "                        gpt2-dropout, resnet18, resnet34, resnet50\n"
     "      --average         export: the moving average of the parameters\n"
     "      --force           replace OUT if it exists\n"
     "  -h, --help          print this text\n"
@@ -229,7 +230,7 @@ static err_code_t import_run(int argc, char **argv, str_buf_t *out, int *status,
 
     (void)status;
     if (rc == ERR_OK && move.map == NULL)
-        rc = usage(err, "import: --map FILE is missing; a file with the names "
+        rc = usage(err, "import: --map MAP is missing; a file with the names "
                         "of the run needs no import");
     if (rc == ERR_OK && move.average)
         rc = usage(err, "--average is for export");

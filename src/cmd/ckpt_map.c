@@ -6,6 +6,7 @@
 #include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/mem.h"
@@ -19,7 +20,7 @@
 typedef struct line {
     const char *ours;   /* NULL: the tensors of [theirs] are left out */
     const char *theirs; /* with [ours] NULL: for fnmatch */
-    bool transposed, out_only;
+    bool transposed, out_only, in_only;
 } line_t;
 
 struct cmd_map {
@@ -167,8 +168,10 @@ static const char *line_parse(char *words[WORDS_MAX], int count, line_t *line)
             line->transposed = true;
         else if (strcmp(words[w], "out") == 0)
             line->out_only = true;
+        else if (strcmp(words[w], "in") == 0)
+            line->in_only = true;
         else
-            return "after the names, expected transposed or out";
+            return "after the names, expected transposed, in or out";
     if (!pattern_good(line->ours, &ours) ||
         !pattern_good(line->theirs, &theirs))
         return "expected numbers like {i}, {i+1}, {2j+1}";
@@ -202,13 +205,41 @@ static err_code_t lines_parse(cmd_map_t *map, const char *path, err_t *err)
     return ERR_OK;
 }
 
-err_code_t cmd_map_read(const char *path, cmd_map_t **out, err_t *err)
+/* The directory of the maps that come with cddp. */
+static const char *shipped_directory(void)
 {
+    const char *other = getenv("CDDP_MAPS");
+
+    return other != NULL && other[0] != '\0' ? other : PKGDATADIR "/maps";
+}
+
+/* The path of the map [name]. The caller frees it. */
+static char *map_path(const char *name)
+{
+    return strchr(name, '/') != NULL || access(name, F_OK) == 0
+               ? str_dup(name)
+               : str_printf("%s/%s.map", shipped_directory(), name);
+}
+
+static err_code_t map_load(const char *name, const char *path, char **text,
+                           err_t *err)
+{
+    if (strcmp(name, path) != 0 && access(path, F_OK) != 0)
+        return err_set(err, ERR_IO,
+                       "--map %s: there is neither such a file nor a map of "
+                       "this name in %s",
+                       name, shipped_directory());
+    return file_read(path, text, NULL, err);
+}
+
+err_code_t cmd_map_read(const char *name, cmd_map_t **out, err_t *err)
+{
+    char *path = map_path(name);
     cmd_map_t *map = NULL;
     err_code_t rc = mem_new(cmd_map_t, 1, "a map of names", &map, err);
 
     if (rc == ERR_OK)
-        rc = file_read(path, &map->text, NULL, err);
+        rc = map_load(name, path, &map->text, err);
     if (rc == ERR_OK)
         rc = mem_new(line_t, (size_t)newlines(map->text), "a map of names",
                      &map->lines, err);
@@ -218,6 +249,7 @@ err_code_t cmd_map_read(const char *path, cmd_map_t **out, err_t *err)
         *out = map;
     else
         cmd_map_free(map);
+    free(path);
     return rc;
 }
 
@@ -241,6 +273,8 @@ static bool line_hit(const line_t *line, cmd_map_way_t way, const char *name,
         *out = (cmd_map_hit_t){0};
         return way == CMD_MAP_IN && fnmatch(line->theirs, name, 0) == 0;
     }
+    if (line->in_only && way == CMD_MAP_OUT)
+        return false;
     if (!pattern_fits(way == CMD_MAP_OUT ? line->ours : line->theirs, name,
                       values))
         return false;

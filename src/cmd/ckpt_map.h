@@ -14,9 +14,11 @@ typedef struct cmd_map cmd_map_t;
 /* From our names to theirs, or back. */
 typedef enum cmd_map_way { CMD_MAP_OUT, CMD_MAP_IN } cmd_map_way_t;
 
-/* Read the map in file [path]. ERR_CONFIG names the line that is wrong; ERR_IO,
- * ERR_DATA: not a readable file. */
-err_code_t cmd_map_read(const char *path, cmd_map_t **out, err_t *err);
+/* Read the map in file [name]; if there is no such file and [name] is a plain
+ * name, that map of those that come with cddp ("gpt2"; in $CDDP_MAPS or in
+ * maps/ of the installed data). ERR_CONFIG names the line that is wrong;
+ * ERR_IO, ERR_DATA: not a readable file. */
+err_code_t cmd_map_read(const char *name, cmd_map_t **out, err_t *err);
 void cmd_map_free(cmd_map_t *map);
 
 /* What a line says of a tensor. */

@@ -64,6 +64,7 @@ libcmd_la_CFLAGS = $(AM_CFLAGS) -ffp-contract=off $(HDF5_CFLAGS) $(MPI_CFLAGS)
 libcmd_la_CFLAGS += $(UCX_CFLAGS) $(PMIX_CFLAGS) $(YAML_CFLAGS) \
 	$(JANSSON_CFLAGS) $(XXHASH_CFLAGS) $(HWLOC_CFLAGS)
 libcmd_la_LIBADD = $(HWLOC_LIBS)
+libcmd_la_CPPFLAGS = $(AM_CPPFLAGS) -DPKGDATADIR='"$(pkgdatadir)"'
 
 bin_PROGRAMS += cddp-ckpt
 cddp_ckpt_SOURCES = src/cmd/cddp-ckpt.c

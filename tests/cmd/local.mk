@@ -3,6 +3,7 @@ CMD_TESTS = \
 	tests/cmd/test_bench_args \
 	tests/cmd/test_bench_step_args \
 	tests/cmd/test_cddp_ckpt \
+	tests/cmd/test_ckpt_maps \
 	tests/cmd/test_data_bound \
 	tests/cmd/test_data_ising \
 	tests/cmd/test_data_look \
@@ -24,7 +25,7 @@ dist_check_SCRIPTS += tests/cmd/cddp_bench.sh tests/cmd/cddp_bench_step.sh \
 	tests/cmd/cuda_plugin.sh tests/cmd/emu_runs.sh \
 	tests/cmd/examples.sh tests/cmd/far_runs.sh tests/cmd/info_gpus.sh \
 	tests/cmd/local_gpus.sh tests/cmd/order.sh tests/cmd/record.sh \
-	tests/cmd/rollback.sh tests/cmd/signals.sh tests/cmd/umask.sh tests/cmd/user_guide.sh
+	tests/cmd/rollback.sh tests/cmd/safetensors_peers.sh tests/cmd/signals.sh tests/cmd/umask.sh tests/cmd/user_guide.sh
 
 EXTRA_DIST += tests/cmd/report_page.py tests/cmd/waitlib.sh
 

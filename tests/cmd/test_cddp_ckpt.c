@@ -415,7 +415,7 @@ Test(cddp_ckpt, maps_that_do_not_fit)
         text_write(home, "map", bad[i].map);
         expect(home, "export @ @/out --map @/map", 78, TEXTS(bad[i].word));
     }
-    expect(home, "import @/x @/y", 64, TEXTS("--map FILE is missing"));
+    expect(home, "import @/x @/y", 64, TEXTS("--map MAP is missing"));
     expect(home, "import @/map @/y --map @/none", 74, TEXTS("/none"));
     expect(home, "import @/map @/y --map @/map", 65, TEXTS("no safetensors"));
     ckpt_home_remove(home);
