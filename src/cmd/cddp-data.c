@@ -16,6 +16,7 @@
 #include "cmd/data_make.h"
 #include "cmd/data_reshape.h"
 #include "cmd/data_split.h"
+#include "cmd/data_stats.h"
 #include "cmd/data_verify.h"
 #include "cmd/output.h"
 
@@ -35,6 +36,7 @@ static const char help_text[] =
     "NAME=FILE...\n"
     "       cddp-data shard -o DIR [options] FILE...\n"
     "       cddp-data split -o DIR [options] FILE...\n"
+    "       cddp-data stats [--only A,B] [--yaml FILE] FILE...\n"
     "       cddp-data info FILE...\n"
     "       cddp-data verify FILE...\n"
     "\n"
@@ -109,23 +111,37 @@ static const char help_text[] =
     "\n"
     "shard        Write the samples of HDF5 files as other shards\n"
     "             DIR/train-NN.h5, with all attributes and types.\n"
-    "  -o, --output DIR, --name NAME, --shards K, --gzip L, --chunk K, "
-    "--force:\n"
-    "                      as for convert\n"
+    "  -o, --output DIR    output directory (made if absent)\n"
+    "      --name NAME     names of the files, such as valid [train]\n"
     "      --only A,B      copy only these datasets [all]\n"
+    "      --shards K      files [as many as give 256 MiB each]\n"
+    "      --gzip L        compress by level L, 1 to 9 [no compression]\n"
+    "      --chunk K       KiB of samples in a chunk [as for convert]\n"
+    "      --force         replace shards with these names in DIR\n"
     "\n"
-    "split        The same, as DIR/train-NN.h5 and DIR/valid-NN.h5. The "
-    "samples\n"
-    "             keep their order. The same seed gives the same files.\n"
-    "  -o, --output DIR, --shards K, --gzip L, --chunk K, --force, --only "
-    "A,B:\n"
-    "                      as for shard; --shards are those of train\n"
+    "split        The same, as DIR/train-NN.h5 and DIR/valid-NN.h5. The\n"
+    "             samples keep their order. The same seed gives the same\n"
+    "             files.\n"
+    "  -o, --output DIR    output directory (made if absent)\n"
     "      --valid P       percentage of the samples for valid [10]\n"
     "      --seed S        which samples these are [1]\n"
-    "      --by-class A    this percentage of each class; A: dataset of the\n"
-    "                      classes\n"
+    "      --by-class A    take this percentage of each class; A: the dataset\n"
+    "                      of the classes\n"
+    "      --only A,B      copy only these datasets [all]\n"
+    "      --shards K      files of train [as many as give 256 MiB each]\n"
+    "      --gzip L        compress by level L, 1 to 9 [no compression]\n"
+    "      --chunk K       KiB of samples in a chunk [as for convert]\n"
+    "      --force         replace train and valid in DIR\n"
     "\n"
-    "info         print the datasets of each file, their types and shapes\n"
+    "stats        Print mean, standard deviation, minimum and maximum of each\n"
+    "             channel over all files, how many numbers are nan or inf, "
+    "and\n"
+    "             how many samples each class has.\n"
+    "      --only A,B      only these datasets [all]\n"
+    "      --yaml FILE     write them to FILE, too\n"
+    "\n"
+    "info         print the datasets of each file: types, shapes, chunks,\n"
+    "             filters, and how cddp-train reads them\n"
     "verify       read every byte of each file, and the targets of its links\n"
     "             and virtual datasets; print its XXH3 hash\n"
     "\n"
@@ -219,9 +235,10 @@ static err_code_t command_run(int argc, char **argv, err_t *err)
         err_code_t (*run)(int argc, char **argv, err_t *err);
     } commands[] = {{"make", cmd_data_make},     {"convert", cmd_data_convert},
                     {"shard", cmd_data_reshape}, {"split", cmd_data_split},
-                    {"info", info_run},          {"verify", verify_run}};
-    static const char *const names[] = {"make", "convert", "shard", "split",
-                                        "info", "verify",  NULL};
+                    {"stats", cmd_data_stats},   {"info", info_run},
+                    {"verify", verify_run}};
+    static const char *const names[] = {"make",  "convert", "shard",  "split",
+                                        "stats", "info",    "verify", NULL};
     const char *name = argc > 1 ? argv[1] : NULL;
 
     if (name == NULL)

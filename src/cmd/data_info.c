@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cmd/data_layout.h"
 #include "cmd/data_walk.h"
 #include "hdf5io/h5.h"
 #include "hdf5io/shard.h"
@@ -35,34 +36,13 @@ const char *cmd_data_type_name(hid_t type, char *out, size_t room)
     }
 }
 
-static const char *layout_name(hid_t set)
-{
-    hid_t list = H5Dget_create_plist(set);
-    const char *name = "other layout";
-    int filters;
-
-    if (list < 0)
-        return name;
-    filters = H5Pget_nfilters(list);
-    switch (H5Pget_layout(list)) {
-    case H5D_CONTIGUOUS:
-        name = "contiguous";
-        break;
-    case H5D_CHUNKED:
-        name = filters > 0 ? "chunked, filtered" : "chunked";
-        break;
-    case H5D_COMPACT:
-        name = "compact";
-        break;
-    case H5D_VIRTUAL:
-        name = "virtual";
-        break;
-    default:
-        break;
-    }
-    H5Pclose(list);
-    return name;
-}
+/* What the walk over the datasets appends to. */
+typedef struct describe {
+    hid_t file;
+    const char *name;
+    str_buf_t *text;
+    cmd_layout_ways_t ways;
+} describe_t;
 
 static void shape_add(hid_t space, str_buf_t *text)
 {
@@ -79,7 +59,8 @@ static void shape_add(hid_t space, str_buf_t *text)
 static err_code_t dataset_describe(void *context, hid_t set, const char *path,
                                    const char *target, err_t *err)
 {
-    str_buf_t *text = context;
+    describe_t *self = context;
+    str_buf_t *text = self->text;
     hid_t type = H5I_INVALID_HID, space = H5I_INVALID_HID;
     char word[32];
     int files;
@@ -95,10 +76,13 @@ static err_code_t dataset_describe(void *context, hid_t set, const char *path,
         str_buf_add(text, "  %-21s %-8s ", path,
                     cmd_data_type_name(type, word, sizeof word));
         shape_add(space, text);
-        str_buf_add(text, " %s", layout_name(set));
+        str_buf_add(text, " ");
+        cmd_layout_name(set, text);
         if (target != NULL)
             str_buf_add(text, " -> %s", target);
         str_buf_add(text, "\n");
+        cmd_layout_describe(self->file, self->name, set, path, &self->ways,
+                            text);
     }
     if (space >= 0)
         H5Sclose(space);
@@ -179,6 +163,7 @@ err_code_t cmd_data_open(const char *path, hid_t *out, err_t *err)
 
 err_code_t cmd_data_info(const char *path, str_buf_t *out, err_t *err)
 {
+    describe_t describe = {.name = path, .text = out};
     char size[32];
     uint64_t bytes;
     hid_t file = H5I_INVALID_HID;
@@ -198,8 +183,11 @@ err_code_t cmd_data_info(const char *path, str_buf_t *out, err_t *err)
                         attribute_visit, out) < 0)
             rc = h5_err_set(err, ERR_DATA, "its attributes cannot be listed");
     }
+    describe.file = file;
     if (rc == ERR_OK)
-        rc = cmd_data_walk(file, path, dataset_describe, out, err);
+        rc = cmd_data_walk(file, path, dataset_describe, &describe, err);
+    if (rc == ERR_OK)
+        cmd_layout_sum(&describe.ways, out);
     if (file >= 0)
         H5Fclose(file);
     h5_unlock();

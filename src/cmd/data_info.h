@@ -12,7 +12,8 @@
 
 /* Append a description of file [path] to [out]: its size, the attributes of the
  * root group (numbers and texts), and for each dataset its name, type, shape,
- * layout and, if it is reached by a link, the target. ERR_DATA: not an HDF5
+ * layout and, if it is reached by a link, the target; its chunks and filters,
+ * and how cddp-train reads it. ERR_DATA: not an HDF5
  * file, or damaged. */
 err_code_t cmd_data_info(const char *path, str_buf_t *out, err_t *err);
 

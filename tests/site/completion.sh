@@ -45,16 +45,20 @@ expect "" cddp-train run.
 expect "allreduce step" cddp-bench ""
 expect "--tune" cddp-bench allreduce --tu
 expect "" cddp-bench step --tu
-expect "convert info make verify" cddp-data ""
+expect "convert info make shard split stats verify" cddp-data ""
 expect "fields" cddp-data make f
 expect "--shards" cddp-data make ising --shar
 expect "--gzip" cddp-data convert idx --gz
 expect "" cddp-data make ising --gz
+expect "--by-class" cddp-data split --by
+expect "" cddp-data shard --by
+expect "--yaml" cddp-data stats --ya
 expect "list" cddp-ckpt li
 expect "--topology" cddp-info --to
 
 # A word that no command knows follows, so none of them does anything.
-for program in train srun "bench step" "bench allreduce" "data make ising" "data convert idx"; do
+for program in train srun "bench step" "bench allreduce" "data make ising" "data convert idx" \
+    "data shard" "data split" "data stats"; do
     read -ra words <<<"cddp-$program"
     for option in $(offered "${words[@]}" --); do
         [[ $option != --help && $option != --version ]] || continue
