@@ -29,6 +29,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "hdf5io/checkpoint_best.h"
 #include "hdf5io/h5mpi.h"
 #include "hdf5io/progress.h"
 
@@ -82,6 +83,8 @@ typedef struct hdf5io_checkpoint_config {
     int keep;     /* number of newest checkpoints to keep, >= 1 */
     /* Those of steps that are multiples of this are kept, too; 0: none */
     int64_t keep_every;
+    /* It is that of the best evaluation, which is kept, too; NULL: it is not */
+    const hdf5io_best_t *best;
     /* Every file is read back past the page cache before the checkpoint is
      * published. What differs is ERR_IO. */
     bool verify_disk;

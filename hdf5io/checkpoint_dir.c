@@ -232,10 +232,11 @@ err_code_t hdf5io_checkpoint_supersede(const char *directory, const char *path,
     return rc;
 }
 
-/* Does the checkpoint of [step] stay, whatever its age? */
-static bool stays(const hdf5io_retire_t *retire, int64_t step)
+/* Does the checkpoint of [step] stay, whatever its age? [best]: that of the
+ * best evaluation. */
+static bool stays(const hdf5io_retire_t *retire, int64_t best, int64_t step)
 {
-    return retire->every > 0 && step % retire->every == 0;
+    return step == best || (retire->every > 0 && step % retire->every == 0);
 }
 
 void hdf5io_dir_retire(const hdf5io_io_t *io, const char *directory,
@@ -243,8 +244,11 @@ void hdf5io_dir_retire(const hdf5io_io_t *io, const char *directory,
 {
     int64_t *steps = NULL;
     int count = 0, kept = 0;
+    hdf5io_best_t best;
     err_t err = ERR_INIT;
 
+    if (!hdf5io_best_read(directory, &best))
+        best.step = -1;
     if (hdf5io_dir_steps(io, directory, &steps, &count, &err) != ERR_OK)
         log_warn("hdf5io", "cannot retire old checkpoints: %s", err.text);
     for (int i = 0; i < count; i++) {
@@ -258,7 +262,8 @@ void hdf5io_dir_retire(const hdf5io_io_t *io, const char *directory,
                          "this run went back before step %" PRId64
                          ": its old checkpoint is now %s",
                          steps[i], moved);
-        } else if (++kept > retire->keep && !stays(retire, steps[i])) {
+        } else if (++kept > retire->keep &&
+                   !stays(retire, best.step, steps[i])) {
             moved =
                 step_move(io, directory, steps[i], ".trash-", retire->nonce);
             if (moved != NULL)

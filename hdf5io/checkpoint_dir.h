@@ -95,6 +95,7 @@ typedef struct hdf5io_retire {
     int64_t step;
     int keep;      /* the newest ones up to [step] */
     int64_t every; /* and those of multiples of this; 0: none */
+    /* and that of best.json */
     uint64_t nonce;
 } hdf5io_retire_t;
 

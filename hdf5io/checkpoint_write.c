@@ -254,6 +254,20 @@ static err_code_t name_give(writer_t *w, const struct stat *mine, err_t *err)
     return rc;
 }
 
+/* The checkpoint is there, so a failure is only logged. */
+static void best_note(const writer_t *w)
+{
+    err_t why = ERR_INIT;
+
+    if (w->config->best != NULL &&
+        hdf5io_best_write(w->config->directory, w->config->best, &why) !=
+            ERR_OK)
+        log_warn("hdf5io",
+                 "%s; %s is the best checkpoint, but will be deleted like any "
+                 "other",
+                 why.text, w->final);
+}
+
 /* Publish the checkpoint; called by rank 0 only. */
 static err_code_t publish(writer_t *w, err_t *err)
 {
@@ -274,6 +288,8 @@ static err_code_t publish(writer_t *w, err_t *err)
         rc = hdf5io_io_sync(&w->io, w->tmp, err);
     if (rc == ERR_OK)
         rc = name_give(w, &mine, err);
+    if (rc == ERR_OK)
+        best_note(w);
     if (rc == ERR_OK)
         hdf5io_dir_retire(&w->io, w->config->directory,
                           &(hdf5io_retire_t){.step = w->step,

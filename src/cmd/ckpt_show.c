@@ -84,7 +84,7 @@ static uint64_t bytes_of(const hdf5io_manifest_t *m)
     return bytes;
 }
 
-static void line_print(const char *path, str_buf_t *out)
+static void line_print(const char *path, int64_t best, str_buf_t *out)
 {
     hdf5io_manifest_t m = {0};
     const char *name = strrchr(path, '/');
@@ -101,7 +101,9 @@ static void line_print(const char *path, str_buf_t *out)
                 name, m.progress.epoch, m.progress.samples, m.world_size,
                 m.file_count, str_bytes(bytes_of(&m), bytes, sizeof bytes),
                 m.created,
-                name[0] == '.' ? ", left by an interrupted save" : "");
+                name[0] == '.'            ? ", left by an interrupted save"
+                : m.progress.step == best ? ", best"
+                                          : "");
     hdf5io_manifest_free(&m);
 }
 
@@ -131,16 +133,21 @@ static err_code_t leftovers_print(const char *run, str_buf_t *out, err_t *err)
 
 err_code_t cmd_ckpt_list(const char *run, str_buf_t *out, err_t *err)
 {
-    char **paths;
+    char **paths, *home;
+    hdf5io_best_t best;
     int count;
     err_code_t rc = paths_list(run, &paths, &count, err);
 
     if (rc != ERR_OK)
         return rc;
+    home = cmd_ckpt_home(run);
+    if (!hdf5io_best_read(home, &best))
+        best.step = -1;
+    free(home);
     str_buf_add(out, "%-16s %6s %10s %5s %5s %10s  %s\n", "checkpoint", "epoch",
                 "samples", "ranks", "files", "size", "written");
     for (int i = 0; i < count; i++)
-        line_print(paths[i], out);
+        line_print(paths[i], best.step, out);
     paths_free(paths, count);
     return leftovers_print(run, out, err);
 }

@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/retry.h"
+#include "train/best.h"
 #include "train/lives.h"
 #include "train/record.h"
 #include "train/save_failed.h"
@@ -38,6 +39,7 @@ void train_checkpoint_config_fill(train_state_t *run,
                                   train_checkpoint_config_t *out)
 {
     const train_config_t *config = run->config;
+    bool best;
 
     *out = (train_checkpoint_config_t){.votes = {.context = &run->world,
                                                  .rank = run->world.rank,
@@ -46,6 +48,7 @@ void train_checkpoint_config_fill(train_state_t *run,
                                                  .alive = state_alive}};
     out->directory = str_printf("%s/checkpoints", config->run.dir);
     opt_print(train_options, config, 0, &out->text);
+    best = train_best_of(run, &out->best);
     out->checkpoint = (hdf5io_checkpoint_config_t){
         .directory = out->directory,
         .votes = &out->votes,
@@ -53,6 +56,7 @@ void train_checkpoint_config_fill(train_state_t *run,
         .share = run->replica.kept.share,
         .keep = (int)config->checkpoint.keep,
         .keep_every = config->checkpoint.keep_every,
+        .best = best ? &out->best : NULL,
         .verify_disk = config->checkpoint.verify == TRAIN_VERIFY_DISK,
         .config_hash = train_config_hash(config),
         .model_hash = nn_graph_hash(run->graph),
@@ -100,6 +104,7 @@ void train_saved_note(train_state_t *run, const train_saved_t *saved)
     run->dir.saved_at = clock_now();
     run->dir.saved_step = saved->step;
     train_save_done(run);
+    train_best_saved(run, saved->step);
     if (run->world.rank == 0)
         train_seen_saved(run, saved);
     train_record_saved(run, saved);

@@ -12,6 +12,7 @@
 typedef struct train_checkpoint_config {
     hdf5io_checkpoint_config_t checkpoint;
     hdf5io_votes_t votes;
+    hdf5io_best_t best;
     char *directory;
     str_buf_t text; /* the resolved configuration */
 } train_checkpoint_config_t;

@@ -33,6 +33,8 @@ static const char *const recomputes[] = {"none", "blocks", NULL};
 static const char *const diverges[] = {"stop", "rollback", NULL};
 static const char *const scales[] = {"none", "linear", "sqrt", NULL};
 static const char *const asyncs[] = {"auto", "true", "false", NULL};
+static const char *const bests[] = {"none", "valid_accuracy", "valid_loss",
+                                    NULL};
 static const char *const verifies[] = {"cache", "disk", NULL};
 static const char *const tensorboards[] = {"auto", "true", "false", NULL};
 static const char *const traces[] = {"none", "chrome", NULL};
@@ -189,6 +191,11 @@ static const opt_row_t checkpoint_options[] = {
            .max = 9e15, .unit = "steps", .free = true,
            .help = "checkpoints at multiples of this are never deleted; 0: "
                    "none"),
+    CONFIG(checkpoint.best, "best", OPT_CHOICE, "none", .choices = bests,
+           .free = true,
+           .help = "the best evaluation so far makes a checkpoint due, which "
+                   "is kept until another is better; best.json names it. "
+                   "valid_accuracy: of a classifier"),
     CONFIG(checkpoint.io, "io", OPT_CHOICE, "independent", .choices = ios,
            .free = true,
            .help = "independent: one file per writer; mpi: one shared "

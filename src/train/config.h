@@ -50,6 +50,12 @@ typedef enum train_async {
     TRAIN_ASYNC_FALSE
 } train_async_t;
 
+typedef enum train_best_by {
+    TRAIN_BEST_NONE,
+    TRAIN_BEST_ACCURACY,
+    TRAIN_BEST_LOSS
+} train_best_by_t;
+
 typedef enum train_verify {
     TRAIN_VERIFY_CACHE,
     TRAIN_VERIFY_DISK
@@ -100,6 +106,7 @@ typedef struct train_config {
         int64_t keep, keep_every; /* keep_every: steps; 0: none */
         int io;                   /* train_io_t */
         int verify;               /* train_verify_t */
+        int best;                 /* train_best_by_t */
         int async;                /* train_async_t */
         double reserve;           /* seconds */
         int64_t failures;         /* of saves in a row, which end the run */

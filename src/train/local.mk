@@ -2,6 +2,7 @@
 noinst_LTLIBRARIES += libtrain.la
 libtrain_la_SOURCES = \
 	src/train/batch_part.c src/train/batch_part.h \
+	src/train/best.c src/train/best.h \
 	src/train/begin.c src/train/begin.h \
 	src/train/bench.c src/train/bench.h \
 	src/train/changes.c src/train/changes.h \

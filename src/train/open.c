@@ -14,6 +14,7 @@
 #include "base/str.h"
 #include "hdf5io/checkpoint_data.h"
 #include "train/begin.h"
+#include "train/best.h"
 #include "train/device.h"
 #include "train/init.h"
 #include "train/intro.h"
@@ -422,6 +423,8 @@ err_code_t train_open(train_state_t *run, err_t *err)
     rc = train_save_open(run, err);
     if (rc == ERR_OK)
         rc = position_read(run, err);
+    if (rc == ERR_OK)
+        rc = train_best_open(run, err);
     if (rc != ERR_OK)
         return rc;
     plan = plan_of(run);

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "train/best.h"
 #include "train/last_words.h"
 #include "train/leave.h"
 #include "train/lives.h"
@@ -62,6 +63,7 @@ static err_code_t evaluate(train_state_t *run, err_t *err)
     train_plateau_eval(&run->plateau, &eval);
     if (eval.accuracy > run->progress.best)
         run->progress.best = eval.accuracy;
+    run->agreed.best |= train_best_eval(run, &eval);
     train_record_eval(run, &eval);
     train_seen_eval(run, &eval);
     return ERR_OK;
@@ -181,6 +183,12 @@ static err_code_t due_do(train_state_t *run, err_t *err)
         rc = replica_verify(run, err);
     if (rc == ERR_OK && due.evaluate && !run->agreed.stop)
         rc = evaluate(run, err);
+    /* At the end of an epoch, the next call saves what begins the next one. */
+    if (run->progress.epoch_step == run->data.train.steps)
+        run->agreed.due.save |= run->agreed.best;
+    else
+        due.save |= run->agreed.best;
+    run->agreed.best = false;
     if (rc == ERR_OK && due.save && !run->agreed.stop)
         rc = save_due(run, err);
     return rc;

@@ -75,6 +75,7 @@ typedef struct train_agreed {
     bool stop;       /* write a checkpoint and leave */
     bool saved;      /* the checkpoint before the end is written already */
     bool ended;      /* rank 0's save in progress has ended */
+    bool best;       /* the newest evaluation is the best, and not saved yet */
 } train_agreed_t;
 
 /* When to leave, so that the last checkpoint is complete before Slurm ends the

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "train/best.h"
 #include "train/checkpoint.h"
 #include "train/leave.h"
 #include "train/record.h"
@@ -226,8 +227,9 @@ err_code_t train_save_open(train_state_t *run, err_t *err)
         .copies = dev_host_visible(run->compute.dev)};
     err_code_t rc;
 
-    if (!train_config_async(run->config))
-        return ERR_OK;
+    rc = train_best_check(run, err);
+    if (rc != ERR_OK || !train_config_async(run->config))
+        return rc;
     rc = train_saver_open(&plan, &run->saving.saver, err);
     if (rc == ERR_OK)
         rc = mem_new(train_checkpoint_config_t, 1, "checkpoints",

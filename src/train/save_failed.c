@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "train/best.h"
 #include "train/record.h"
 
 /* A failed save is tried again after this part of checkpoint.every. */
@@ -110,6 +111,7 @@ err_code_t train_save_failed(train_state_t *run, int64_t step,
     const int64_t steps = steps_until(run);
 
     failures->row++;
+    train_best_unsaved(run);
     failures->at = clock_now();
     failures->again = steps > 0 ? run->progress.step + steps : 0;
     failure_record(run, step, err);

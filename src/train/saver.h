@@ -99,6 +99,17 @@ typedef struct train_failures {
     double at;     /* clock instant of the newest one */
 } train_failures_t;
 
+/* The best evaluation, and the best one whose checkpoint was written; see
+ * best.h. A step of -1: there is none. */
+typedef struct train_best_mark {
+    double value;
+    int64_t step;
+} train_best_mark_t;
+
+typedef struct train_best {
+    train_best_mark_t now, kept;
+} train_best_t;
+
 /* The save in progress; see save.h. The saver's thread reads [saved] and
  * [spent], and sets [lost]. */
 typedef struct train_saving {
@@ -112,6 +123,7 @@ typedef struct train_saving {
     bool lost;            /* the run directory is no longer this run's */
     int64_t waits;        /* saves that were due before the last one's end */
     train_failures_t failures;
+    train_best_t best;
 } train_saving_t;
 
 #endif

@@ -63,6 +63,14 @@ static void flip(const char *home, const char *file)
     free(path);
 }
 
+static void text_write(const char *home, const char *name, const char *text)
+{
+    char *path = str_printf("%s/%s", home, name);
+
+    cr_assert_eq(file_publish(path, text, strlen(text), NULL), ERR_OK);
+    free(path);
+}
+
 Test(cddp_ckpt, usage)
 {
     expect("", "--help", 0, TEXTS("usage: cddp-ckpt list RUNDIR"));
@@ -87,6 +95,9 @@ Test(cddp_ckpt, list_and_show)
     expect(home, "list @", 0,
            TEXTS("step-0000000020 ", "step-0000000010 ", "12345"));
     expect(home, "list @/checkpoints", 0, TEXTS("step-0000000020 "));
+    text_write(checkpoints, "best.json",
+               "{\"metric\": \"valid_loss\", \"value\": 0.5, \"step\": 10}");
+    expect(home, "list @", 0, TEXTS("step-0000000010 ", ", best\n"));
     expect(home, "show @", 0,
            TEXTS("step         20", "3 ranks", "model/fc.weight", "[7, 45]",
                  "shard-2.h5", "seed         18446744073709551610",
@@ -275,14 +286,6 @@ Test(cddp_ckpt, diff)
     expect(home, "diff @/step-0000000010 @/none", 65, TEXTS("/none"));
     free(other);
     ckpt_home_remove(home);
-}
-
-static void text_write(const char *home, const char *name, const char *text)
-{
-    char *path = str_printf("%s/%s", home, name);
-
-    cr_assert_eq(file_publish(path, text, strlen(text), NULL), ERR_OK);
-    free(path);
 }
 
 static bool same_bytes(const char *home, const char *a, const char *b)

@@ -3,6 +3,7 @@ TRAIN_TESTS = \
 	tests/train/test_async \
 	tests/train/test_async_kill \
 	tests/train/test_async_peer \
+	tests/train/test_best \
 	tests/train/test_changes \
 	tests/train/test_clocks \
 	tests/train/test_config \
