@@ -162,7 +162,7 @@ static void column_take(pack_in_t *in, catalogue_column_t *out)
     uint64_t elems = 1;
 
     *out = (catalogue_column_t){0};
-    out->type.kind = (convert_kind_t)take_to(in, CONVERT_F64);
+    out->type.kind = (convert_kind_t)take_to(in, CONVERT_KINDS - 1);
     out->type.swap = take_to(in, 1) != 0;
     out->stream = (int64_t)take_to(in, INT32_MAX);
     out->skip = (int64_t)take_to(in, 1);

@@ -16,93 +16,13 @@
 
 #include "base/check.h"
 #include "base/retry.h"
+#include "hdf5io/column_type.h"
 #include "hdf5io/column_way.h"
 #include "hdf5io/h5.h"
 #include "hdf5io/home.h"
 #include "hdf5io/links.h"
 #include "hdf5io/names.h"
 #include "hdf5io/virtual.h"
-
-/* Is [type] a standard number type? If so, *out says how it is stored. */
-static bool column_type_standard(hid_t type, convert_type_t *out)
-{
-    const struct {
-        convert_kind_t kind;
-        hid_t little, big;
-    } rows[] = {
-        {CONVERT_I8, H5T_STD_I8LE, H5T_STD_I8BE},
-        {CONVERT_U8, H5T_STD_U8LE, H5T_STD_U8BE},
-        {CONVERT_I16, H5T_STD_I16LE, H5T_STD_I16BE},
-        {CONVERT_U16, H5T_STD_U16LE, H5T_STD_U16BE},
-        {CONVERT_I32, H5T_STD_I32LE, H5T_STD_I32BE},
-        {CONVERT_U32, H5T_STD_U32LE, H5T_STD_U32BE},
-        {CONVERT_I64, H5T_STD_I64LE, H5T_STD_I64BE},
-        {CONVERT_U64, H5T_STD_U64LE, H5T_STD_U64BE},
-        {CONVERT_F32, H5T_IEEE_F32LE, H5T_IEEE_F32BE},
-        {CONVERT_F64, H5T_IEEE_F64LE, H5T_IEEE_F64BE},
-    };
-    bool host_big = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__;
-
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        bool little = H5Tequal(type, rows[i].little) > 0;
-
-        if (!little && H5Tequal(type, rows[i].big) <= 0)
-            continue;
-        out->kind = rows[i].kind;
-        out->swap = little == host_big;
-        return true;
-    }
-    return false;
-}
-
-/* Other number types (half precision, 12 bits of a camera) are converted by
- * HDF5 to the native type that holds them. False: not a number type. */
-static bool column_type_other(hid_t type, hdf5io_column_t *out)
-{
-    H5T_class_t class = H5Tget_class(type);
-    bool is_signed = class == H5T_INTEGER && H5Tget_sign(type) == H5T_SGN_2;
-
-    out->type.swap = false;
-    if (class == H5T_INTEGER) {
-        out->type.kind = is_signed ? CONVERT_I64 : CONVERT_U64;
-        out->memory = H5Tcopy(is_signed ? H5T_NATIVE_INT64 : H5T_NATIVE_UINT64);
-    } else if (class == H5T_FLOAT && H5Tget_size(type) <= sizeof(float)) {
-        out->type.kind = CONVERT_F32;
-        out->memory = H5Tcopy(H5T_NATIVE_FLOAT);
-    } else if (class == H5T_FLOAT) {
-        out->type.kind = CONVERT_F64;
-        out->memory = H5Tcopy(H5T_NATIVE_DOUBLE);
-    } else {
-        return false;
-    }
-    return true;
-}
-
-/* Find the stored type. *standard: its bytes may be read without HDF5's
- * conversion. An enumeration (such as h5py's bool) counts as its integer
- * type. */
-static err_code_t column_type_find(hdf5io_column_t *out, bool *standard,
-                                   err_t *err)
-{
-    err_code_t rc = ERR_OK;
-    hid_t type = H5Dget_type(out->dataset), base;
-
-    if (type < 0)
-        return h5_err_set(err, ERR_DATA, "%s: the type of %s is unreadable",
-                          out->file, out->path);
-    base = H5Tget_class(type) == H5T_ENUM ? H5Tget_super(type) : H5Tcopy(type);
-    *standard = column_type_standard(base, &out->type);
-    if (*standard)
-        out->memory = H5Tcopy(type);
-    else if (!column_type_other(base, out))
-        rc = err_set(err, ERR_DATA,
-                     "%s: %s holds no numbers (text, compound or other): "
-                     "expected an integer or float type",
-                     out->file, out->path);
-    H5Tclose(base);
-    H5Tclose(type);
-    return rc;
-}
 
 static err_code_t column_space_find(hdf5io_column_t *out, err_t *err)
 {
@@ -220,7 +140,7 @@ static err_code_t column_examine(hid_t file, const column_how_t *how,
                                          &column->files, err);
 
     if (rc == ERR_OK)
-        rc = column_type_find(column, &standard, err);
+        rc = hdf5io_column_type_find(column, &standard, err);
     if (rc == ERR_OK)
         rc = column_space_find(column, err);
     if (rc != ERR_OK)

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/half.h"
 #include "base/numeric.h"
 
 /* Kind, C type, unsigned type of the same width, byte swap. */
@@ -61,6 +62,40 @@
 CONVERT_MAP(CONVERT_LOAD)
 #undef CONVERT_LOAD
 
+/* ---- 16-bit floats ------------------------------------------------------- */
+
+/* half.h widens many of them at once: so in pieces that stay in the cache. */
+#define HALF_PIECE 512
+
+static void half_widen(convert_type_t type, const unsigned char *in,
+                       size_t count, float *out)
+{
+    uint16_t bits[HALF_PIECE];
+
+    memcpy(bits, in, count * sizeof bits[0]);
+    for (size_t i = 0; type.swap && i < count; i++)
+        bits[i] = __builtin_bswap16(bits[i]);
+    if (type.kind == CONVERT_F16)
+        half_widen_fp16(out, bits, count);
+    else
+        half_widen_bf16(out, bits, count);
+}
+
+static void convert_halves(convert_type_t type, const unsigned char *in,
+                           size_t count, float scale, float shift, float *out)
+{
+    for (size_t from = 0; from < count; from += HALF_PIECE) {
+        const size_t piece =
+            count - from < HALF_PIECE ? count - from : HALF_PIECE;
+
+        half_widen(type, in + from * sizeof(uint16_t), piece, out + from);
+        for (size_t i = from; i < from + piece; i++)
+            out[i] = out[i] * scale + shift;
+    }
+}
+
+/* ---- any type ------------------------------------------------------------ */
+
 size_t hdf5io_convert_bytes(convert_type_t type)
 {
     switch (type.kind) {
@@ -69,8 +104,19 @@ size_t hdf5io_convert_bytes(convert_type_t type)
         return sizeof(ctype);
         CONVERT_MAP(CONVERT_CASE)
 #undef CONVERT_CASE
+    case CONVERT_F16:
+    case CONVERT_BF16:
+        return sizeof(uint16_t);
+    case CONVERT_KINDS:
+        break;
     }
     return 0;
+}
+
+bool hdf5io_convert_is_real(convert_type_t type)
+{
+    return type.kind == CONVERT_F32 || type.kind == CONVERT_F64 ||
+           type.kind == CONVERT_F16 || type.kind == CONVERT_BF16;
 }
 
 void hdf5io_convert_floats(convert_type_t type, const void *in, size_t count,
@@ -87,6 +133,12 @@ void hdf5io_convert_floats(convert_type_t type, const void *in, size_t count,
         return;
         CONVERT_MAP(CONVERT_CASE)
 #undef CONVERT_CASE
+    case CONVERT_F16:
+    case CONVERT_BF16:
+        convert_halves(type, in, count, scale, shift, out);
+        return;
+    case CONVERT_KINDS:
+        break;
     }
 }
 
@@ -105,6 +157,7 @@ static bool convert_int(convert_type_t type, const unsigned char *in,
                         int64_t *out)
 {
     uint64_t large;
+    float real;
 
     switch (type.kind) {
     case CONVERT_I8:
@@ -137,6 +190,12 @@ static bool convert_int(convert_type_t type, const unsigned char *in,
                                    out);
     case CONVERT_F64:
         return convert_real_to_int(convert_load_F64(in, type.swap), out);
+    case CONVERT_F16:
+    case CONVERT_BF16:
+        half_widen(type, in, 1, &real);
+        return convert_real_to_int((double)real, out);
+    case CONVERT_KINDS:
+        break;
     }
     return false;
 }
@@ -157,13 +216,14 @@ char *hdf5io_convert_format(convert_type_t type, const void *in, char *out,
                             size_t room)
 {
     int64_t value;
+    float real = 0;
 
-    if (type.kind == CONVERT_F32)
-        numeric_print(out, room, "%.9g",
-                      (double)convert_load_F32(in, type.swap));
-    else if (type.kind == CONVERT_F64)
+    if (type.kind == CONVERT_F64) {
         numeric_print(out, room, "%.17g", convert_load_F64(in, type.swap));
-    else if (type.kind == CONVERT_U64)
+    } else if (hdf5io_convert_is_real(type)) {
+        hdf5io_convert_floats(type, in, 1, 1.0F, 0.0F, &real);
+        numeric_print(out, room, "%.9g", (double)real);
+    } else if (type.kind == CONVERT_U64)
         snprintf(out, room, "%" PRIu64, convert_load_U64(in, type.swap));
     else if (convert_int(type, in, &value))
         snprintf(out, room, "%" PRId64, value);

@@ -23,7 +23,10 @@ typedef enum convert_kind {
     CONVERT_I64,
     CONVERT_U64,
     CONVERT_F32,
-    CONVERT_F64
+    CONVERT_F64,
+    CONVERT_F16,  /* binary16 of IEEE 754 */
+    CONVERT_BF16, /* the upper half of a float32 */
+    CONVERT_KINDS
 } convert_kind_t;
 
 typedef struct convert_type {
@@ -33,6 +36,9 @@ typedef struct convert_type {
 
 /* Bytes per stored number. */
 size_t hdf5io_convert_bytes(convert_type_t type);
+
+/* Is it a type of real numbers? */
+bool hdf5io_convert_is_real(convert_type_t type);
 
 /* out[i] = (float)in[i] * scale + shift, in float32. Scale 1 with shift 0 keeps
  * each value exactly. [in] may be unaligned. */

@@ -126,8 +126,7 @@ err_code_t hdf5io_dataset_classes_check(hdf5io_dataset_t *dataset,
     void *row;
     err_code_t rc;
 
-    if (want->as != HDF5IO_AS_CLASSES ||
-        (column->type.kind != CONVERT_F32 && column->type.kind != CONVERT_F64))
+    if (want->as != HDF5IO_AS_CLASSES || !hdf5io_convert_is_real(column->type))
         return ERR_OK;
     rc = mem_alloc(column->row_bytes, "a sample", &row, err);
     if (rc != ERR_OK)

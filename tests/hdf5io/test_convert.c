@@ -122,3 +122,74 @@ Test(convert, numbers_as_text)
     cr_assert_str_eq(hdf5io_convert_format(u64, &large, text, sizeof text),
                      "18446744073709551615");
 }
+
+/* The value of the 16-bit float [bits] with [mantissa] bits of mantissa, by its
+ * definition. Neither infinity nor NaN. */
+static double half_value(unsigned bits, int mantissa)
+{
+    const int most = (1 << (15 - mantissa)) - 1, bias = most / 2;
+    const int exponent = (int)(bits >> mantissa) & most;
+    const double part =
+        ldexp((double)(bits & ((1U << mantissa) - 1)), -mantissa);
+    const double value = exponent == 0 ? ldexp(part, 1 - bias)
+                                       : ldexp(1 + part, exponent - bias);
+
+    return bits >> 15 ? -value : value;
+}
+
+/* More of them than are converted at once, at an odd address. */
+static void check_halves(convert_kind_t kind, int mantissa, bool swap)
+{
+    enum { COUNT = 65536 };
+    static unsigned char room[1 + 2 * COUNT];
+    static float out[COUNT];
+    const convert_type_t type = {.kind = kind, .swap = swap};
+    const unsigned most = (1U << (15 - mantissa)) - 1;
+
+    for (unsigned i = 0; i < COUNT; i++) {
+        const uint16_t bits =
+            swap ? __builtin_bswap16((uint16_t)i) : (uint16_t)i;
+
+        memcpy(room + 1 + 2 * (size_t)i, &bits, sizeof bits);
+    }
+    hdf5io_convert_floats(type, room + 1, COUNT, 1.0F, 0.0F, out);
+    for (unsigned i = 0; i < COUNT; i++) {
+        const bool finite = (i >> mantissa & most) != most;
+        const bool nan = !finite && (i & ((1U << mantissa) - 1)) != 0;
+        const double value = (double)out[i];
+
+        if (finite) {
+            cr_assert_eq(value, half_value(i, mantissa), "bits %04x", i);
+            cr_assert_eq(signbit(value) != 0, i >> 15, "bits %04x", i);
+        } else {
+            cr_assert(nan ? isnan(value)
+                          : value == (i >> 15 ? -INFINITY : INFINITY),
+                      "bits %04x", i);
+        }
+    }
+    hdf5io_convert_floats(type, room + 1, COUNT, 0.5F, 3.0F, out);
+    cr_assert_eq(out[COUNT / 4],
+                 (float)half_value(COUNT / 4, mantissa) * 0.5F + 3.0F);
+}
+
+Test(convert, every_16_bit_float)
+{
+    for (int swap = 0; swap < 2; swap++) {
+        check_halves(CONVERT_F16, 10, swap);
+        check_halves(CONVERT_BF16, 7, swap);
+    }
+}
+
+Test(convert, a_16_bit_float_as_integer_and_text)
+{
+    const convert_type_t type = {.kind = CONVERT_F16};
+    const uint16_t values[] = {0xc500, 0x3800}; /* -5, 0.5 */
+    int64_t out[2];
+    char text[32];
+
+    cr_assert_eq(hdf5io_convert_bytes(type), 2);
+    cr_assert_eq(hdf5io_convert_ints(type, values, 2, out), 1);
+    cr_assert_eq(out[0], -5);
+    cr_assert_str_eq(hdf5io_convert_format(type, &values[1], text, sizeof text),
+                     "0.5");
+}

@@ -119,13 +119,33 @@ static void check_type(const char *directory, files_layout_t layout, hid_t type,
     free(path);
 }
 
-static hid_t half_precision(void)
+/* binary16 of IEEE 754, as h5py describes it. */
+static hid_t half_precision(H5T_order_t order)
 {
     hid_t type = H5Tcopy(H5T_IEEE_F32LE);
 
     H5Tset_fields(type, 15, 10, 5, 0, 10);
     H5Tset_size(type, 2);
     H5Tset_ebias(type, 15);
+    H5Tset_order(type, order);
+    return type;
+}
+
+static hid_t brain_float(void)
+{
+    hid_t type = H5Tcopy(H5T_IEEE_F32LE);
+
+    H5Tset_fields(type, 15, 7, 8, 0, 7);
+    H5Tset_size(type, 2);
+    return type;
+}
+
+/* Half precision with another bias is HDF5's to convert. */
+static hid_t odd_half(void)
+{
+    hid_t type = half_precision(H5T_ORDER_LE);
+
+    H5Tset_ebias(type, 14);
     return type;
 }
 
@@ -139,17 +159,61 @@ static hid_t camera_bits(void)
 
 Test(dataset, every_type_order_and_layout_gives_the_same_floats)
 {
-    const hid_t types[] = {
-        H5T_STD_I8LE,   H5T_STD_U8LE,   H5T_STD_I16LE,    H5T_STD_I16BE,
-        H5T_STD_U16LE,  H5T_STD_U16BE,  H5T_STD_I32LE,    H5T_STD_I32BE,
-        H5T_STD_U32LE,  H5T_STD_U32BE,  H5T_STD_I64LE,    H5T_STD_I64BE,
-        H5T_STD_U64LE,  H5T_STD_U64BE,  H5T_IEEE_F32LE,   H5T_IEEE_F32BE,
-        H5T_IEEE_F64LE, H5T_IEEE_F64BE, half_precision(), camera_bits()};
+    const hid_t types[] = {H5T_STD_I8LE,
+                           H5T_STD_U8LE,
+                           H5T_STD_I16LE,
+                           H5T_STD_I16BE,
+                           H5T_STD_U16LE,
+                           H5T_STD_U16BE,
+                           H5T_STD_I32LE,
+                           H5T_STD_I32BE,
+                           H5T_STD_U32LE,
+                           H5T_STD_U32BE,
+                           H5T_STD_I64LE,
+                           H5T_STD_I64BE,
+                           H5T_STD_U64LE,
+                           H5T_STD_U64BE,
+                           H5T_IEEE_F32LE,
+                           H5T_IEEE_F32BE,
+                           H5T_IEEE_F64LE,
+                           H5T_IEEE_F64BE,
+                           camera_bits(),
+                           brain_float(),
+                           odd_half(),
+                           half_precision(H5T_ORDER_LE),
+                           half_precision(H5T_ORDER_BE)};
     char *directory = files_make();
 
     for (int i = 0; i < (int)(sizeof types / sizeof types[0]); i++)
         for (int layout = 0; layout < FILES_LAYOUTS; layout++)
             check_type(directory, (files_layout_t)layout, types[i], i);
+    files_remove(directory);
+}
+
+/* HDF5 would convert them to float32 first: 4 bytes a number. */
+Test(dataset, half_precision_is_read_as_stored)
+{
+    const files_column_t columns[] = {
+        {"/spins", 1, {12}, half_precision(H5T_ORDER_BE), small_value},
+        {"/phase", 0, {0}, H5T_STD_U8LE, open_phase}};
+    const int64_t index[] = {3, 4, 9};
+    char *directory = files_make();
+    char *path = files_path(directory, "half.h5");
+    float input[3][12];
+    int64_t target[3];
+    hdf5io_dataset_t *dataset;
+    open_setup_t setup;
+
+    files_write(path, FILES_CONTIGUOUS, 0, 10, columns, 2);
+    open_setup(&setup, directory, "half.h5");
+    dataset = open_dataset(&setup);
+    cr_assert_eq(hdf5io_dataset_read(dataset, index, 3, input[0], target, NULL),
+                 ERR_OK);
+    cr_assert_eq((double)input[2][11], small_value(9, 11));
+    cr_assert_eq(hdf5io_dataset_bytes_read(dataset), 3 * (12 * 2 + 1));
+    hdf5io_dataset_close(dataset);
+    open_setup_free(&setup);
+    free(path);
     files_remove(directory);
 }
 
