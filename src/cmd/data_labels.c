@@ -2,6 +2,8 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 #include "cmd/data_labels.h"
 
+#include <math.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -17,12 +19,25 @@ err_code_t cmd_labels_check(const import_source_t *source, int field,
     h5_lock();
     class = H5Tget_class(of->stored);
     h5_unlock();
-    if ((class == H5T_INTEGER || class == H5T_ENUM) && of->item <= 8 &&
-        import_field_bytes(of) == of->item)
+    if ((class == H5T_INTEGER || class == H5T_ENUM || class == H5T_FLOAT) &&
+        of->item <= sizeof(int64_t) && import_field_bytes(of) == of->item)
         return ERR_OK;
-    return err_set(err, ERR_DATA,
-                   "dataset /%s is no label: expected one integer a sample",
-                   of->name);
+    return err_set(
+        err, ERR_DATA,
+        "dataset /%s is no label: expected one whole number a sample",
+        of->name);
+}
+
+/* The class in the bits of a double. */
+static int64_t whole(int64_t bits)
+{
+    double number;
+
+    memcpy(&number, &bits, sizeof number);
+    return number >= -CMD_LABELS_MAX && number <= CMD_LABELS_MAX &&
+                   number == floor(number)
+               ? (int64_t)number
+               : CMD_LABELS_NONE;
 }
 
 err_code_t cmd_labels_get(const import_source_t *source, int field,
@@ -30,21 +45,26 @@ err_code_t cmd_labels_get(const import_source_t *source, int field,
                           err_t *err)
 {
     const import_field_t *of = &source->fields[field];
+    bool real;
     hid_t type;
     err_code_t rc = ERR_OK;
 
     /* In place: values of at most 8 bytes become values of 8 bytes. */
     memcpy(out, data, (size_t)rows * of->item);
     h5_lock();
+    real = H5Tget_class(of->stored) == H5T_FLOAT;
     type = H5Tget_class(of->stored) == H5T_ENUM ? H5Tget_super(of->stored)
                                                 : H5Tcopy(of->stored);
-    if (type < 0 || H5Tconvert(type, H5T_NATIVE_INT64, (size_t)rows, out, NULL,
-                               H5P_DEFAULT) < 0)
+    if (type < 0 ||
+        H5Tconvert(type, real ? H5T_NATIVE_DOUBLE : H5T_NATIVE_INT64,
+                   (size_t)rows, out, NULL, H5P_DEFAULT) < 0)
         rc = h5_err_set(err, ERR_DATA, "the labels of /%s cannot be read",
                         of->name);
     if (type >= 0)
         H5Tclose(type);
     h5_unlock();
+    for (int64_t i = 0; i < rows && real && rc == ERR_OK; i++)
+        out[i] = whole(out[i]);
     return rc;
 }
 
@@ -54,6 +74,13 @@ static err_code_t slab_count(const import_source_t *source,
                              int64_t *counts, int *classes, err_t *err)
 {
     for (int64_t i = 0; i < rows; i++) {
+        if (labels[i] == CMD_LABELS_NONE)
+            return err_set(
+                err, ERR_DATA,
+                "sample %lld (of all, from 0) has no whole number in "
+                "/%s: expected a class from 0 to %d",
+                (long long)(first + i), source->fields[0].name,
+                CMD_LABELS_MAX - 1);
         if (labels[i] < 0 || labels[i] >= CMD_LABELS_MAX)
             return err_set(err, ERR_DATA,
                            "sample %lld (of all, from 0) has %lld in /%s: "

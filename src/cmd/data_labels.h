@@ -8,7 +8,10 @@
 
 enum { CMD_LABELS_MAX = 65536 }; /* classes */
 
-/* ERR_DATA: field [field] is not one integer a sample. */
+/* The label of a number that is not whole. */
+#define CMD_LABELS_NONE INT64_MIN
+
+/* ERR_DATA: field [field] is not one number a sample. */
 err_code_t cmd_labels_check(const import_source_t *source, int field,
                             err_t *err);
 

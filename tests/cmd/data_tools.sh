@@ -134,6 +134,7 @@ write("rows.h5", x=np.zeros((4, 2)), y=np.zeros(5, "i4"))
 write("single.h5", x=np.zeros((4, 2)), y=3)
 write("texts.h5", x=np.zeros((4, 2)), y=["a", "b", "c", "d"])
 write("empty.h5", x=np.zeros((0, 2)))
+write("half.h5", z=np.array([0.5, 1]))
 write("minus.h5", x=np.zeros((4, 2)), y=np.array([0, 1, -2, 0]))
 END
 expect 65 'type.h5: the samples of /x .* in a.h5' shard -o no a.h5 type.h5
@@ -204,6 +205,7 @@ expect 64 '--valid: expected' split -o no --valid 100 in-*.h5
 expect 64 '--seed: expected' split -o no --seed x in-*.h5
 expect 64 'by-class: there is no dataset /no' split -o no --by-class /no in-*.h5
 expect 65 'is no label' split -o no --by-class /x a.h5
+expect 65 'sample 0 .* no whole number in /z' split -o no --by-class z half.h5
 expect 65 'sample 2 .* has -2 in /y' split -o no --by-class y minus.h5
 expect 64 'choose another directory' split -o split --force split/train-00.h5
 [ ! -e no ] || { echo "FAIL: refused, but something was written"; ls -R no; failed=1; }

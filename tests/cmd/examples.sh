@@ -47,7 +47,7 @@ digits train 24 && digits valid 8 && gzip train.idx || exit 1
 "$build/cddp-data" convert idx -o data/mnist --name valid image=valid.idx \
     label=valid.labels >/dev/null || exit 1
 
-for file in "$source"/examples/*.yaml; do
+for file in "$source"/examples/[!d]*.yaml; do # data-*: examples_data.sh
     name=$(basename "$file" .yaml)
     small=() steps=3
     case $name in

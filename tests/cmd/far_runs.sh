@@ -55,7 +55,7 @@ for name in train valid; do
 done
 
 # ---- all examples ----------------------------------------------------------
-for file in "$source"/examples/*.yaml; do
+for file in "$source"/examples/[!d]*.yaml; do # data-*: examples_data.sh
     name=$(basename "$file" .yaml)
     small=(--set train.epochs=1 --set train.batch=8)
     case $name in
