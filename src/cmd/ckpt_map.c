@@ -20,7 +20,7 @@
 typedef struct line {
     const char *ours;   /* NULL: the tensors of [theirs] are left out */
     const char *theirs; /* with [ours] NULL: for fnmatch */
-    bool transposed, out_only, in_only;
+    bool transposed, leading, out_only, in_only;
 } line_t;
 
 struct cmd_map {
@@ -166,12 +166,17 @@ static const char *line_parse(char *words[WORDS_MAX], int count, line_t *line)
     for (int w = 2; w < count; w++)
         if (strcmp(words[w], "transposed") == 0)
             line->transposed = true;
+        else if (strcmp(words[w], "leading") == 0)
+            line->leading = true;
         else if (strcmp(words[w], "out") == 0)
             line->out_only = true;
         else if (strcmp(words[w], "in") == 0)
             line->in_only = true;
         else
-            return "after the names, expected transposed, in or out";
+            return "after the names, expected transposed, leading, in or "
+                   "out";
+    if (line->transposed && line->leading)
+        return "transposed and leading exclude each other";
     if (!pattern_good(line->ours, &ours) ||
         !pattern_good(line->theirs, &theirs))
         return "expected numbers like {i}, {i+1}, {2j+1}";
@@ -278,7 +283,8 @@ static bool line_hit(const line_t *line, cmd_map_way_t way, const char *name,
     if (!pattern_fits(way == CMD_MAP_OUT ? line->ours : line->theirs, name,
                       values))
         return false;
-    *out = (cmd_map_hit_t){.transposed = line->transposed};
+    *out = (cmd_map_hit_t){.transposed = line->transposed,
+                           .leading = line->leading};
     if (way == CMD_MAP_OUT)
         out->name = pattern_fill(line->theirs, values);
     else if (!line->out_only)

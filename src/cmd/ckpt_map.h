@@ -25,6 +25,7 @@ void cmd_map_free(cmd_map_t *map);
 typedef struct cmd_map_hit {
     char *name; /* of the tensor on the other side; NULL: it is left out */
     bool transposed;
+    bool leading; /* there it has a further first dimension, of size 1 */
 } cmd_map_hit_t;
 
 /* Find the first line from line [*at] on that has the tensor [name]; *at

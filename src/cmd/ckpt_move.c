@@ -20,7 +20,7 @@
 /* A tensor that is written: number [from] of the source. */
 typedef struct moved {
     int from;
-    bool transposed;
+    bool transposed, leading;
 } moved_t;
 
 typedef struct moving moving_t;
@@ -61,15 +61,39 @@ static err_code_t grow(moving_t *moving, err_t *err)
     return ERR_OK;
 }
 
+/* Add a first dimension of size 1, or take it away from a tensor of the other
+ * program. */
+static err_code_t leading_move(const moving_t *moving,
+                               hdf5io_safe_tensor_t *tensor, err_t *err)
+{
+    const bool out = moving->way == CMD_MAP_OUT;
+    int64_t *dims = tensor->dims;
+
+    if (out ? tensor->ndim == HDF5IO_SAFE_DIMS_MAX
+            : tensor->ndim < 1 || dims[0] != 1)
+        return err_set(err, ERR_CONFIG,
+                       "%s: tensor %s has %d dimensions, and the map says "
+                       "leading: expected a first dimension of size 1 there",
+                       moving->path, tensor->name, tensor->ndim);
+    tensor->ndim += out ? 1 : -1;
+    if (out) {
+        memmove(dims + 1, dims, (size_t)(tensor->ndim - 1) * sizeof *dims);
+        dims[0] = 1;
+    } else {
+        memmove(dims, dims + 1, (size_t)tensor->ndim * sizeof *dims);
+    }
+    return ERR_OK;
+}
+
 /* Append the tensor [like], number [from] of the source, under [name]. Takes
  * [name]. */
 static err_code_t tensor_add(moving_t *moving, const hdf5io_safe_tensor_t *like,
                              char *name, const moved_t *how, err_t *err)
 {
-    hdf5io_safe_tensor_t *tensor;
-    err_code_t rc = ERR_OK;
+    hdf5io_safe_tensor_t tensor = *like;
+    err_code_t rc = how->leading ? leading_move(moving, &tensor, err) : ERR_OK;
 
-    if (how->transposed && like->ndim != 2)
+    if (rc == ERR_OK && how->transposed && like->ndim != 2)
         rc = err_set(err, ERR_CONFIG,
                      "%s: the map transposes tensor %s, which has %d "
                      "dimensions: expected 2",
@@ -81,13 +105,12 @@ static err_code_t tensor_add(moving_t *moving, const hdf5io_safe_tensor_t *like,
         return rc;
     }
     moving->moved[moving->count] = *how;
-    tensor = &moving->tensors[moving->count++];
-    *tensor = *like;
-    tensor->name = name;
+    tensor.name = name;
     if (how->transposed) {
-        tensor->dims[0] = like->dims[1];
-        tensor->dims[1] = like->dims[0];
+        tensor.dims[0] = like->dims[1];
+        tensor.dims[1] = like->dims[0];
     }
+    moving->tensors[moving->count++] = tensor;
     return ERR_OK;
 }
 
@@ -102,13 +125,13 @@ static err_code_t tensor_map(moving_t *moving, const hdf5io_safe_tensor_t *like,
 
     if (moving->map == NULL)
         return tensor_add(moving, like, str_dup(like->name),
-                          &(moved_t){from, false}, err);
+                          &(moved_t){from, false, false}, err);
     while (rc == ERR_OK && (hits == 0 || moving->way == CMD_MAP_OUT) &&
            cmd_map_find(moving->map, moving->way, like->name, &line, &hit)) {
         hits++;
         if (hit.name != NULL)
             rc = tensor_add(moving, like, hit.name,
-                            &(moved_t){from, hit.transposed}, err);
+                            &(moved_t){from, hit.transposed, hit.leading}, err);
     }
     if (rc == ERR_OK && hits == 0)
         rc = err_set(err, ERR_CONFIG,

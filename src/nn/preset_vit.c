@@ -3,7 +3,9 @@
 /*
  * vit: an image is cut into patches, which are the tokens of a transformer
  * (Dosovitskiy et al., "An Image is Worth 16x16 Words", 2021), with a norm
- * before each part of a block, and the mean over all tokens before the head.
+ * before each part of a block, and before the head the mean over all tokens, or
+ * a class token: a learnt token ahead of the others. It is a learnt tensor that
+ * is added to zeros.
  */
 #include <stdio.h>
 
@@ -13,10 +15,15 @@
 
 typedef struct vit_options {
     int64_t classes, patch, width, depth, heads, mlp;
-    double dropout;
+    double dropout, eps;
+    int pool;
 } vit_options_t;
 
 _Static_assert(sizeof(vit_options_t) <= NN_OPTIONS_MAX, "NN_OPTIONS_MAX");
+
+enum { POOL_MEAN, POOL_TOKEN };
+
+static const char *const pools[] = {"mean", "token", NULL};
 
 #define SIZE(key, field, fallback_text, most, text)                            \
     {                                                                          \
@@ -45,8 +52,38 @@ static const opt_row_t vit_rows[] = {
      .max = 0.9999,
      .help = "Rate of dropout after each attention and after each mlp; 0: no "
              "dropout"},
+    {.name = "pool",
+     .type = OPT_CHOICE,
+     .offset = offsetof(vit_options_t, pool),
+     .fallback = "mean",
+     .choices = pools,
+     .help = "What the head reads. mean: the mean over all tokens; token: a "
+             "learnt class token ahead of the others, as in torchvision"},
+    {.name = "eps",
+     .type = OPT_REAL,
+     .offset = offsetof(vit_options_t, eps),
+     .fallback = "1e-5",
+     .min = 1e-12,
+     .max = 1,
+     .help = "Added to the variance in each layernorm; torchvision's models "
+             "have 1e-6"},
     {.name = NULL},
 };
+
+static void write_norm(nn_recipe_t *recipe, const vit_options_t *vit,
+                       const char *name, const char *from)
+{
+    nn_recipe_add(recipe, "layernorm", name, from, "eps %.17g", vit->eps);
+}
+
+/* Put a class token ahead of the tokens of the layer "pixels". */
+static void write_token(nn_recipe_t *recipe)
+{
+    nn_recipe_add(recipe, "slice", NULL, "pixels", "size 1");
+    nn_recipe_add(recipe, "scale", NULL, NULL, "by 0");
+    nn_recipe_plain(recipe, "position", "class_token", NULL);
+    nn_recipe_add(recipe, "concat", NULL, "class_token pixels", "axis 1");
+}
 
 /* Add the last layers of a part of a block, and the shortcut from [before]. */
 static void write_end(nn_recipe_t *recipe, const vit_options_t *vit,
@@ -73,7 +110,7 @@ static void write_block(nn_recipe_t *recipe, const vit_options_t *vit,
 
     snprintf(part, sizeof part, "b%d_attention", number);
     snprintf(middle, sizeof middle, "b%d_middle", number);
-    nn_recipe_plain(recipe, "layernorm", NULL, before);
+    write_norm(recipe, vit, NULL, before);
     nn_recipe_add(recipe, "linear", NULL, NULL, "out %lld flatten false",
                   3 * width);
     nn_recipe_add(recipe, "attention", NULL, NULL, "heads %lld",
@@ -81,7 +118,7 @@ static void write_block(nn_recipe_t *recipe, const vit_options_t *vit,
     write_end(recipe, vit, part, before, middle);
     snprintf(part, sizeof part, "b%d_mlp", number);
     snprintf(name, sizeof name, "b%d", number);
-    nn_recipe_plain(recipe, "layernorm", NULL, NULL);
+    write_norm(recipe, vit, NULL, NULL);
     nn_recipe_add(recipe, "linear", NULL, NULL, "out %lld flatten false",
                   (long long)vit->mlp * width);
     nn_recipe_plain(recipe, "gelu", NULL, NULL);
@@ -122,14 +159,20 @@ static err_code_t vit_write(nn_recipe_t *recipe, const void *options,
                   (long long)vit->patch, (long long)vit->patch);
     nn_recipe_add(recipe, "reshape", NULL, NULL, "shape %lld,-1",
                   (long long)vit->width);
-    nn_recipe_add(recipe, "permute", NULL, NULL, "order 2,1");
+    nn_recipe_add(recipe, "permute", vit->pool == POOL_TOKEN ? "pixels" : NULL,
+                  NULL, "order 2,1");
+    if (vit->pool == POOL_TOKEN)
+        write_token(recipe);
     nn_recipe_plain(recipe, "position", "tokens", NULL);
     for (int b = 1; b <= (int)vit->depth; b++) {
         write_block(recipe, vit, before, b);
         snprintf(before, sizeof before, "b%d", b);
     }
-    nn_recipe_plain(recipe, "layernorm", "norm", NULL);
-    nn_recipe_add(recipe, "mean", "pool", NULL, "axes 1");
+    write_norm(recipe, vit, "norm", NULL);
+    if (vit->pool == POOL_TOKEN)
+        nn_recipe_add(recipe, "slice", "pool", NULL, "size 1");
+    else
+        nn_recipe_add(recipe, "mean", "pool", NULL, "axes 1");
     nn_recipe_add(recipe, "linear", "head", NULL, "out %lld",
                   (long long)vit->classes);
     return ERR_OK;

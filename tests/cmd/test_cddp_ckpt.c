@@ -357,7 +357,7 @@ static const char map[] = "# two layers\n"
                           "conv{i}.weight  layers.{2i+1}.weight\n"
                           "conv{i}.bias    layers.{2i+1}.bias  # its bias\n"
                           "\n"
-                          "scale           scale\n"
+                          "scale           scale               leading\n"
                           "none            none\tout\n"
                           "deep            deep\n"
                           "fc.weight       head.kernel         transposed\n"
@@ -385,7 +385,8 @@ Test(cddp_ckpt, map_and_back)
     expect(home, "import @/out @/in --map @/map", 0, TEXTS("5 tensors"));
     text_write(home, "but_none",
                "none none\n- tied.*\nconv{i}.weight layers.{2i+1}.weight\n"
-               "conv{j}.bias layers.{2j+1}.bias\nscale scale\ndeep deep\n"
+               "conv{j}.bias layers.{2j+1}.bias\nscale scale leading\n"
+               "deep deep\n"
                "fc.weight head.kernel transposed\n");
     expect(home, "import @/out @/in --map @/but_none", 64, TEXTS("exists"));
     expect(home, "import @/out @/in --map @/but_none --force", 0,
@@ -405,6 +406,7 @@ Test(cddp_ckpt, maps_that_do_not_fit)
                {"a{i b{i}\n", "map:1: expected numbers"},
                {"a{0i} b{i}\n", "map:1: expected numbers"},
                {"a{i} b{j}\n", "map:1: both names"},
+               {"a b transposed leading\n", "map:1: transposed and leading"},
                {"- a out\n", "map:1: expected nothing"},
                {"conv{i}.weight a{i}\n", "no line for tensor conv1.bias"},
                {"conv1.weight a transposed\n", "conv1.weight, which has 4"},

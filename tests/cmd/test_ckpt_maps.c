@@ -137,13 +137,16 @@ static theirs_t *theirs_find(pair_t *pair, const char *name)
 }
 
 static void shapes_check(const nn_param_t *ours, const theirs_t *theirs,
-                         bool transposed)
+                         const cmd_map_hit_t *hit)
 {
-    cr_assert_eq(ours->ndim, theirs->ndim, "%s", theirs->name);
+    const int more = hit->leading;
+
+    cr_assert_eq(ours->ndim + more, theirs->ndim, "%s", theirs->name);
     for (int d = 0; d < ours->ndim; d++)
-        cr_expect_eq(ours->dims[d],
-                     theirs->dims[transposed ? ours->ndim - 1 - d : d],
-                     "%s, %s: dimension %d", ours->name, theirs->name, d);
+        cr_expect_eq(
+            ours->dims[d],
+            theirs->dims[hit->transposed ? ours->ndim - 1 - d : more + d],
+            "%s, %s: dimension %d", ours->name, theirs->name, d);
 }
 
 /* An export of our model has exactly their tensors. */
@@ -159,7 +162,7 @@ static void out_check(pair_t *pair)
             theirs_t *theirs = theirs_find(pair, hit.name);
 
             cr_assert(theirs, "%s: they have no %s", ours->name, hit.name);
-            shapes_check(ours, theirs, hit.transposed);
+            shapes_check(ours, theirs, &hit);
             theirs->hits++;
             free(hit.name);
         }
@@ -189,7 +192,7 @@ static void in_check(const pair_t *pair, const char *cut)
             continue;
         found++;
         cr_assert(ours_find(pair, hit.name), "%s: no %s", name, hit.name);
-        shapes_check(ours_find(pair, hit.name), theirs, hit.transposed);
+        shapes_check(ours_find(pair, hit.name), theirs, &hit);
         free(hit.name);
     }
     while (ours_at(pair, count) != NULL)
@@ -226,6 +229,14 @@ Test(ckpt_maps, resnets)
         map_check(names[i], model, names[i]);
         free(model);
     }
+}
+
+Test(ckpt_maps, vit)
+{
+    map_check("vit",
+              "{preset: vit, input: [3, 224, 224], classes: 1000, width: 768, "
+              "heads: 12, pool: token, eps: 1.0e-6}",
+              "vit_b_16");
 }
 
 /* Tensors of older files that are no weights. */

@@ -59,6 +59,10 @@ Test(preset, sizes_are_those_of_the_originals)
      * norm after the last block). */
     expect_parameters("preset: vit, input: [3, 224, 224], classes: 1000",
                       "cross_entropy", 5717416 - 2 * 192);
+    /* torchvision's vit_b_16. */
+    expect_parameters("preset: vit, input: [3, 224, 224], classes: 1000, "
+                      "width: 768, heads: 12, pool: token, eps: 1.0e-6",
+                      "cross_entropy", 86567656);
     /* GPT-2 as published, and with an output layer that does not share the
      * embedding's weights. */
     expect_parameters("preset: gpt2, input: [1024]", "cross_entropy",
@@ -369,6 +373,9 @@ Test(preset, cpu_agrees_with_ref)
                      "cross_entropy");
     compare_backends("preset: vit, input: [2, 8, 12], classes: 3, patch: 4, "
                      "width: 12, heads: 3, depth: 2, dropout: 0.1",
+                     "cross_entropy");
+    compare_backends("preset: vit, input: [2, 8, 12], classes: 3, patch: 4, "
+                     "width: 12, heads: 3, depth: 2, pool: token",
                      "cross_entropy");
     compare_backends("preset: unet2d, input: [2, 16, 8], out: 2, width: 4, "
                      "depth: 2",

@@ -27,7 +27,7 @@ write(
     f"transformers {transformers.__version__} GPT2LMHeadModel(GPT2Config())",
     transformers.GPT2LMHeadModel(transformers.GPT2Config()),
 )
-for which in "resnet18", "resnet34", "resnet50":
+for which in "resnet18", "resnet34", "resnet50", "vit_b_16":
     write(
         which,
         f"torchvision {torchvision.__version__} models.{which}()",

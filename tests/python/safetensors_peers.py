@@ -5,7 +5,7 @@ Models of transformers and torchvision go to cddp and back by safetensors:
 their weights give the same outputs here (cddp-train --predict), and what
 cddp-ckpt exports loads with strict=True and gives the same outputs there.
 
-usage: safetensors_peers.py BUILD MAPS
+usage: safetensors_peers.py BUILD MAPS [RESNET...]
 in an empty directory, by a Python that has torch, torchvision, transformers,
 safetensors and h5py. Exit status: 0 equal, 1 not, 77 a package is missing.
 """
@@ -138,6 +138,25 @@ def resnet(name):
     )
 
 
+def vit():
+    def make():
+        return torchvision.models.VisionTransformer(
+            image_size=64, patch_size=16, num_layers=3, num_heads=4, hidden_dim=96, mlp_dim=384, num_classes=37
+        )
+
+    there = make()
+    for value in there.parameters():
+        value.data += 0.05 * torch.randn_like(value)
+    round_trip(
+        "vit",
+        there,
+        make,
+        {"x": torch.randn(SAMPLES, 3, 64, 64), "y": torch.randint(37, (SAMPLES,))},
+        "{preset: vit, input: [3, 64, 64], classes: 37, width: 96, depth: 3, heads: 4, "
+        "pool: token, eps: 1.0e-6}",
+    )
+
+
 torch.manual_seed(1)
 torch.set_num_threads(2)
 print(
@@ -146,6 +165,7 @@ print(
 )
 gpt2("gpt2", 0)
 gpt2("gpt2-dropout", 0.1)
-for which in "resnet18", "resnet34", "resnet50":
+for which in sys.argv[3:] or ("resnet18", "resnet34", "resnet50"):
     resnet(which)
+vit()
 sys.exit(failed)
