@@ -11,6 +11,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -146,9 +147,9 @@ static err_code_t column_examine(hid_t file, const column_how_t *how,
     if (rc != ERR_OK)
         return rc;
     create = H5Dget_create_plist(column->dataset);
-    rc = column_filters_check(column, create, err);
-    if (rc == ERR_OK)
-        rc = hdf5io_column_way_choose(column, create, standard, how, err);
+    rc = hdf5io_column_way_choose(column, create, standard, how, err);
+    if (rc == ERR_OK && column->chunks == NULL)
+        rc = column_filters_check(column, create, err);
     if (rc == ERR_OK && !column->located)
         rc = hdf5io_column_cache_set(column, file, create, how, err);
     column->elsewhere = column->source != NULL || column->files > 0 ||
@@ -225,6 +226,25 @@ err_code_t hdf5io_column_join(hdf5io_column_t *column, hid_t joined, err_t *err)
     return ERR_OK;
 }
 
+bool hdf5io_column_apart(const hdf5io_column_t *column)
+{
+    return column->located || (column->chunks != NULL &&
+                               !hdf5io_chunks_through_h5(column->chunks));
+}
+
+void hdf5io_column_share(hdf5io_column_t *column, const hdf5io_column_t *other)
+{
+    if (column->chunks == NULL || other->chunks == NULL ||
+        column->chunks == other->chunks ||
+        strcmp(column->path, other->path) != 0 ||
+        strcmp(column->file, other->file) != 0)
+        return;
+    hdf5io_chunks_close(column->chunks);
+    column->chunks = other->chunks;
+    column->cached = 0;
+    hdf5io_chunks_share(column->chunks);
+}
+
 void hdf5io_column_trim(hdf5io_column_t *column)
 {
     h5_lock_check();
@@ -239,6 +259,8 @@ void hdf5io_column_trim(hdf5io_column_t *column)
 void hdf5io_column_close(hdf5io_column_t *column)
 {
     hdf5io_column_trim(column);
+    hdf5io_chunks_close(column->chunks);
+    column->chunks = NULL;
     if (column->fd >= 0)
         close(column->fd);
     column->fd = -1;

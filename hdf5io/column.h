@@ -6,6 +6,7 @@
  * - located: the dataset is contiguous and allocated (or in one external raw
  *   file), so pread reads at a file offset, without the lock. The bytes may be
  *   in another file than the opened one, if a link leads there;
+ * - chunks: pread of chunks and own decoders, without the lock (chunks.h);
  * - MPI-IO: a collective H5Dread by all ranks, for datasets that HDF5 can read
  *   collectively (see column_way.c);
  * - otherwise: H5Dread of the rows, under the lock, as stored (no conversion).
@@ -19,6 +20,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "hdf5io/chunks.h"
 #include "hdf5io/convert.h"
 
 /* A run of consecutive rows. */
@@ -40,22 +42,27 @@ typedef struct hdf5io_column {
     int64_t rows;
     int64_t elems;    /* elements of one sample */
     size_t row_bytes; /* bytes of one sample as read, before conversion */
-    size_t cached;    /* maximum bytes of its chunk cache */
+    size_t cached;    /* maximum bytes of its chunk cache, or of what is known
+                         about its chunks */
     int64_t band;     /* rows in a row of chunks, at least 1; 0: no chunks */
     convert_type_t type;
     bool located;
-    bool collective; /* read by all ranks together (MPI-IO) */
-    uint64_t offset; /* if located: of the first row in the file */
-    hid_t dataset;   /* open unless located; else H5I_INVALID_HID */
-    hid_t memory;    /* the memory type for H5Dread */
-    int64_t stream;  /* not 0: the dataset is a 1-D stream, and a row is this
-                        many of its numbers */
-    int64_t skip;    /* stream: index of the first number of row 0 */
+    hdf5io_chunks_t *chunks; /* not NULL: how chunked data is read */
+    bool collective;         /* read by all ranks together (MPI-IO) */
+    uint64_t offset;         /* if located: of the first row in the file */
+    hid_t dataset;           /* H5I_INVALID_HID if reads do without HDF5 */
+    hid_t memory;            /* the memory type for H5Dread */
+    int64_t stream; /* not 0: the dataset is a 1-D stream, and a row is this
+                       many of its numbers */
+    int64_t skip;   /* stream: index of the first number of row 0 */
 } hdf5io_column_t;
 
 /* Settings for opening a column. */
 typedef struct column_how {
     uint64_t file_bytes; /* size of the opened file */
+    int fd;              /* the opened file */
+    hdf5io_pool_t *pool; /* for chunks that are read without HDF5's lock; must
+                            outlive the column; NULL: HDF5 reads all chunks */
     bool mpi;            /* hdf5io_column_join will follow if possible */
     size_t cache_bytes;  /* for decoded chunks; at least one row of chunks is
                             cached */
@@ -74,8 +81,14 @@ err_code_t hdf5io_column_open(hid_t file, const char *name, const char *path,
 err_code_t hdf5io_column_join(hdf5io_column_t *column, hid_t joined,
                               err_t *err);
 
-/* Close the HDF5 handles, which reading a located column does not need (trim),
- * or everything (close). Lock held. */
+/* Is the column read without any open HDF5 handle? */
+bool hdf5io_column_apart(const hdf5io_column_t *column);
+/* If [other] is the same dataset of the same file, both use the same decoded
+ * chunks from now on. */
+void hdf5io_column_share(hdf5io_column_t *column, const hdf5io_column_t *other);
+
+/* Close the HDF5 handles, which a column that is read apart does not need
+ * (trim), or everything (close). Lock held. */
 void hdf5io_column_trim(hdf5io_column_t *column);
 void hdf5io_column_close(hdf5io_column_t *column);
 
@@ -108,9 +121,9 @@ typedef struct column_rows {
                        ranks must call, some maybe with no runs */
 } column_rows_t;
 
-/* Read [rows], one after the other, into [out]. A located column is read from
- * rows->fd, unless it has its own descriptor. Takes the lock itself. ERR_IO
- * (errno: the reason), or ERR_DATA for damaged data. */
+/* Read [rows], one after the other, into [out]. Columns that do not need HDF5
+ * are read from rows->fd, unless it has its own descriptor. Takes the lock
+ * itself. ERR_IO (errno: the reason), or ERR_DATA for damaged data. */
 err_code_t hdf5io_column_read(const hdf5io_column_t *column,
                               const column_rows_t *rows, void *out, err_t *err);
 

@@ -2,11 +2,11 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * Reading rows. Without MPI each run of rows is one request: a pread if the
- * file offset is known, else one H5Dread of a plain block, which HDF5 serves
- * chunk by chunk (for a union of blocks it works element by element). The lock
- * is held for one run at a time, so that a checkpoint can take it in between.
- * With MPI-IO all runs are one collective request, since ranks have different
- * numbers of runs.
+ * file offset is known, a block of chunks that are decoded here, or one H5Dread
+ * of a plain block, which HDF5 serves chunk by chunk (for a union of blocks it
+ * works element by element). The lock is held for one run at a time, so that a
+ * checkpoint can take it in between. With MPI-IO all runs are one collective
+ * request, since ranks have different numbers of runs.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -144,6 +144,34 @@ static err_code_t column_read_h5(const hdf5io_column_t *column,
     return rc;
 }
 
+static err_code_t column_read_chunks(const hdf5io_column_t *column, int fd,
+                                     const column_run_t *run, void *out,
+                                     err_t *err)
+{
+    const chunks_from_t from = {fd, column->dataset};
+    chunks_block_t block = {.start = {(hsize_t)run->row}};
+
+    if (column->stream > 0)
+        block.start[0] =
+            block.start[0] * (hsize_t)column->stream + (hsize_t)column->skip;
+    column_extent(column, run->count, block.count);
+    return hdf5io_chunks_read(column->chunks, &from, &block, out, err);
+}
+
+/* Read one run of rows, not collectively. */
+static err_code_t column_read_run(const hdf5io_column_t *column, int fd,
+                                  const column_run_t *run, void *out,
+                                  err_t *err)
+{
+    const column_rows_t one = {run, 1, fd, H5P_DEFAULT};
+
+    if (column->located)
+        return column_read_located(column, fd, run, out, err);
+    if (column->chunks != NULL)
+        return column_read_chunks(column, fd, run, out, err);
+    return column_read_h5(column, &one, out, err);
+}
+
 err_code_t hdf5io_column_read(const hdf5io_column_t *column,
                               const column_rows_t *rows, void *out, err_t *err)
 {
@@ -153,20 +181,18 @@ err_code_t hdf5io_column_read(const hdf5io_column_t *column,
 
     if (column->collective && rows->transfer != H5P_DEFAULT)
         return column_read_h5(column, rows, out, err);
-    check(column->located ? fd >= 0 : column->dataset >= 0,
+    check(hdf5io_column_apart(column) ? fd >= 0 : column->dataset >= 0,
           "%s is read while it is closed: located %d, descriptor %d, dataset "
           "%lld",
           column->path, column->located, fd, (long long)column->dataset);
     for (int64_t i = 0; i < rows->count && rc == ERR_OK; i++) {
         const column_run_t *run = &rows->runs[i];
-        const column_rows_t one = {run, 1, fd, H5P_DEFAULT};
 
         check(run->count > 0 && run->row >= 0 &&
                   (i == 0 || run->row >= run[-1].row + run[-1].count),
               "%s: run %lld has %lld rows from %lld on", column->path,
               (long long)i, (long long)run->count, (long long)run->row);
-        rc = column->located ? column_read_located(column, fd, run, next, err)
-                             : column_read_h5(column, &one, next, err);
+        rc = column_read_run(column, fd, run, next, err);
         next += (size_t)run->count * column->row_bytes;
     }
     return rc;

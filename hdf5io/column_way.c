@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Chooses the fastest way to read a column: pread without HDF5, collective
- * MPI-IO, or HDF5 with a chunk cache. A shuffled epoch needs a chunk once for
- * each of its rows; with `shuffle: chunk` all these reads are in one window. So
- * with a cache that holds the chunks of a window each chunk is decoded once per
- * epoch, and chunks that were read completely may be evicted first.
+ * Chooses the fastest way to read a column: pread without HDF5, decoding chunks
+ * without HDF5, collective MPI-IO, or HDF5 with a chunk cache. A shuffled epoch
+ * needs a chunk once for each of its rows; with `shuffle: chunk` all these
+ * reads are in one window. So with a cache that holds the chunks of a window
+ * each chunk is decoded once per epoch, and chunks that were read completely
+ * may be evicted first.
  */
 #include "hdf5io/column_way.h"
 
@@ -13,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "hdf5io/descriptor.h"
 #include "hdf5io/external.h"
@@ -136,6 +138,36 @@ static err_code_t column_locate_external(hdf5io_column_t *out, hid_t create,
     return rc;
 }
 
+/* Find the chunks, if they can be read without HDF5. */
+static err_code_t column_chunks_find(hdf5io_column_t *out, hid_t create,
+                                     const column_how_t *how, err_t *err)
+{
+    hsize_t dims[H5S_MAX_RANK];
+    chunks_source_t source = {.dataset = out->dataset,
+                              .create = create,
+                              .file = hdf5io_column_source(out),
+                              .path = out->path,
+                              .ndim = column_dims(out, dims),
+                              .dims = dims,
+                              .number_bytes = hdf5io_convert_bytes(out->type),
+                              .fd = how->fd,
+                              .pool = how->pool};
+    uint64_t bytes;
+    err_code_t rc = ERR_OK;
+
+    if (out->source != NULL) {
+        rc = column_source_open(out, &bytes, err);
+        source.fd = out->fd;
+    }
+    if (rc == ERR_OK)
+        rc = hdf5io_chunks_open(&source, &out->chunks, err);
+    if (out->chunks == NULL && out->fd >= 0) {
+        close(out->fd);
+        out->fd = -1;
+    }
+    return rc;
+}
+
 err_code_t hdf5io_column_way_choose(hdf5io_column_t *out, hid_t create,
                                     bool raw, const column_how_t *how,
                                     err_t *err)
@@ -143,6 +175,9 @@ err_code_t hdf5io_column_way_choose(hdf5io_column_t *out, hid_t create,
     if (raw && H5Pget_layout(create) == H5D_CONTIGUOUS &&
         H5Pget_external_count(create) > 0)
         return column_locate_external(out, create, err);
+    if (raw && !how->mpi && how->pool != NULL &&
+        H5Pget_layout(create) == H5D_CHUNKED)
+        return column_chunks_find(out, create, how, err);
     if (!raw || !column_whole(out, create))
         return ERR_OK;
     out->collective = how->mpi;
@@ -211,6 +246,10 @@ err_code_t hdf5io_column_cache_set(hdf5io_column_t *out, hid_t file,
     if (!column_band_find(out, create, &band))
         return ERR_OK;
     out->band = band.rows > INT64_MAX ? INT64_MAX : (int64_t)band.rows;
+    if (out->chunks != NULL) {
+        out->cached = hdf5io_chunks_bytes(out->chunks);
+        return ERR_OK;
+    }
     bytes = column_cache_bytes(&band, create, how);
     /* Two chunks in the same slot would evict each other, so there are as many
      * slots as chunks, up to a limit. */

@@ -64,17 +64,24 @@ const opt_row_t hdf5io_target_options[] = {
     {.name = NULL}};
 
 /* Set the configuration with which shards are opened and reopened. */
-static void dataset_how_set(hdf5io_dataset_t *dataset,
-                            const hdf5io_dataset_config_t *config, int count)
+static err_code_t dataset_how_set(hdf5io_dataset_t *dataset,
+                                  const hdf5io_dataset_config_t *config,
+                                  int count, err_t *err)
 {
+    err_code_t rc;
+
     dataset->cache_max =
         config->cache_bytes > 0 ? config->cache_bytes : DATASET_CACHE_BYTES;
     dataset->open_max = config->open_files > 0 ? config->open_files : INT_MAX;
     dataset->retry = config->retry;
+    rc = hdf5io_pool_open(dataset->cache_max, &dataset->pool, err);
+    if (rc != ERR_OK)
+        return rc;
     dataset->how = (hdf5io_shard_config_t){
         .count = dataset->field_count,
         .collective = config->mpi != NULL,
         .sequence = config->sequence,
+        .pool = dataset->pool,
         .cache_bytes = dataset->cache_max /
                        ((size_t)dataset->field_count * (size_t)count)};
     for (int k = 0; k < dataset->field_count; k++)
@@ -82,6 +89,7 @@ static void dataset_how_set(hdf5io_dataset_t *dataset,
     h5_lock();
     dataset->how.access = h5_access_list();
     h5_unlock();
+    return ERR_OK;
 }
 
 static void dataset_field_add(hdf5io_dataset_t *dataset,
@@ -162,8 +170,7 @@ static err_code_t dataset_shards_make(hdf5io_dataset_t *dataset,
     dataset->count = count;
     for (int i = 0; i < count; i++)
         hdf5io_shard_init(&dataset->shards[i]);
-    dataset_how_set(dataset, config, count);
-    return ERR_OK;
+    return dataset_how_set(dataset, config, count, err);
 }
 
 err_code_t hdf5io_dataset_begin(const hdf5io_dataset_config_t *config,
@@ -253,6 +260,7 @@ void hdf5io_dataset_close(hdf5io_dataset_t *dataset)
     for (int i = 0; i < dataset->count; i++)
         if (dataset->shards[i].open)
             hdf5io_shard_rest(&dataset->shards[i]);
+    hdf5io_pool_close(dataset->pool);
     if (dataset->how.access > 0) {
         h5_lock();
         H5Pclose(dataset->how.access);
@@ -350,6 +358,11 @@ size_t hdf5io_dataset_cached(hdf5io_dataset_t *dataset)
     cached = dataset->cached;
     pthread_mutex_unlock(&dataset->lock);
     return cached;
+}
+
+size_t hdf5io_dataset_pooled(hdf5io_dataset_t *dataset)
+{
+    return hdf5io_pool_held(dataset->pool);
 }
 
 int hdf5io_dataset_open_shards(hdf5io_dataset_t *dataset)

@@ -4,8 +4,8 @@
  * dataset: samples along dimension 0 of HDF5 datasets (one input and one
  * target, or several of each) in one or more files (shards). A global index 0
  * .. samples-1 counts through the shards in sorted file order (strverscmp:
- * part-10 follows part-9). Contiguous allocated datasets are read by pread
- * without the HDF5 lock, others through HDF5.
+ * part-10 follows part-9). Contiguous allocated datasets, and chunks with
+ * common filters, are read by pread without the HDF5 lock, others through HDF5.
  *
  * With config.sequence = T each file holds one stream of numbers (tokens), a
  * dataset with one dimension. Sample k of a file is its numbers [k T, k T + T),
@@ -88,8 +88,8 @@ typedef struct hdf5io_dataset_config {
                          With T > 0 there is one input and one target, and both
                          use the field of the input. */
     h5mpi_t *mpi;     /* not NULL: collective MPI-IO reads */
-    /* (optional) Maximum bytes of the chunk caches of all open shards; a single
-     * shard that needs more gets it. Default: 128 MiB. */
+    /* (optional) Maximum bytes of HDF5's chunk caches, and of chunks decoded
+     * without HDF5; a shard that needs more gets it. Default: 128 MiB. */
     size_t cache_bytes;
     /* (optional) Maximum number of open shards. Default: as many as the limit
      * of open files allows. Not used with mpi. */
@@ -188,9 +188,10 @@ err_code_t hdf5io_dataset_finite(const hdf5io_dataset_t *dataset,
 
 /* Bytes of samples that this process has read from files. */
 int64_t hdf5io_dataset_bytes_read(const hdf5io_dataset_t *dataset);
-/* Maximum bytes of the chunk caches of all open shards, and the number of open
- * shards. */
+/* Maximum bytes of HDF5's chunk caches and of places of chunks; bytes of chunks
+ * decoded without HDF5; number of open shards. */
 size_t hdf5io_dataset_cached(hdf5io_dataset_t *dataset);
+size_t hdf5io_dataset_pooled(hdf5io_dataset_t *dataset);
 int hdf5io_dataset_open_shards(hdf5io_dataset_t *dataset);
 
 /* Number of shards accessed by reads; each read counts a shard once. */

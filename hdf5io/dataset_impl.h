@@ -44,6 +44,7 @@ struct hdf5io_dataset {
     hdf5io_shard_t *shards;
     int count;
     hdf5io_shard_config_t how; /* how shards are opened; owns [access] */
+    hdf5io_pool_t *pool;       /* of decoded chunks */
     retry_t retry;
     /* bytes of chunk caches: limit, and of all open shards */
     size_t cache_max, cached;

@@ -3,7 +3,8 @@
 /*
  * A shard is used as a plain file, for its size, error sentences and pread; and
  * through HDF5. Handles that no column needs are closed again, so a contiguous
- * shard costs one descriptor and no HDF5 state.
+ * shard, and one whose chunks are decoded here, costs one descriptor and no
+ * HDF5 state.
  *
  * The first look opens the file only once, through HDF5, and duplicates HDF5's
  * descriptor: a start opens all shards, and on a file system of many hosts each
@@ -128,11 +129,28 @@ static err_code_t shard_refused(const hdf5io_shard_t *shard, err_t *err)
                    shard->path, cause);
 }
 
+/* The pool shall keep a row of chunks of each column. */
+static void shard_pool_allow(const hdf5io_shard_config_t *config,
+                             const hdf5io_column_t *columns)
+{
+    size_t bytes = 0;
+
+    for (int k = 0; k < config->count; k++)
+        if (columns[k].chunks != NULL &&
+            __builtin_add_overflow(bytes, hdf5io_chunks_wish(columns[k].chunks),
+                                   &bytes))
+            return;
+    if (bytes > 0)
+        hdf5io_pool_allow(config->pool, bytes);
+}
+
 /* Open the file and its columns. Lock held. */
 static err_code_t shard_open_h5(const hdf5io_shard_config_t *config,
                                 hdf5io_shard_t *shard, err_t *err)
 {
     column_how_t how = {.file_bytes = shard->bytes,
+                        .fd = shard->fd,
+                        .pool = config->pool,
                         .mpi = config->collective,
                         .cache_bytes = config->cache_bytes};
     hdf5io_column_t *columns = shard->columns;
@@ -142,9 +160,12 @@ static err_code_t shard_open_h5(const hdf5io_shard_config_t *config,
         shard->file = H5Fopen(shard->path, H5F_ACC_RDONLY, config->access);
     if (shard->file < 0)
         return shard_refused(shard, err);
-    for (int k = 0; k < config->count && rc == ERR_OK; k++)
+    for (int k = 0; k < config->count && rc == ERR_OK; k++) {
         rc = hdf5io_column_open(shard->file, shard->path, config->paths[k],
                                 &how, &columns[k], err);
+        for (int j = 0; j < k && rc == ERR_OK; j++)
+            hdf5io_column_share(&columns[k], &columns[j]);
+    }
     /* With a stream, column 0 is the tokens and column 1 the next tokens. */
     for (int k = 0; k < config->count && rc == ERR_OK; k++) {
         if (config->sequence > 0)
@@ -156,24 +177,28 @@ static err_code_t shard_open_h5(const hdf5io_shard_config_t *config,
                          shard->path, config->paths[0], columns[0].rows,
                          config->paths[k], columns[k].rows);
     }
-    if (rc == ERR_OK)
-        shard->rows = columns[0].rows;
-    return rc;
+    if (rc != ERR_OK)
+        return rc;
+    shard->rows = columns[0].rows;
+    shard_pool_allow(config, columns);
+    return ERR_OK;
 }
 
 /* Close the handles that reading does not need. Lock held. */
 static void shard_trim(hdf5io_shard_t *shard)
 {
-    int located = 0, here = 0;
+    int apart = 0, here = 0;
 
     for (int k = 0; k < shard->count; k++) {
-        if (!shard->columns[k].located)
-            continue;
-        hdf5io_column_trim(&shard->columns[k]);
-        located++;
-        here += shard->columns[k].fd < 0;
+        hdf5io_column_t *column = &shard->columns[k];
+        const bool direct = hdf5io_column_apart(column);
+
+        if (direct)
+            hdf5io_column_trim(column);
+        apart += direct;
+        here += direct && column->fd < 0;
     }
-    if (located == shard->count) {
+    if (apart == shard->count) {
         H5Fclose(shard->file);
         shard->file = H5I_INVALID_HID;
     }

@@ -32,7 +32,8 @@ typedef struct hdf5io_shard {
     hdf5io_column_t *columns; /* [count], owned; NULL while it is closed */
     int count;
     int shape;     /* see hdf5io_dataset_columns */
-    size_t cached; /* maximum bytes of its chunk caches */
+    size_t cached; /* maximum bytes of its chunk caches, and of what is known
+                      about chunks */
     bool crowded;  /* almost no descriptor was left under the hard limit when it
                       was opened */
     /* Used by dataset_use.c, under the dataset's lock: */
@@ -48,10 +49,11 @@ typedef struct hdf5io_shard_config {
     /* of its datasets; must outlive the shards */
     const char *paths[SHARD_COLUMNS_MAX];
     int count;
-    hid_t access;       /* file-access list; not MPI-IO */
-    bool collective;    /* MPI-IO: hdf5io_shard_join will follow */
-    size_t cache_bytes; /* chunk cache of each column */
-    int64_t sequence;   /* not 0: both columns are one stream, see dataset.h */
+    hid_t access;        /* file-access list; not MPI-IO */
+    bool collective;     /* MPI-IO: hdf5io_shard_join will follow */
+    size_t cache_bytes;  /* chunk cache of each column */
+    hdf5io_pool_t *pool; /* see column_how_t */
+    int64_t sequence;    /* not 0: both columns are one stream, see dataset.h */
 } hdf5io_shard_config_t;
 
 /* A closed shard of which nothing is known. */

@@ -10,6 +10,7 @@
  * last row; their position within a row is given by a fixed formula.
  */
 #include <errno.h>
+#include <string.h>
 
 #include "base/check.h"
 #include "base/hash.h"
@@ -84,13 +85,28 @@ static void digest_block_place(const hdf5io_column_t *column, uint64_t piece,
     }
 }
 
-static err_code_t digest_block_h5(const hdf5io_column_t *column,
+static err_code_t digest_block_chunks(const hdf5io_column_t *column, int fd,
+                                      const digest_block_t *block, void *out,
+                                      err_t *err)
+{
+    const chunks_from_t from = {column->fd >= 0 ? column->fd : fd,
+                                column->dataset};
+    chunks_block_t numbers;
+
+    memcpy(numbers.start, block->start, sizeof numbers.start);
+    memcpy(numbers.count, block->count, sizeof numbers.count);
+    return hdf5io_chunks_read(column->chunks, &from, &numbers, out, err);
+}
+
+static err_code_t digest_block_h5(const hdf5io_column_t *column, int fd,
                                   const digest_block_t *block, void *out,
                                   err_t *err)
 {
     column_spaces_t spaces = {.row = (int64_t)block->start[0]};
     err_code_t rc;
 
+    if (column->chunks != NULL)
+        return digest_block_chunks(column, fd, block, out, err);
     h5_lock();
     spaces.from = H5Dget_space(column->dataset);
     spaces.to = H5Screate_simple(block->ndim, block->count, NULL);
@@ -148,7 +164,7 @@ static err_code_t digest_sample(const hdf5io_shard_t *shard, int field,
         digest_block_place(column, (uint64_t)i,
                            pieces > 1 ? (uint64_t)pieces : 2, &block);
         rc = flat ? digest_block_flat(column, shard->fd, &block, stage, err)
-                  : digest_block_h5(column, &block, stage, err);
+                  : digest_block_h5(column, shard->fd, &block, stage, err);
         if (rc == ERR_OK)
             hash_state_add(state, stage,
                            (size_t)block.elems *

@@ -31,10 +31,19 @@ install libhdf5-openmpi-dev (Debian, Ubuntu) or hdf5+mpi (Spack)])])
      AC_DEFINE([HAVE_PARALLEL_HDF5], [1], [parallel HDF5 is built in])],
     [CDDP_HDF5_SERIAL])
   summary_hdf5="yes ($HDF5_LIBS)"
+  CDDP_HDF5_CHUNKS
   AC_SUBST([HDF5_CFLAGS])
   AC_SUBST([HDF5_LIBS])
   AC_SUBST([MPI_CFLAGS])
   AC_SUBST([MPI_LIBS])
+])
+
+# Not in all versions: see hdf5io/chunks.c.
+AC_DEFUN([CDDP_HDF5_CHUNKS], [
+  cddp_save_LIBS=$LIBS
+  LIBS="$HDF5_LIBS $MPI_LIBS $LIBS"
+  AC_CHECK_FUNCS([H5Dchunk_iter])
+  LIBS=$cddp_save_LIBS
 ])
 
 # Debian calls the parallel builds hdf5-openmpi and hdf5-mpich; elsewhere

@@ -25,6 +25,12 @@ or isa-l (Spack), or leave out --with-isal])])])
     [summary_tensorboard=yes
      AC_DEFINE([HAVE_TENSORBOARD], [1],
        [libprotobuf-c, its compiler and ISA-L were found.])],
-    [PROTOBUFC_CFLAGS= PROTOBUFC_LIBS= ISAL_CFLAGS= ISAL_LIBS=])
+    [PROTOBUFC_CFLAGS= PROTOBUFC_LIBS=])
+  AS_IF([test $have_isal = yes],
+    [cddp_save_CPPFLAGS=$CPPFLAGS
+     CPPFLAGS="$CPPFLAGS $ISAL_CFLAGS"
+     AC_CHECK_HEADER([isa-l/igzip_lib.h],
+       [AC_DEFINE([HAVE_ISAL], [1], [ISA-L decompresses chunks of data.])])
+     CPPFLAGS=$cddp_save_CPPFLAGS])
   AM_CONDITIONAL([TENSORBOARD], [test $summary_tensorboard = yes])
 ])

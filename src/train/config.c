@@ -84,7 +84,7 @@ static const opt_row_t data_options[] = {
            .help = "with shuffle: chunk, number of parts of the data from "
                    "which each batch takes samples, at most train.batch; "
                    "about 4 chunks of each part are in use at a time, and are "
-                   "decoded again if HDF5's caches (128 MiB a rank) do not "
+                   "decoded again if the memory (128 MiB a rank) does not "
                    "hold them: more parts are for many ranks. If the number "
                    "of ranks divides it, each chunk is needed by one rank "
                    "only. 0: the order of earlier versions, in which "

@@ -13,6 +13,7 @@ HDF5IO_TESTS = \
 	tests/hdf5io/test_checkpoint_retry \
 	tests/hdf5io/test_checkpoint_share \
 	tests/hdf5io/test_checkpoint_verify \
+	tests/hdf5io/test_chunks \
 	tests/hdf5io/test_convert \
 	tests/hdf5io/test_cover \
 	tests/hdf5io/test_dataset \

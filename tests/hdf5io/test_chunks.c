@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* Chunks that are read and decoded without HDF5's lock. Failing storage is
+ * simulated: this program defines its own pread, which libhdf5 also calls. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "chunk_files.h"
+#include "files.h"
+#include "hdf5io/filter.h"
+
+/* global: number of reads that fail with refusal_errno; those of this process
+ * are few */
+static atomic_int refusals;
+static int refusal_errno;
+
+ssize_t pread(int fd, void *bytes, size_t count, off_t offset)
+{
+    if (atomic_load(&refusals) > 0 && atomic_fetch_sub(&refusals, 1) > 0) {
+        errno = refusal_errno;
+        return -1;
+    }
+    return syscall(SYS_pread64, fd, bytes, count, offset);
+}
+
+static char *directory;
+
+static void start(void)
+{
+    directory = files_make();
+}
+
+static void stop(void)
+{
+    files_remove(directory);
+}
+
+TestSuite(chunks, .init = start, .fini = stop, .timeout = 120);
+
+/* Chunks that divide no dimension. */
+static const chunk_file_t five = {
+    .ndim = 5, .dims = {61, 5, 3, 7, 2}, .chunk = {8, 3, 3, 4, 2}};
+
+/* Write and read; the bits must be right whatever the order. */
+static void same_bits(const chunk_file_t *file, bool decoded, const char *what)
+{
+    hdf5io_dataset_t *dataset;
+
+    chunk_write(directory, "a.h5", file);
+    chunk_lzf_forget();
+    dataset = chunk_open(directory, "a.h5", file, 0, true);
+    cr_expect_eq(chunk_wrong(dataset, file, 1, 7), 0, "%s", what);
+    cr_expect_eq(chunk_wrong(dataset, file, 17, 64), 0, "%s", what);
+    cr_expect_eq(hdf5io_dataset_pooled(dataset) > 0, decoded, "%s", what);
+    hdf5io_dataset_close(dataset);
+    /* no room for any chunk */
+    dataset = chunk_open(directory, "a.h5", file, 1, false);
+    cr_expect_eq(chunk_wrong(dataset, file, 17, 3), 0, "%s", what);
+    hdf5io_dataset_close(dataset);
+}
+
+Test(chunks, all_filters_and_types_give_the_bits_of_contiguous_storage)
+{
+    const hid_t types[] = {H5T_IEEE_F32LE, H5T_IEEE_F32BE, H5T_STD_I16BE,
+                           H5T_STD_U8LE,   H5T_IEEE_F64LE, H5T_STD_U64BE};
+    char what[64];
+
+    for (size_t t = 0; t < sizeof types / sizeof types[0]; t++)
+        for (unsigned filters = 0; filters < CHUNK_FILTERS; filters++) {
+            chunk_file_t file = five;
+
+            file.type = types[t];
+            file.filters = filters;
+            snprintf(what, sizeof what, "type %zu, filters %u", t, filters);
+            if ((filters & CHUNK_LZF) != 0)
+                chunk_lzf_register();
+            same_bits(&file, true, what);
+        }
+}
+
+Test(chunks, shapes_of_one_number_a_row_and_of_one_chunk)
+{
+    const chunk_file_t files[] = {
+        {.ndim = 1, .dims = {1000}, .chunk = {37}},
+        {.ndim = 2, .dims = {10, 50}, .chunk = {10, 50}},
+        {.ndim = 2, .dims = {10, 50}, .chunk = {1, 50}},
+        {.ndim = 3, .dims = {9, 4, 6}, .chunk = {2, 1, 6}},
+    };
+
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        chunk_file_t file = files[i];
+
+        file.type = H5T_IEEE_F32LE;
+        file.filters = CHUNK_SHUFFLE | CHUNK_DEFLATE | CHUNK_FLETCHER32;
+        same_bits(&file, true, "shape");
+    }
+}
+
+Test(chunks, after_a_user_block)
+{
+    chunk_file_t file = five;
+
+    file.type = H5T_STD_I32LE;
+    file.filters = CHUNK_DEFLATE;
+    file.user_block = 2048;
+    same_bits(&file, true, "user block");
+}
+
+/* HDF5 1.10 is not asked for so many places. */
+Test(chunks, more_chunks_than_an_old_hdf5_is_asked_for)
+{
+    const chunk_file_t file = {.ndim = 2,
+                               .dims = {5000, 3},
+                               .chunk = {1, 3},
+                               .type = H5T_STD_I32LE,
+                               .filters = CHUNK_SHUFFLE | CHUNK_DEFLATE};
+
+    same_bits(&file, true, "many chunks");
+}
+
+static void more_nbit(hid_t create)
+{
+    H5Pset_nbit(create);
+}
+
+static void more_twice(hid_t create)
+{
+    H5Pset_shuffle(create);
+    H5Pset_shuffle(create);
+}
+
+Test(chunks, hdf5_decodes_what_this_code_does_not)
+{
+    chunk_file_t file = five;
+
+    file.type = H5T_STD_I32LE;
+    file.more = more_nbit;
+    same_bits(&file, false, "nbit");
+    file.more = more_twice;
+    same_bits(&file, false, "twice");
+}
+
+/* ---- single chunks --------------------------------------------------------
+ */
+
+/* A dataset of 4 chunks with 10 rows. */
+static const chunk_file_t four = {
+    .ndim = 2, .dims = {40, 6}, .chunk = {10, 6}, .type = 0};
+
+static chunk_file_t four_with(unsigned filters)
+{
+    chunk_file_t file = four;
+
+    file.type = H5T_IEEE_F32LE;
+    file.filters = filters;
+    return file;
+}
+
+Test(chunks, a_filter_mask_is_honoured)
+{
+    const chunk_file_t file =
+        four_with(CHUNK_SHUFFLE | CHUNK_DEFLATE | CHUNK_FLETCHER32);
+    char *path = files_path(directory, "a.h5");
+    const hsize_t offset[2] = {20, 0};
+    hdf5io_dataset_t *dataset;
+    float values[60];
+    hid_t out, set;
+
+    chunk_write(directory, "a.h5", &file);
+    for (int i = 0; i < 60; i++)
+        values[i] = (float)chunk_value(20 * 6 + i);
+    out = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
+    set = H5Dopen2(out, "/x", H5P_DEFAULT);
+    cr_assert_geq(
+        H5Dwrite_chunk(set, H5P_DEFAULT, 7, offset, sizeof values, values), 0);
+    H5Dclose(set);
+    H5Fclose(out);
+    dataset = chunk_open(directory, "a.h5", &file, 0, false);
+    cr_expect_eq(chunk_wrong(dataset, &file, 3, 8), 0);
+    cr_expect_gt(hdf5io_dataset_pooled(dataset), 0);
+    hdf5io_dataset_close(dataset);
+    free(path);
+}
+
+/* Place and size of chunk [number] of /x. */
+static void chunk_find(const char *path, hsize_t number, haddr_t *at,
+                       hsize_t *bytes)
+{
+    const hid_t file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
+    const hid_t set = H5Dopen2(file, "/x", H5P_DEFAULT);
+    const hid_t space = H5Dget_space(set);
+    hsize_t offset[2];
+    unsigned mask;
+
+    cr_assert_geq(
+        H5Dget_chunk_info(set, space, number, offset, &mask, at, bytes), 0);
+    H5Sclose(space);
+    H5Dclose(set);
+    H5Fclose(file);
+}
+
+/* Change a byte in the middle of chunk 2, and read: rows of other chunks are
+ * right, and the error names the chunk. */
+static void damage(unsigned filters)
+{
+    const chunk_file_t file = four_with(filters);
+    const int64_t good = 35, bad = 24;
+    char *path = files_path(directory, "a.h5");
+    hdf5io_dataset_t *dataset;
+    float x[6], y;
+    haddr_t at;
+    hsize_t bytes;
+    err_t err = ERR_INIT;
+    unsigned char byte;
+    int fd;
+
+    chunk_write(directory, "a.h5", &file);
+    chunk_find(path, 2, &at, &bytes);
+    fd = open(path, O_RDWR | O_CLOEXEC);
+    cr_assert_eq(pread(fd, &byte, 1, (off_t)(at + bytes / 2)), 1);
+    byte ^= 0x55;
+    cr_assert_eq(pwrite(fd, &byte, 1, (off_t)(at + bytes / 2)), 1);
+    close(fd);
+    dataset = chunk_open(directory, "a.h5", &file, 0, false);
+    cr_assert_eq(hdf5io_dataset_read(dataset, &good, 1, x, &y, &err), ERR_OK);
+    for (int again = 0; again < 2; again++) {
+        cr_assert_eq(hdf5io_dataset_read(dataset, &bad, 1, x, &y, &err),
+                     ERR_DATA, "filters %u", filters);
+        cr_expect_not_null(strstr(err.text, path), "%s", err.text);
+        cr_expect_not_null(strstr(err.text, "/x from row 20"), "%s", err.text);
+    }
+    hdf5io_dataset_close(dataset);
+    free(path);
+}
+
+Test(chunks, a_damaged_chunk_is_named)
+{
+    damage(CHUNK_FLETCHER32);
+    damage(CHUNK_SHUFFLE | CHUNK_DEFLATE | CHUNK_FLETCHER32);
+    damage(CHUNK_DEFLATE);
+}
+
+Test(chunks, a_truncated_chunk_is_named)
+{
+    const chunk_file_t file = four_with(CHUNK_DEFLATE);
+    const int64_t bad = 30;
+    char *path = files_path(directory, "a.h5");
+    hdf5io_dataset_t *dataset;
+    float x[6], y;
+    haddr_t at;
+    hsize_t bytes;
+    err_t err = ERR_INIT;
+
+    chunk_write(directory, "a.h5", &file);
+    chunk_find(path, 3, &at, &bytes);
+    dataset = chunk_open(directory, "a.h5", &file, 0, false);
+    files_truncate(path, (int64_t)(at + bytes / 2));
+    cr_assert_eq(hdf5io_dataset_read(dataset, &bad, 1, x, &y, &err), ERR_DATA);
+    cr_expect_not_null(strstr(err.text, path), "%s", err.text);
+    cr_expect_not_null(strstr(err.text, "/x from row 30"), "%s", err.text);
+    hdf5io_dataset_close(dataset);
+    free(path);
+}
+
+Test(chunks, refused_reads_are_repeated)
+{
+    const chunk_file_t file = four_with(CHUNK_DEFLATE);
+    const int numbers[] = {EIO, ESTALE};
+    hdf5io_dataset_t *dataset;
+
+    chunk_write(directory, "a.h5", &file);
+    for (int i = 0; i < 2; i++) {
+        dataset = chunk_open(directory, "a.h5", &file, 0, false);
+        refusal_errno = numbers[i];
+        atomic_store(&refusals, 1);
+        cr_expect_eq(chunk_wrong(dataset, &file, 1, 8), 0);
+        cr_expect_leq(atomic_load(&refusals), 0);
+        atomic_store(&refusals, 0);
+        hdf5io_dataset_close(dataset);
+    }
+}
+
+/* ---- threads --------------------------------------------------------------
+ */
+
+typedef struct reader {
+    pthread_t thread;
+    hdf5io_dataset_t *dataset;
+    const chunk_file_t *file;
+    int64_t jump, wrong;
+} reader_t;
+
+static void *reader_main(void *argument)
+{
+    reader_t *reader = argument;
+
+    for (int turn = 0; turn < 3; turn++)
+        reader->wrong +=
+            chunk_wrong(reader->dataset, reader->file, reader->jump, 5 + turn);
+    return NULL;
+}
+
+/* Readers that share chunks, with room for all of them and for few. */
+Test(chunks, threads_share_chunks)
+{
+    const size_t bounds[] = {0, 1};
+    chunk_file_t file = five;
+    reader_t readers[4];
+
+    file.type = H5T_IEEE_F32LE;
+    file.filters = CHUNK_SHUFFLE | CHUNK_DEFLATE | CHUNK_FLETCHER32;
+    chunk_write(directory, "a.h5", &file);
+    for (int b = 0; b < 2; b++) {
+        hdf5io_dataset_t *dataset =
+            chunk_open(directory, "a.h5", &file, bounds[b], false);
+
+        for (int i = 0; i < 4; i++) {
+            readers[i] = (reader_t){
+                .dataset = dataset, .file = &file, .jump = 2 * i + 1};
+            cr_assert_eq(pthread_create(&readers[i].thread, NULL, reader_main,
+                                        &readers[i]),
+                         0);
+        }
+        for (int i = 0; i < 4; i++) {
+            pthread_join(readers[i].thread, NULL);
+            cr_expect_eq(readers[i].wrong, 0);
+        }
+        hdf5io_dataset_close(dataset);
+    }
+}
+
+/* ---- decoders -------------------------------------------------------------
+ */
+
+/* Any bytes: no byte beyond the buffer is written. */
+Test(chunks, decoders_stay_within_their_buffers)
+{
+    unsigned char in[64], out[128 + 8];
+    uint64_t state = 1;
+    size_t bytes;
+
+    for (int turn = 0; turn < 200000; turn++) {
+        const size_t length = (size_t)turn % sizeof in;
+        const size_t room = (size_t)turn % 129;
+
+        for (size_t i = 0; i < length; i++) {
+            state = state * UINT64_C(6364136223846793005) + 1442695040888963407;
+            in[i] = (unsigned char)(state >> 33);
+            if (turn % 3 == 0 && i % 2 == 0)
+                in[i] &= 31;
+        }
+        memset(out + room, 0x5a, 8);
+        if (hdf5io_filter_lzf(in, length, out, room, &bytes))
+            cr_assert_leq(bytes, room);
+        in[0] = 0x78;
+        in[1] = 0x9c;
+        if (hdf5io_filter_inflate(in, length, out, room, &bytes))
+            cr_assert_leq(bytes, room);
+        for (int i = 0; i < 8; i++)
+            cr_assert_eq(out[room + (size_t)i], 0x5a);
+    }
+}
