@@ -163,8 +163,7 @@ static err_code_t args_take(int argc, char **argv, import_args_t *args,
 
 /* ---- the work ------------------------------------------------------------ */
 
-static err_code_t source_convert(const import_args_t *args,
-                                 import_source_t *source,
+static err_code_t source_convert(import_args_t *args, import_source_t *source,
                                  import_sink_report_t *report, err_t *err)
 {
     import_sink_t *sink = NULL;

@@ -39,7 +39,7 @@ typedef struct share {
 } share_t;
 
 typedef struct split {
-    const split_args_t *args;
+    split_args_t *args;
     import_source_t *source;
     import_sink_t *train, *valid;
     share_t *shares; /* [classes] */
@@ -291,7 +291,7 @@ static void split_free(split_t *split)
 /* Split the samples of split->source and say what was written. */
 static err_code_t split_run(split_t *split, double start, err_t *err)
 {
-    const split_args_t *args = split->args;
+    split_args_t *args = split->args;
     const int64_t rows = split->source->rows;
     import_sink_report_t train, valid;
     err_code_t rc = wanted_find(split, err);

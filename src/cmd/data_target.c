@@ -56,7 +56,7 @@ err_code_t cmd_target_check(const cmd_target_t *target, const char *command,
     return ERR_OK;
 }
 
-err_code_t cmd_target_open(const cmd_target_t *target, import_source_t *source,
+err_code_t cmd_target_open(cmd_target_t *target, import_source_t *source,
                            int64_t rows, import_sink_t **out, err_t *err)
 {
     const import_sink_config_t config = {.directory = target->directory,
@@ -67,7 +67,9 @@ err_code_t cmd_target_open(const cmd_target_t *target, import_source_t *source,
                                          .shards = target->shards,
                                          .gzip = target->gzip,
                                          .chunk = (int64_t)target->chunk * 1024,
-                                         .source = source};
+                                         .source = source,
+                                         .tell = cmd_progress_tell,
+                                         .context = &target->progress};
     import_sink_t *sink = NULL;
     err_code_t rc = import_sink_open(&config, &sink, err);
 
@@ -76,6 +78,7 @@ err_code_t cmd_target_open(const cmd_target_t *target, import_source_t *source,
     if (rc == ERR_OK)
         rc = cmd_shards_clear(target->directory, target->name, target->force,
                               err);
+    cmd_progress_begin(&target->progress, target->name, rows);
     if (rc == ERR_OK)
         *out = sink;
     else

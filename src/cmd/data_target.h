@@ -7,6 +7,7 @@
 #include <getopt.h>
 #include <stdbool.h>
 
+#include "cmd/data_progress.h"
 #include "import/sink.h"
 #include "import/source.h"
 
@@ -16,6 +17,7 @@ typedef struct cmd_target {
     int shards, gzip;      /* as in import_sink_config_t */
     int chunk;             /* KiB; 0: not given */
     bool force;
+    cmd_progress_t progress; /* of the open sink */
 } cmd_target_t;
 
 /* The options, for getopt_long. Commands number others from CMD_TARGET_END. */
@@ -52,8 +54,10 @@ err_code_t cmd_target_check(const cmd_target_t *target, const char *command,
 
 /* Check that [target] suits [rows] samples of [source], and prepare its
  * directory: shards with the same names are removed if target->force, else they
- * are ERR_USAGE. The caller frees *out by import_sink_close. */
-err_code_t cmd_target_open(const cmd_target_t *target, import_source_t *source,
+ * are ERR_USAGE. Lines of
+ * progress are printed. The caller frees *out by import_sink_close, before
+ * [target] ends. */
+err_code_t cmd_target_open(cmd_target_t *target, import_source_t *source,
                            int64_t rows, import_sink_t **out, err_t *err);
 
 /* ERR_USAGE: one of [count] files that are read is among those that would be

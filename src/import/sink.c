@@ -321,6 +321,8 @@ err_code_t import_sink_write(import_sink_t *sink, int64_t rows,
         if (rc == ERR_OK && sink->done == sink->end)
             rc = shard_publish(sink, err);
     }
+    if (rc == ERR_OK && sink->config.tell != NULL)
+        sink->config.tell(sink->config.context, sink->done);
     return rc;
 }
 

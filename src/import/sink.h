@@ -25,6 +25,10 @@ typedef struct import_sink_config {
      * are contiguous, which cddp reads fastest. */
     int64_t chunk;
     import_source_t *source; /* whose annotate is called; NULL: none */
+    /* Called after each write: [done] samples were written so far; NULL: not
+     * needed. */
+    void (*tell)(void *context, int64_t done);
+    void *context;
 } import_sink_config_t;
 
 typedef struct import_sink_report {

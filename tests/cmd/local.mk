@@ -7,6 +7,7 @@ CMD_TESTS = \
 	tests/cmd/test_data_bound \
 	tests/cmd/test_data_ising \
 	tests/cmd/test_data_look \
+	tests/cmd/test_data_progress \
 	tests/cmd/test_escapes \
 	tests/cmd/test_info_check \
 	tests/cmd/test_info_host \
