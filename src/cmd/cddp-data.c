@@ -244,10 +244,11 @@ static err_code_t command_run(int argc, char **argv, err_t *err)
     if (name == NULL)
         return usage(err, "a command is missing");
     for (int i = 1; i < argc; i++)
-        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
-            return fputs(help_text, stdout) < 0
-                       ? err_set(err, ERR_IO, "cannot print the help")
-                       : ERR_OK;
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+            /* A failed write is found at the end (cmd_output_finish). */
+            str_print("%s", help_text);
+            return ERR_OK;
+        }
     if (strcmp(name, "--version") == 0)
         return version_print(err);
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
