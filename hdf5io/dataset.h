@@ -164,7 +164,8 @@ bool hdf5io_dataset_collective(const hdf5io_dataset_t *dataset);
 /*
  * Read [count] samples by global index (any order, duplicates allowed).
  * fields[0], fields[1], ... receive the inputs, then the targets, each as
- * [count, elems] numbers, converted and scaled. ERR_DATA: a label or token is
+ * [count, elems] numbers, converted and scaled; a field at NULL is not read
+ * (without mpi). ERR_DATA: a label or token is
  * out of range (names file, row and value), damaged data, or a shard that
  * changed. ERR_IO: storage refused all tries of config.retry. With mpi:
  * collective; count may be 0.
@@ -180,8 +181,8 @@ err_code_t hdf5io_dataset_read(hdf5io_dataset_t *dataset, const int64_t *index,
 
 /* Look for a number that is not finite among [count] samples, which were read
  * into [fields] as above. [sample_ids] are their global indices. ERR_DATA names
- * file and row of the first such number. Class numbers and tokens are
- * skipped. */
+ * file and row of the first such number. Class numbers, tokens and fields
+ * at NULL are skipped. */
 err_code_t hdf5io_dataset_finite(const hdf5io_dataset_t *dataset,
                                  const uint64_t *sample_ids, int64_t count,
                                  const void *const *fields, err_t *err);

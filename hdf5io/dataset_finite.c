@@ -40,7 +40,7 @@ err_code_t hdf5io_dataset_finite(const hdf5io_dataset_t *dataset,
         const int64_t elems = dataset->fields[k].elems;
         const float *values = fields[k];
 
-        if (dataset->fields[k].as != HDF5IO_AS_REALS)
+        if (values == NULL || dataset->fields[k].as != HDF5IO_AS_REALS)
             continue;
         for (int64_t i = 0; i < count * elems; i++)
             if (!isfinite(values[i]))

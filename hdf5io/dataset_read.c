@@ -321,6 +321,8 @@ static err_code_t read_shard(read_call_t *call, hdf5io_shard_t *shard,
     for (int k = 0; k < call->dataset->field_count; k++) {
         err_t second = ERR_INIT;
 
+        if (call->fields[k] == NULL && call->dataset->mpi == NULL)
+            continue;
         if (rc == ERR_OK)
             rc = read_column(call, k, entries, count, err);
         else if (call->dataset->mpi != NULL)
@@ -424,6 +426,8 @@ err_code_t hdf5io_dataset_read(hdf5io_dataset_t *dataset, const int64_t *index,
                                int64_t count, void *input, void *target,
                                err_t *err)
 {
-    return hdf5io_dataset_read_fields(dataset, index, count,
-                                      (void *[]){input, target}, err);
+    void *const fields[DATASET_FIELDS_MAX] = {input, target};
+
+    check(dataset->field_count == 2, "%d fields", dataset->field_count);
+    return hdf5io_dataset_read_fields(dataset, index, count, fields, err);
 }

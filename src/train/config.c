@@ -27,7 +27,8 @@
  * start of train_config_t. */
 static const char *const shuffles[] = {"none", "chunk", "full", NULL};
 static const char *const ios[] = {"independent", "mpi", NULL};
-static const char *const validates[] = {"quick", "full", "none", NULL};
+static const char *const validates[] = {"quick", "full", "none", "labels",
+                                        NULL};
 static const char *const precisions[] = {"fp32", "bf16", "auto", "tf32", NULL};
 static const char *const recomputes[] = {"none", "blocks", NULL};
 static const char *const diverges[] = {"stop", "rollback", NULL};
@@ -107,7 +108,10 @@ static const opt_row_t data_options[] = {
            .free = true,
            .help = "how ranks (at start) and a resumed run check that "
                    "they see the same data. quick: shapes, and a sample "
-                   "of the bytes; full: all bytes; none: shapes only"),
+                   "of the bytes; none: shapes only; labels: as quick, and "
+                   "before training the ranks look at every target: class "
+                   "numbers in range, probabilities, no nan; full: all "
+                   "bytes, and every target and input"),
     {.name = NULL}};
 
 static const opt_row_t loop_options[] = {

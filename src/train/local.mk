@@ -60,6 +60,7 @@ libtrain_la_SOURCES = \
 	src/train/run_priv.h \
 	src/train/rundir.c src/train/rundir.h \
 	src/train/same.c src/train/same.h \
+	src/train/values.c src/train/values.h \
 	src/train/save.c src/train/save.h \
 	src/train/save_failed.c src/train/save_failed.h \
 	src/train/saver.c src/train/saver.h \

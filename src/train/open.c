@@ -30,6 +30,7 @@
 #include "train/save.h"
 #include "train/seen.h"
 #include "train/straggler.h"
+#include "train/values.h"
 
 /* Called while shards are opened or compared. Reports progress, as the next
  * read may be slow, too. */
@@ -119,6 +120,26 @@ err_code_t train_open_bound(train_state_t *run, err_t *err)
     return comm_broadcast(run->world.group, bound, sizeof *bound, 0, err);
 }
 
+/* Look at each number, if data.validate asks for it. Collective. */
+static err_code_t values_check(train_state_t *run, const char *what,
+                               const train_data_t *data, err_t *err)
+{
+    const train_validate_t how = (train_validate_t)run->config->data.validate;
+    const train_values_t values = {.what = what,
+                                   .rank = run->world.rank,
+                                   .size = run->world.size,
+                                   .inputs = how == TRAIN_VALIDATE_FULL,
+                                   .alive = storage_alive,
+                                   .context = &run->world};
+    err_code_t rc;
+
+    if (how != TRAIN_VALIDATE_FULL && how != TRAIN_VALIDATE_LABELS)
+        return ERR_OK;
+    train_phase_set(&run->world, "checking data");
+    rc = train_values_check(&values, data->dataset, err);
+    return train_world_vote(&run->world, rc, err);
+}
+
 err_code_t train_open_compare(train_state_t *run, const char *what,
                               train_data_t *data, err_t *err)
 {
@@ -132,7 +153,8 @@ err_code_t train_open_compare(train_state_t *run, const char *what,
 
     train_phase_set(&run->world, "comparing data");
     rc = train_same(&same, data->dataset, &data->marks, err);
-    return train_world_vote(&run->world, rc, err);
+    rc = train_world_vote(&run->world, rc, err);
+    return rc == ERR_OK ? values_check(run, what, data, err) : rc;
 }
 
 /* Check that all ranks see equal samples. Collective. */

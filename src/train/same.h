@@ -21,7 +21,8 @@
 typedef enum train_validate {
     TRAIN_VALIDATE_QUICK, /* compare a sample of the bytes */
     TRAIN_VALIDATE_FULL,  /* compare that sample and then all bytes */
-    TRAIN_VALIDATE_NONE   /* compare shapes and numbers of samples only */
+    TRAIN_VALIDATE_NONE,  /* compare shapes and numbers of samples only */
+    TRAIN_VALIDATE_LABELS /* here as quick; see values.h */
 } train_validate_t;
 
 /* Hashes of the shards of a dataset. A hash covers all fields of its shard (see

@@ -95,6 +95,7 @@ mpi_io()
     run_file full
     run 0 "${four[@]}" "$train" --set run.dir=a --set train.epochs=1 full.yaml
     run 0 "${four[@]}" "$train" --set run.dir=b --set train.epochs=1 \
+        --set data.validate=full \
         --set data.io=mpi --set checkpoint.io=mpi full.yaml
     losses a/metrics.jsonl >a.losses
     losses b/metrics.jsonl >b.losses

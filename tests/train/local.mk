@@ -45,6 +45,7 @@ TRAIN_TESTS = \
 	tests/train/test_touch \
 	tests/train/test_trace \
 	tests/train/test_updates \
+	tests/train/test_values \
 	tests/train/test_vote \
 	tests/train/test_weigh \
 	tests/train/test_zero
