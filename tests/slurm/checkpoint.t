@@ -16,8 +16,10 @@
 small_data
 point=$BUILD/tests/slurm/.libs/fault_point.so
 hook='ddp.hook={powersgd: {rank: 1, start_step: 5, min_compression: 1}}'
+# Most cases say at which step a run leaves, so checkpoints are written between
+# two steps.
 settings=(--set train.epochs=2 --set checkpoint.every="10 steps"
-          --set "$hook")
+          --set "$hook" --set checkpoint.async=false)
 
 # armed RANK CALL COUNT [VARIABLE=VALUE]: make the command that becomes rank
 # $SLURM_PROCID and contains the fault point.

@@ -15,10 +15,12 @@ small_data
 point=$BUILD/tests/slurm/.libs/fault_errno.so
 h5py=(/usr/bin/python3 -c)
 # With these settings the bits are the same on any number of ranks and nodes,
-# and a read that fails is tried again within 2 s.
+# and a read that fails is tried again within 2 s. Checkpoints are written between
+# two steps, so that the cases can say which step comes next.
 settings=(--set train.reproducible=true --set train.microbatch=10
           --set train.epochs=1 --set checkpoint.every="10 steps"
-          --set fault.io_timeout="8 s" --set train.threads=1)
+          --set fault.io_timeout="8 s" --set train.threads=1
+          --set checkpoint.async=false)
 last=checkpoints/step-0000000042
 
 on_two=(srun -N2 -n4 --ntasks-per-node=2 --mpi=pmix)

@@ -231,16 +231,19 @@ preempted()
 # If a checkpoint takes longer than KillWait (10 s), the run warns. It is killed
 # in its next checkpoint, and resumes from the one before. Its last checkpoint
 # takes too long, too, but the job has warned already. A second run gets two USR1
-# and a TERM while it writes a checkpoint.
+# and a TERM while it writes a checkpoint. Checkpoints are written between two
+# steps.
 slow_saves()
 {
-    local killed
+    local killed between=(--set checkpoint.async=false)
 
     ranks killed "" "SLOW_STEP=\$(first 0.3)" "SLOW_SAVE=\$(first 16 7)"
-    one killed --time=10 -- "${some[@]}" --set "checkpoint.every=12 steps"
+    one killed --time=10 -- "${some[@]}" "${between[@]}" \
+        --set "checkpoint.every=12 steps"
     killed=$job
     ranks often "" SLOW_STEP=0.1 "SLOW_SAVE=\$(first 6)" SLOW_HIT=hit
-    one often --time=10 -- "${many[@]}" --set "checkpoint.every=8 steps"
+    one often --time=10 -- "${many[@]}" "${between[@]}" \
+        --set "checkpoint.every=8 steps"
     wait_until 120 test -e often/hit
     scancel --signal=USR1 "$job.0"
     scancel --signal=USR1 "$job.0"
