@@ -204,7 +204,7 @@ static const opt_row_t checkpoint_options[] = {
            .free = true,
            .help = "independent: one file per writer; mpi: one shared "
                    "file, by MPI-IO"),
-    CONFIG(checkpoint.async, "async", OPT_CHOICE, "false", .choices = asyncs,
+    CONFIG(checkpoint.async, "async", OPT_CHOICE, "auto", .choices = asyncs,
            .free = true,
            .help = "true: write checkpoints in a thread while training goes "
                    "on, from a copy of what the rank writes; not with io: mpi. "
