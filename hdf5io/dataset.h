@@ -165,10 +165,9 @@ bool hdf5io_dataset_collective(const hdf5io_dataset_t *dataset);
  * Read [count] samples by global index (any order, duplicates allowed).
  * fields[0], fields[1], ... receive the inputs, then the targets, each as
  * [count, elems] numbers, converted and scaled; a field at NULL is not read
- * (without mpi). ERR_DATA: a label or token is
- * out of range (names file, row and value), damaged data, or a shard that
- * changed. ERR_IO: storage refused all tries of config.retry. With mpi:
- * collective; count may be 0.
+ * (without mpi). ERR_DATA: a label or token is out of range (names file, row
+ * and value), damaged data, or a shard that changed. ERR_IO: storage refused
+ * all tries of config.retry. With mpi: collective; count may be 0.
  */
 err_code_t hdf5io_dataset_read_fields(hdf5io_dataset_t *dataset,
                                       const int64_t *index, int64_t count,
