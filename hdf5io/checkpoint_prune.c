@@ -100,14 +100,16 @@ err_code_t hdf5io_prune_list(const char *directory, hdf5io_leftover_t **out,
 
 err_code_t hdf5io_prune_remove(const hdf5io_leftover_t *leftover, err_t *err)
 {
-    char *manifest = str_printf("%s/" MANIFEST_NAME, leftover->path);
+    /* Not through a link: what it leads to is not ours. */
+    const int dir =
+        open(leftover->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     err_code_t rc = ERR_OK;
 
-    if (unlink(manifest) != 0 && errno != ENOENT)
-        rc = err_set(err, ERR_IO, "cannot remove %s: %s", manifest,
-                     strerror(errno));
-    if (rc == ERR_OK)
-        rc = file_remove_tree(leftover->path, err);
-    free(manifest);
-    return rc;
+    if (dir < 0 ? errno != ENOENT && errno != ENOTDIR && errno != ELOOP
+                : unlinkat(dir, MANIFEST_NAME, 0) != 0 && errno != ENOENT)
+        rc = err_set(err, ERR_IO, "cannot remove %s/" MANIFEST_NAME ": %s",
+                     leftover->path, strerror(errno));
+    if (dir >= 0)
+        close(dir);
+    return rc == ERR_OK ? file_remove_tree(leftover->path, err) : rc;
 }

@@ -3,8 +3,9 @@
 /*
  * Finding the chunks of a dataset. Their places are relative to HDF5's own
  * start of the file, or absolute, depending on the version; it matters only for
- * files with a user block. There the stored bytes of the first chunk are
- * compared with those that HDF5 returns.
+ * files with a user block. There the stored bytes of a chunk are compared with
+ * those that HDF5 returns: of a chunk that has other bytes at its two possible
+ * places.
  */
 #include "hdf5io/chunks.h"
 
@@ -21,6 +22,9 @@
 /* The same if there are no filters: of larger ones HDF5 reads the part that is
  * needed. */
 #define CHUNK_PLAIN_MAX ((uint64_t)1 << 24)
+/* Largest row of such chunks, which the pool would keep. A header may claim any
+ * size, as many chunks may have one place in the file. */
+#define CHUNK_PLAIN_ROW_MAX ((uint64_t)1 << 28)
 
 /* Set the grid and the sizes. False: not for this code. */
 static bool chunks_shape(hdf5io_chunks_t *chunks, const chunks_source_t *source)
@@ -71,40 +75,95 @@ static hsize_t chunks_user_block(hid_t dataset)
     return bytes;
 }
 
-/* Does the file hold the bytes of the first chunk [shift] bytes after its
- * place? [expected]: its bytes; [buffer]: as much room. */
-static bool chunks_same(const hdf5io_chunks_t *chunks, int fd, hsize_t shift,
-                        const void *expected, void *buffer)
-{
-    const chunk_place_t *place = &chunks->places[0];
+/* Two buffers, each for the stored bytes of any chunk. */
+typedef struct chunk_pair {
+    unsigned char *a, *b;
+} chunk_pair_t;
 
-    return pread(fd, buffer, place->bytes, (off_t)(place->at + shift)) ==
-               (ssize_t)place->bytes &&
-           memcmp(buffer, expected, place->bytes) == 0;
+static err_code_t pair_make(const hdf5io_chunks_t *chunks, chunk_pair_t *pair)
+{
+    size_t most = 0;
+    err_code_t rc;
+
+    for (uint64_t i = 0; i < chunks->count; i++)
+        if (chunks->places[i].bytes > most)
+            most = chunks->places[i].bytes;
+    rc = mem_new(unsigned char, 2 * most, "a chunk", &pair->a, NULL);
+    pair->b = rc == ERR_OK ? pair->a + most : NULL;
+    return rc;
 }
 
-/* Find what is to be added to all places in a file with a user block. */
+/* Read the bytes of [place] and [shift] bytes after it. */
+static bool place_read(const chunk_place_t *place, int fd, hsize_t shift,
+                       unsigned char *out)
+{
+    return pread(fd, out, place->bytes, (off_t)(place->at + shift)) ==
+           (ssize_t)place->bytes;
+}
+
+/* The first chunk whose bytes tell whether places are to be moved by [block];
+ * the number of chunks if there is none. */
+static uint64_t chunks_telling(const hdf5io_chunks_t *chunks, int fd,
+                               hsize_t block, const chunk_pair_t *pair)
+{
+    for (uint64_t i = 0; i < chunks->count; i++) {
+        const chunk_place_t *place = &chunks->places[i];
+
+        if (!place_read(place, fd, 0, pair->a) ||
+            !place_read(place, fd, block, pair->b) ||
+            memcmp(pair->a, pair->b, place->bytes) != 0)
+            return i;
+    }
+    return chunks->count;
+}
+
+/* Read the stored bytes of chunk [number] as HDF5 finds them. */
+static bool chunk_by_h5(const hdf5io_chunks_t *chunks, hid_t dataset,
+                        uint64_t number, unsigned char *out)
+{
+    hsize_t start[H5S_MAX_RANK];
+    uint32_t mask = 0;
+
+    for (int d = chunks->ndim - 1; d >= 0; d--) {
+        start[d] = number % chunks->grid[d] * chunks->chunk[d];
+        number /= chunks->grid[d];
+    }
+    return H5Dread_chunk(dataset, H5P_DEFAULT, start, &mask, out) >= 0;
+}
+
+/* Find what is to be added to all places in a file with a user block; *shift
+ * stays if both places of all chunks have the same bytes. */
+static bool shift_find(const hdf5io_chunks_t *chunks,
+                       const chunks_source_t *source, hsize_t block,
+                       const chunk_pair_t *pair, hsize_t *shift)
+{
+    const uint64_t i = chunks_telling(chunks, source->fd, block, pair);
+    const chunk_place_t *place = &chunks->places[i];
+
+    if (i == chunks->count)
+        return true;
+    if (!chunk_by_h5(chunks, source->dataset, i, pair->a))
+        return false;
+    for (int times = 0; times < 2; times++) {
+        *shift = (hsize_t)times * block;
+        if (place_read(place, source->fd, *shift, pair->b) &&
+            memcmp(pair->a, pair->b, place->bytes) == 0)
+            return true;
+    }
+    return false;
+}
+
 static bool chunks_shift(hdf5io_chunks_t *chunks, const chunks_source_t *source,
                          hsize_t block)
 {
-    const hsize_t start[H5S_MAX_RANK] = {0};
-    const size_t bytes = chunks->places[0].bytes;
-    unsigned char *both = NULL;
-    hsize_t shift = block;
-    uint32_t mask = 0;
-    bool good;
+    chunk_pair_t pair = {0};
+    hsize_t shift = 0;
+    bool good = source->fd >= 0 && pair_make(chunks, &pair) == ERR_OK &&
+                shift_find(chunks, source, block, &pair, &shift);
 
-    if (mem_new(unsigned char, 2 * bytes, "a chunk", &both, NULL) != ERR_OK)
-        return false;
-    good = source->fd >= 0 &&
-           H5Dread_chunk(source->dataset, H5P_DEFAULT, start, &mask, both) >= 0;
-    if (good && !chunks_same(chunks, source->fd, shift, both, both + bytes)) {
-        shift = 0;
-        good = chunks_same(chunks, source->fd, shift, both, both + bytes);
-    }
     for (uint64_t i = 0; i < chunks->count && good; i++)
         chunks->places[i].at += shift;
-    mem_free(both);
+    mem_free(pair.a);
     return good;
 }
 
@@ -127,6 +186,14 @@ static err_code_t chunks_locate(hdf5io_chunks_t *chunks,
     return ERR_OK;
 }
 
+static bool plain_fits(const hdf5io_chunks_t *chunks)
+{
+    const size_t row = hdf5io_chunks_wish(chunks);
+
+    return chunks->bytes <= CHUNK_PLAIN_MAX && row > 0 &&
+           row <= CHUNK_PLAIN_ROW_MAX;
+}
+
 /* *good: this code can read the chunks. ERR_MEMORY. */
 static err_code_t chunks_find(hdf5io_chunks_t *chunks,
                               const chunks_source_t *source, bool *good,
@@ -142,7 +209,7 @@ static err_code_t chunks_find(hdf5io_chunks_t *chunks,
     *good = H5Pget_layout(source->create) == H5D_CHUNKED &&
             chunks_shape(chunks, source) &&
             hdf5io_filter_find(source->create, &chunks->pipe) &&
-            (chunks->pipe.count > 0 || chunks->bytes <= CHUNK_PLAIN_MAX) &&
+            (chunks->pipe.count > 0 || plain_fits(chunks)) &&
             !chunks_edges_plain(source->create) &&
             hdf5io_storage_chunks_whole(&storage);
     if (*good && hdf5io_chunks_listable(chunks->count))

@@ -110,10 +110,8 @@ static bool storage_chunks_fit(const hdf5io_storage_t *storage)
     return fit;
 }
 
-/* Do values of [type] have another size in files than in memory? Pointers in
- * memory are places in files. */
 /* NOLINTNEXTLINE(misc-no-recursion): HDF5 limits how deep types are nested */
-static bool type_points(hid_t type)
+bool hdf5io_storage_points(hid_t type)
 {
     const H5T_class_t class = H5Tget_class(type);
     bool points = class == H5T_VLEN || class == H5T_REFERENCE ||
@@ -123,13 +121,13 @@ static bool type_points(hid_t type)
 
     for (int i = 0; i < members && !points; i++) {
         part = H5Tget_member_type(type, (unsigned)i);
-        points = part >= 0 && type_points(part);
+        points = part >= 0 && hdf5io_storage_points(part);
         if (part >= 0)
             H5Tclose(part);
     }
     if (class == H5T_ARRAY) {
         part = H5Tget_super(type);
-        points = part >= 0 && type_points(part);
+        points = part >= 0 && hdf5io_storage_points(part);
         if (part >= 0)
             H5Tclose(part);
     }
@@ -141,7 +139,7 @@ static bool storage_long_enough(const hdf5io_storage_t *storage, uint64_t bytes)
 {
     const uint64_t there = (uint64_t)H5Dget_storage_size(storage->dataset);
     const hid_t type = H5Dget_type(storage->dataset);
-    const bool points = type >= 0 && type_points(type);
+    const bool points = type >= 0 && hdf5io_storage_points(type);
 
     if (type >= 0)
         H5Tclose(type);

@@ -28,6 +28,10 @@ uint64_t hdf5io_storage_chunks(const hsize_t *dims, const hsize_t *chunk,
  * held. */
 bool hdf5io_storage_chunks_whole(const hdf5io_storage_t *storage);
 
+/* Do values of [type], or of a part of it, have variable length or refer to
+ * something? In memory they are pointers, in files places. Lock held. */
+bool hdf5io_storage_points(hid_t type);
+
 /*
  * ERR_DATA if one of these holds:
  * - the shape has more bytes than any file can hold (HDF5 computes some sizes

@@ -42,12 +42,15 @@ static err_code_t intact_find(const char *home, char **out, err_t *err)
                    count > 0 ? why.text : "");
 }
 
-/* Lock the run directory of [home]. Returns the open lock file, -1 if there is
- * none, and -2 if a run holds it, or nobody can. */
-static int lock_take(const char *home)
+/* Lock the run directory [run], or the one above [home], if [run] names the
+ * directory of checkpoints itself. The latter may be a link to another place.
+ * Returns the open lock file, -1 if there is none, and -2 if a run holds it, or
+ * nobody can. */
+static int lock_take(const char *run, const char *home)
 {
     struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-    char *path = str_printf("%s/../lock", home);
+    char *path =
+        str_printf(strcmp(run, home) == 0 ? "%s/../lock" : "%s/lock", run);
     int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 
     if (fd < 0)
@@ -105,11 +108,11 @@ static void kind_prune(prune_t *prune, const hdf5io_leftover_t *list, int count,
 }
 
 /* Debris first, as the lock is held for it. */
-static err_code_t home_prune(prune_t *prune, const char *home)
+static err_code_t home_prune(prune_t *prune, const char *run, const char *home)
 {
     hdf5io_leftover_t *list = NULL;
     int count = 0;
-    const int lock = lock_take(home);
+    const int lock = lock_take(run, home);
     err_code_t rc = hdf5io_prune_list(home, &list, &count, prune->err);
 
     if (lock != -2)
@@ -132,7 +135,7 @@ err_code_t cmd_ckpt_prune(const char *run, bool dry, str_buf_t *out, err_t *err)
     err_code_t rc = intact_find(home, &intact, err);
 
     if (rc == ERR_OK)
-        rc = home_prune(&prune, home);
+        rc = home_prune(&prune, run, home);
     if (intact != NULL)
         str_buf_add(out, "%d %s, %s; the newest intact checkpoint is %s\n",
                     prune.count, dry ? "would be removed" : "removed",

@@ -17,6 +17,8 @@
 #include "cmd/data_walk.h"
 #include "hdf5io/h5.h"
 #include "hdf5io/shard.h"
+#include "hdf5io/storage.h"
+#include "hdf5io/virtual.h"
 
 typedef struct shards {
     import_source_t source;
@@ -75,9 +77,7 @@ static err_code_t field_look(hid_t set, const char *path, import_field_t *out,
                      "dataset %s has %d dimensions: expected samples along the "
                      "first of 1 to %d; leave it out by --only",
                      path, ndim, IMPORT_DIMS_MAX + 1);
-    else if (H5Tdetect_class(type, H5T_VLEN) > 0 ||
-             H5Tis_variable_str(type) > 0 ||
-             H5Tdetect_class(type, H5T_REFERENCE) > 0)
+    else if (hdf5io_storage_points(type))
         rc = err_set(err, ERR_DATA,
                      "dataset %s has values of variable length or references, "
                      "which cannot be copied: leave it out by --only",
@@ -151,14 +151,18 @@ static err_code_t dataset_look(void *context, hid_t set, const char *path,
 {
     look_t *look = context;
     const char *only = look->self->config->only;
-    import_field_t field;
+    import_field_t field = {.stored = H5I_INVALID_HID};
     int64_t rows = 0;
+    int files = 0;
     err_code_t rc;
 
     (void)target;
     if (only != NULL && !named(only, path))
         return ERR_OK;
-    rc = field_look(set, path, &field, &rows, err);
+    /* before its shape is asked for, see virtual.h */
+    rc = hdf5io_virtual_check(set, path, &files, err);
+    if (rc == ERR_OK)
+        rc = field_look(set, path, &field, &rows, err);
     if (rc == ERR_OK && look->rows >= 0 && rows != look->rows)
         rc =
             err_set(err, ERR_DATA,
@@ -390,7 +394,11 @@ err_code_t cmd_source_open(const cmd_source_config_t *config,
                  err);
     for (int i = 0; i < config->count && rc == ERR_OK; i++) {
         rc = file_look(self, i, err);
-        self->source.rows += rc == ERR_OK ? self->rows[i] : 0;
+        if (rc == ERR_OK &&
+            __builtin_add_overflow(self->source.rows, self->rows[i],
+                                   &self->source.rows))
+            rc = err_set(err, ERR_DATA, "%s: the files have too many samples",
+                         config->paths[i]);
         if (rc == ERR_OK && i == 0)
             rc = only_check(self, err);
     }

@@ -21,6 +21,9 @@
 
 enum { ONLY = 256, YAML, PIECE = 65536 };
 
+/* Bytes of the largest number of a processor. */
+#define ITEM_MAX 16
+
 typedef struct stats_args {
     cmd_source_config_t source;
     const char *yaml; /* NULL: not given */
@@ -159,6 +162,8 @@ static hid_t type_of(const import_field_t *field)
 {
     hid_t type = H5I_INVALID_HID;
 
+    if (field->item > ITEM_MAX)
+        return type;
     h5_lock();
     switch (H5Tget_class(field->stored)) {
     case H5T_INTEGER:

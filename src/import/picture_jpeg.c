@@ -76,13 +76,15 @@ static bool pixels_read(reading_t *self, const void *data, size_t bytes)
     jpeg_read_header(info, TRUE);
     if (!format_set(self))
         return false;
-    jpeg_start_decompress(info);
-    picture->width = (int)info->output_width;
-    picture->height = (int)info->output_height;
-    picture->channels = info->output_components;
+    /* First the room for the result: jpeg_start_decompress takes six times as
+     * much for a progressive file. */
+    picture->width = (int)info->image_width;
+    picture->height = (int)info->image_height;
+    picture->channels = info->out_color_space == JCS_GRAYSCALE ? 1 : 3;
     self->rc = picture_alloc(picture, self->err);
     if (self->rc != ERR_OK)
         return false;
+    jpeg_start_decompress(info);
     row = (size_t)picture->width * (size_t)picture->channels;
     while (info->output_scanline < info->output_height) {
         JSAMPROW line = picture->pixels + info->output_scanline * row;

@@ -103,6 +103,18 @@ expect 64 'name at least one file' stats
 expect 65 'none.h5' stats none.h5
 expect 74 'no/dir.yaml' stats --yaml no/dir.yaml s-0.h5
 
+# A type that is larger than all that are converted at once.
+/usr/bin/python3 - <<'END' || failed=1
+import h5py
+
+kind = h5py.h5t.STD_I32LE.copy()
+kind.set_size(600000)
+with h5py.File("giant.h5", "w") as file:
+    h5py.h5d.create(file.id, b"x", kind, h5py.h5s.create_simple((2,)))
+    file["y"] = [1, 2]
+END
+expect 0 '^/y ' stats giant.h5
+
 # Texts have other sizes in files than in memory.
 expect 0 '^ok   texts.h5: 1 datasets' verify texts.h5
 expect 0 '^layout.h5: ' info layout.h5

@@ -149,6 +149,32 @@ expect 64 '"/x,/z" has 2 names, but only 1 of them is in a.h5' shard -o no --onl
 expect 65 'none.h5' shard -o no none.h5
 expect 64 'name at least one file' shard -o no
 expect 64 'o DIR is missing' shard a.h5
+
+# HDF5 would give fill values, or what the memory held before, without a word.
+/usr/bin/python3 - <<'END' || failed=1
+import h5py
+
+with h5py.File("source.h5", "w") as file:
+    file["x"] = range(20)
+with h5py.File("virtual.h5", "w") as file:
+    layout = h5py.VirtualLayout((30,), "<i8")
+    layout[:20] = h5py.VirtualSource("source.h5", "x", (20,))
+    layout[20:] = h5py.VirtualSource("missing.h5", "x", (10,))
+    file.create_virtual_dataset("x", layout)
+with h5py.File("part.h5", "w") as file:
+    plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    plist.set_chunk((10,))
+    plist.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
+    made = h5py.h5d.create(file.id, b"x", h5py.h5t.STD_I64LE,
+                           h5py.h5s.create_simple((30,)), plist)
+    h5py.Dataset(made)[:10] = range(10)
+END
+for file in virtual part; do
+    for tool in 'shard -o no' 'split -o no' stats; do
+        # shellcheck disable=SC2086 # a list of words
+        expect 65 "$file.h5: .*/x" $tool $file.h5
+    done
+done
 expect 64 'choose another directory' shard -o one --force ./one/../one/train-00.h5
 [ ! -e no ] || { echo "FAIL: refused, but something was written"; ls -R no; failed=1; }
 [ -e one/train-00.h5 ] || { echo "FAIL: what is read was removed"; failed=1; }

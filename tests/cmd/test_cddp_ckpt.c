@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -209,6 +210,45 @@ Test(cddp_ckpt, prune_leaves_a_run_its_files)
     cr_expect_eq(ckpt_count(checkpoints, ""), 1);
     free(lock);
     free(checkpoints);
+    ckpt_home_remove(home);
+}
+
+/* checkpoints may be a link to other storage, and so may a superseded one: the
+ * lock is that of the run, and what such a link leads to stays. */
+Test(cddp_ckpt, prune_follows_no_links)
+{
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    char *home = ckpt_home_make(), *archive = ckpt_home_make();
+    char *checkpoints = leftovers_make(home);
+    char *elsewhere = str_printf("%s/deep/store", archive);
+    char *deep = str_printf("%s/deep", archive);
+    char *old = str_printf("%s/" OLD, elsewhere);
+    char *kept = str_printf("%s/kept", archive);
+    char *manifest = str_printf("%s/MANIFEST.json", kept);
+    char *lock = str_printf("%s/lock", home);
+    const int fd = open(lock, O_RDWR | O_CREAT, 0600);
+
+    cr_assert_geq(fd, 0);
+    cr_assert_eq(fcntl(fd, F_OFD_SETLK, &whole), 0);
+    cr_assert_eq(mkdir(deep, 0700), 0);
+    cr_assert_eq(rename(checkpoints, elsewhere), 0);
+    cr_assert_eq(symlink(elsewhere, checkpoints), 0);
+    cr_assert_eq(rename(old, kept), 0);
+    cr_assert_eq(symlink(kept, old), 0);
+    expect(home, "prune @", 0,
+           TEXTS("kept: a run may be writing it", "\n1 removed, "));
+    cr_expect_eq(ckpt_count(checkpoints, "."), 2);
+    cr_expect_eq(ckpt_count(checkpoints, "superseded-"), 0);
+    cr_expect_eq(access(manifest, F_OK), 0, "the archived manifest is gone");
+    close(fd);
+    free(lock);
+    free(manifest);
+    free(kept);
+    free(old);
+    free(deep);
+    free(elsewhere);
+    free(checkpoints);
+    ckpt_home_remove(archive);
     ckpt_home_remove(home);
 }
 

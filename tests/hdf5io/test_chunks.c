@@ -15,7 +15,9 @@
 
 #include "chunk_files.h"
 #include "files.h"
+#include "hdf5io/chunks.h"
 #include "hdf5io/filter.h"
+#include "hdf5io/h5.h"
 
 /* global: number of reads that fail with refusal_errno; those of this process
  * are few */
@@ -146,6 +148,54 @@ Test(chunks, hdf5_decodes_what_this_code_does_not)
     same_bits(&file, false, "nbit");
     file.more = more_twice;
     same_bits(&file, false, "twice");
+}
+
+/* Is a dataset of [width] plain chunks of 16 MiB in a row decoded here? The
+ * file has holes instead of data. */
+static bool plain_row(hsize_t width)
+{
+    const hsize_t chunk[4] = {4, 4, 1024, 256};
+    const hsize_t dims[4] = {4, 4 * width, 1024, 256};
+    hid_t file = files_create(directory, "row.h5");
+    hid_t space = H5Screate_simple(4, dims, NULL);
+    hid_t create = H5Pcreate(H5P_DATASET_CREATE);
+    hdf5io_pool_t *pool = NULL;
+    hdf5io_chunks_t *chunks = NULL;
+    chunks_source_t source = {.file = "row.h5",
+                              .path = "/x",
+                              .create = create,
+                              .ndim = 4,
+                              .dims = dims,
+                              .number_bytes = 4,
+                              .fd = -1};
+    bool here;
+
+    cr_assert_eq(hdf5io_pool_open(1, &pool, NULL), ERR_OK);
+    H5Pset_chunk(create, 4, chunk);
+    H5Pset_alloc_time(create, H5D_ALLOC_TIME_EARLY);
+    H5Pset_fill_time(create, H5D_FILL_TIME_NEVER);
+    source.pool = pool;
+    source.dataset = H5Dcreate2(file, "/x", H5T_STD_I32LE, space, H5P_DEFAULT,
+                                create, H5P_DEFAULT);
+    cr_assert_geq(source.dataset, 0);
+    h5_lock();
+    cr_assert_eq(hdf5io_chunks_open(&source, &chunks, NULL), ERR_OK);
+    here = chunks != NULL;
+    hdf5io_chunks_close(chunks);
+    H5Dclose(source.dataset);
+    H5Pclose(create);
+    H5Sclose(space);
+    H5Fclose(file);
+    h5_unlock();
+    hdf5io_pool_close(pool);
+    return here;
+}
+
+/* The pool keeps a row of chunks, and a header may claim any number. */
+Test(chunks, a_long_row_of_plain_chunks_is_left_to_hdf5)
+{
+    cr_expect(plain_row(4));
+    cr_expect_not(plain_row(20));
 }
 
 /* ---- single chunks --------------------------------------------------------
