@@ -18,6 +18,9 @@
 const char bench_args_help[] =
     "usage: cddp-bench allreduce [options]\n"
     "       cddp-bench step [options] RUN.yaml     (cddp-bench step --help)\n"
+    "       cddp-bench io read [options] [DIR]     (cddp-bench io --help)\n"
+    "       cddp-bench io write [options] [DIR]\n"
+    "       cddp-bench io load [options] [DIR]\n"
     "       srun --mpi=pmix cddp-bench allreduce [options]\n"
     "\n"
     "Time the all-reduce (sum of float32) between all ranks: the tasks of\n"
@@ -68,9 +71,7 @@ static const struct option long_options[] = {
     {"version", no_argument, NULL, OPT_VERSION},
     {NULL, 0, NULL, 0}};
 
-/* Read a size such as "64K" at *text into *out, in bytes, and move *text after
- * it. False if it is not a size, above LIMIT, or not a multiple of 4. */
-static bool size_take(const char **text, size_t *out)
+bool bench_size_take(const char **text, size_t *out)
 {
     unsigned long long value;
     char *end;
@@ -91,12 +92,12 @@ static bool size_take(const char **text, size_t *out)
 static err_code_t sizes_take(bench_args_t *args, const char *text, err_t *err)
 {
     const char *at = text;
-    bool good = size_take(&at, &args->smallest);
+    bool good = bench_size_take(&at, &args->smallest);
 
     args->largest = args->smallest;
     if (good && *at == ':') {
         at++;
-        good = size_take(&at, &args->largest);
+        good = bench_size_take(&at, &args->largest);
     }
     if (good && *at == '\0' && args->smallest <= args->largest)
         return ERR_OK;
@@ -163,7 +164,7 @@ err_code_t bench_args_parse(int argc, char **argv, bench_args_t *out,
         (argc - optind != 1 || strcmp(argv[optind], "allreduce") != 0))
         return err_set(
             err, ERR_USAGE,
-            "expected what to measure (allreduce or step), found %s%s; try "
+            "expected what to measure (allreduce, step or io), found %s%s; try "
             "cddp-bench --help",
             argc > optind ? argv[optind] : "nothing",
             argc - optind > 1 ? " and more" : "");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* The command line of cddp-bench allreduce. */
+/* The command line of cddp-bench allreduce, and sizes on command lines. */
 #ifndef CDDP_CMD_BENCH_ARGS_H
 #define CDDP_CMD_BENCH_ARGS_H
 
@@ -27,6 +27,10 @@ typedef struct bench_args {
 /* Parse [argv]; texts in the result point into it. ERR_USAGE. */
 err_code_t bench_args_parse(int argc, char **argv, bench_args_t *out,
                             err_t *err);
+
+/* Read a size such as "64K" at *text into *out, in bytes, and move *text after
+ * it. False if it is not a size, above 64G, or not a multiple of 4. */
+bool bench_size_take(const char **text, size_t *out);
 
 /* The size to measure after [bytes]: four times as much, at most the largest; 0
  * after the largest. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* cddp-bench: measures all-reduces and training steps. This file has the main
- * function and starts the ranks, which are tasks of a Slurm step or threads. */
+/* cddp-bench: measures all-reduces, training steps, and reads and writes of
+ * files. This file has the main function and starts the ranks, which are tasks
+ * of a Slurm step or threads. */
 #include "config.h"
 
 #include <errno.h>
@@ -15,6 +16,7 @@
 #include "base/thread.h"
 #include "cmd/bench_allreduce.h"
 #include "cmd/bench_args.h"
+#include "cmd/bench_io.h"
 #include "cmd/bench_step.h"
 #include "cmd/output.h"
 #include "cmd/version.h"
@@ -179,10 +181,27 @@ static int step_main(int argc, char **argv)
     return status;
 }
 
+/* ---- io ------------------------------------------------------------------ */
+
+static int io_main(int argc, char **argv)
+{
+    bench_io_args_t args = {.help = false};
+    err_t err = ERR_INIT;
+    err_code_t rc = bench_io_args_parse(argc, argv, &args, &err);
+
+    if (rc == ERR_OK && args.help)
+        fputs(bench_io_args_help, stdout);
+    else if (rc == ERR_OK)
+        rc = bench_io(&args, &err);
+    return finish(rc, &err);
+}
+
 int main(int argc, char **argv)
 {
     file_standard_open();
     if (argc > 1 && strcmp(argv[1], "step") == 0)
         return step_main(argc - 1, argv + 1);
+    if (argc > 1 && strcmp(argv[1], "io") == 0)
+        return io_main(argc - 1, argv + 1);
     return allreduce_main(argc, argv);
 }

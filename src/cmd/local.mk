@@ -7,6 +7,13 @@ libcmd_la_SOURCES =
 libcmd_la_SOURCES += src/cmd/args.c src/cmd/args.h
 libcmd_la_SOURCES += src/cmd/bench_allreduce.c src/cmd/bench_allreduce.h
 libcmd_la_SOURCES += src/cmd/bench_args.c src/cmd/bench_args.h
+libcmd_la_SOURCES += src/cmd/bench_io.c src/cmd/bench_io.h
+libcmd_la_SOURCES += src/cmd/bench_io_args.c src/cmd/bench_io_args.h
+libcmd_la_SOURCES += src/cmd/bench_io_ckpt.c src/cmd/bench_io_ckpt.h
+libcmd_la_SOURCES += src/cmd/bench_io_disk.c src/cmd/bench_io_disk.h
+libcmd_la_SOURCES += src/cmd/bench_io_file.c src/cmd/bench_io_file.h
+libcmd_la_SOURCES += src/cmd/bench_io_read.c src/cmd/bench_io_read.h
+libcmd_la_SOURCES += src/cmd/bench_io_row.c src/cmd/bench_io_row.h
 libcmd_la_SOURCES += src/cmd/bench_link.c src/cmd/bench_link.h
 libcmd_la_SOURCES += src/cmd/bench_peak.c src/cmd/bench_peak.h
 libcmd_la_SOURCES += src/cmd/bench_record.c src/cmd/bench_record.h
@@ -66,7 +73,7 @@ libcmd_la_SOURCES += src/cmd/train_local.c src/cmd/train_local.h
 libcmd_la_SOURCES += src/cmd/version.c src/cmd/version.h
 libcmd_la_CFLAGS = $(AM_CFLAGS) -ffp-contract=off $(HDF5_CFLAGS) $(MPI_CFLAGS)
 libcmd_la_CFLAGS += $(UCX_CFLAGS) $(PMIX_CFLAGS) $(YAML_CFLAGS) \
-	$(JANSSON_CFLAGS) $(XXHASH_CFLAGS) $(HWLOC_CFLAGS)
+	$(JANSSON_CFLAGS) $(XXHASH_CFLAGS) $(HWLOC_CFLAGS) $(ZLIB_CFLAGS)
 libcmd_la_LIBADD = $(HWLOC_LIBS)
 libcmd_la_CPPFLAGS = $(AM_CPPFLAGS) -DPKGDATADIR='"$(pkgdatadir)"'
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The cddp authors
 # cddp-bench allreduce with ranks as threads, with both backends, and with one
-# rank.
+# rank; cddp-bench io: form of its rows and exit statuses, no speed.
 set -eu
 header=bytes,ranks,algorithm,min_us,median_us,p99_us,algbw_GBps,busbw_GBps,bound_us
 header+=,bound_by,lanes,slices,segment_bytes
@@ -20,7 +20,7 @@ check() {
         END {exit bad || NR != rows}'
 }
 
-trap 'rm -f bench.$$ bench.$$.table' EXIT
+trap 'rm -rf bench.$$ bench.$$.*' EXIT
 check 1 3 --sizes 4:64
 check 3 4 --sizes 4:256 --local 3 --rounds 5
 check 2 2 --sizes 64K:256K --local 2 --backend ucx
@@ -51,3 +51,60 @@ fi
 grep -q 'only ucx' bench.$$
 if ./cddp-bench allreduce --sizes 3 2>bench.$$; then exit 1; fi
 grep -q -- --sizes bench.$$
+
+# check_io WHAT "LAYOUT..." THREADS ARGUMENTS: rows of these layouts, with the warm
+# page cache and, unless it says that it cannot, the cold one; no file is left.
+io_header=what,layout,cache,threads,bytes,rounds,MBps,limit_MBps,ratio,ratio_low
+io_header+=,ratio_high,limit
+check_io() {
+    local what=$1 layouts=$2 threads=$3 layout
+    shift 3
+    ./cddp-bench io "$what" --csv --rounds 2 --threads "$threads" "$@" \
+        >bench.$$ 2>bench.$$.said
+    [ "$(head -1 bench.$$)" = "$io_header" ]
+    tail -n +2 bench.$$ | awk -F, -v what="$what" -v threads="$threads" '
+        NF != 12 || $1 != what || $3 !~ /^(warm|cold)$/ || $4 != threads ||
+            !($5 >= 1000000) || $6 != 2 || !($7 > 0) || !($8 > 0) ||
+            !($10 > 0) || $9 < $10 || $11 < $9 || $12 == "" {
+            print "bad row: " $0; bad = 1}
+        END {exit bad}'
+    [ "$(awk -F, '$3 == "warm" {printf "%s ", $2}' bench.$$)" = "$layouts " ]
+    for layout in $layouts; do
+        [ "$what" = write ] || grep -q "^$what,$layout,cold," bench.$$ ||
+            grep -q "$layout.*page cache" bench.$$.said
+    done
+}
+mkdir bench.$$.io
+check_io read "contiguous chunked gzip" 2 --bytes 3M bench.$$.io
+check_io read gzip 1 --layout gzip --bytes 1M bench.$$.io
+check_io read chunked 3 --layout=chunked --bytes 5M bench.$$.io
+check_io write checkpoint 2 --bytes 3M bench.$$.io
+[ "$(wc -l <bench.$$)" -eq 2 ]
+check_io load checkpoint 1 --bytes 20M bench.$$.io
+TMPDIR=$PWD/bench.$$.io check_io load checkpoint 3 --bytes 1M
+[ -z "$(ls -A bench.$$.io)" ]
+./cddp-bench io read --layout contiguous --bytes 1M --rounds 1 bench.$$.io \
+    2>/dev/null | tail -n +2 | grep -q '^read  *contiguous  *warm .* pread$'
+# Memory is not dropped from the page cache.
+if [ "$(stat -fc %T /dev/shm)" = tmpfs ] && [ -w /dev/shm ]; then
+    check_io read contiguous 1 --layout contiguous --bytes 1M /dev/shm
+    grep -q 'contiguous.h5 stay in the page cache' bench.$$.said
+    [ "$(wc -l <bench.$$)" -eq 2 ]
+fi
+
+# refuse_io STATUS TEXT ARGUMENTS
+refuse_io() {
+    local expected=$1 text=$2 status=0
+    shift 2
+    ./cddp-bench io "$@" >/dev/null 2>bench.$$ || status=$?
+    [ "$status" -eq "$expected" ] && grep -q -e "$text" bench.$$
+}
+refuse_io 64 'read, write or load'
+refuse_io 64 'did you mean write' wrte
+refuse_io 64 --bytes read --bytes 1000K
+refuse_io 64 --bytes read --bytes 65G
+refuse_io 64 --layout read --layout zip
+refuse_io 64 --layout write --layout gzip
+refuse_io 64 --threads load --threads 0
+refuse_io 64 'one directory' read a b
+refuse_io 74 bench.$$.none read bench.$$.none

@@ -42,7 +42,10 @@ expect "train.epochs=" cddp-train --set = train.ep
 expect "ddp.backend=" cddp-bench step --set ddp.back
 expect "never" cddp-train --resume n
 expect "" cddp-train run.
-expect "allreduce step" cddp-bench ""
+expect "allreduce io step" cddp-bench ""
+expect "load read write" cddp-bench io ""
+expect "--layout" cddp-bench io read --lay
+expect "gzip" cddp-bench io read --layout g
 expect "--tune" cddp-bench allreduce --tu
 expect "" cddp-bench step --tu
 expect "convert info make shard split stats verify" cddp-data ""
@@ -57,7 +60,7 @@ expect "list" cddp-ckpt li
 expect "--topology" cddp-info --to
 
 # A word that no command knows follows, so none of them does anything.
-for program in train srun "bench step" "bench allreduce" "data make ising" "data convert idx" \
+for program in train srun "bench step" "bench allreduce" "bench io" "data make ising" "data convert idx" \
     "data shard" "data split" "data stats"; do
     read -ra words <<<"cddp-$program"
     for option in $(offered "${words[@]}" --); do

@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * N threads read one epoch as N ranks do, with the default of data.lanes. Which
+ * samples a thread reads is found before. Each round opens the dataset anew,
+ * outside of the measured time, so that it does not find chunks that the round
+ * before has decoded.
+ */
+#include "cmd/bench_io_read.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "cmd/bench_io_disk.h"
+#include "cmd/bench_io_file.h"
+#include "cmd/bench_io_row.h"
+#include "hdf5io/dataset.h"
+#include "hdf5io/sampler.h"
+
+#define SHARE 64 /* samples of a thread in a batch */
+#define LANES 16 /* the default of data.lanes */
+#define SEED 1
+
+/* What one thread reads. */
+typedef struct part {
+    int64_t steps;
+    int64_t *counts; /* [steps] samples of a batch */
+    int64_t *index;  /* of all batches, one after the other */
+    float *x;        /* [SHARE, BENCH_IO_ELEMS] */
+    int64_t *y;      /* [SHARE] */
+    err_code_t rc;
+    err_t err;
+} part_t;
+
+typedef struct reader {
+    const bench_io_args_t *args;
+    crew_t *crew;
+    char *path;
+    int64_t rows, file_bytes;
+    part_t *parts;             /* [threads] */
+    bench_io_span_t *spans;    /* [threads] */
+    bench_io_chunks_t *chunks; /* gzip only */
+    hdf5io_dataset_t *dataset; /* of this round */
+    bool check, cold;          /* compare all values; drop the page cache */
+} reader_t;
+
+/* ---- plan ---------------------------------------------------------------- */
+
+static err_code_t dataset_open(const reader_t *reader, hdf5io_dataset_t **out,
+                               err_t *err)
+{
+    char *paths[] = {reader->path};
+    const opt_texts_t shards = {.count = 1, .items = paths};
+    const hdf5io_field_t x = {.path = (char *)"/x", .scale = 1};
+    const hdf5io_field_t y = {.path = (char *)"/y", .scale = 1};
+    const hdf5io_dataset_config_t config = {
+        .shards = &shards,
+        .inputs[0] = {.field = &x, .elems = BENCH_IO_ELEMS, .shape = "[4096]"},
+        .targets[0] = {.field = &y,
+                       .as = HDF5IO_AS_CLASSES,
+                       .limit = reader->rows,
+                       .elems = 1}};
+
+    return hdf5io_dataset_open(&config, out, err);
+}
+
+static err_code_t part_open(part_t *part, hdf5io_sampler_t *sampler, err_t *err)
+{
+    int64_t most, at = 0;
+    err_code_t rc;
+
+    part->steps = hdf5io_sampler_steps(sampler);
+    most = part->steps * SHARE;
+    rc = mem_new(int64_t, (size_t)part->steps, "batches", &part->counts, err);
+    if (rc == ERR_OK)
+        rc = mem_new(int64_t, (size_t)most, "samples", &part->index, err);
+    if (rc == ERR_OK)
+        rc = mem_new(float, (size_t)SHARE *BENCH_IO_ELEMS, "a batch", &part->x,
+                     err);
+    if (rc == ERR_OK)
+        rc = mem_new(int64_t, SHARE, "a batch", &part->y, err);
+    if (rc != ERR_OK)
+        return rc;
+    hdf5io_sampler_epoch_set(sampler, 0);
+    for (int64_t step = 0; step < part->steps; step++) {
+        const hdf5io_share_t share = hdf5io_sampler_share(sampler, step);
+
+        part->counts[step] = share.count;
+        hdf5io_sampler_index(sampler, share.first, share.count,
+                             part->index + at);
+        at += share.count;
+    }
+    return ERR_OK;
+}
+
+static void part_close(part_t *part)
+{
+    mem_free(part->y);
+    mem_free(part->x);
+    mem_free(part->index);
+    mem_free(part->counts);
+}
+
+/* Find what each thread reads, in units of the file. */
+static err_code_t parts_open(reader_t *reader, const hdf5io_units_t *units,
+                             err_t *err)
+{
+    const int threads = reader->args->threads;
+    err_code_t rc = ERR_OK;
+
+    for (int t = 0; rc == ERR_OK && t < threads; t++) {
+        const hdf5io_sampler_config_t config = {.samples = reader->rows,
+                                                .batch =
+                                                    (int64_t)SHARE * threads,
+                                                .rank = t,
+                                                .size = threads,
+                                                .shuffle = HDF5IO_SHUFFLE_CHUNK,
+                                                .seed = SEED,
+                                                .order = HDF5IO_ORDER_NEWEST,
+                                                .lanes = LANES,
+                                                .units = units};
+        hdf5io_sampler_t *sampler = NULL;
+
+        rc = hdf5io_sampler_open(&config, &sampler, err);
+        if (rc == ERR_OK)
+            rc = part_open(&reader->parts[t], sampler, err);
+        hdf5io_sampler_close(sampler);
+    }
+    return rc;
+}
+
+static err_code_t plan_make(reader_t *reader, err_t *err)
+{
+    hdf5io_dataset_t *dataset = NULL;
+    hdf5io_units_t *units = NULL;
+    int64_t unit;
+    err_code_t rc = dataset_open(reader, &dataset, err);
+
+    if (rc == ERR_OK) {
+        hdf5io_dataset_unit_rows(dataset, &unit);
+        rc = hdf5io_dataset_units(dataset, &unit, &units, err);
+    }
+    if (rc == ERR_OK)
+        rc = parts_open(reader, units, err);
+    hdf5io_units_close(units);
+    hdf5io_dataset_close(dataset);
+    return rc;
+}
+
+/* ---- a round ------------------------------------------------------------- */
+
+static err_code_t batch_check(const part_t *part, const int64_t *index,
+                              int64_t count, err_t *err)
+{
+    for (int64_t k = 0; k < count; k++) {
+        const float *x = part->x + k * BENCH_IO_ELEMS;
+
+        if (part->y[k] != index[k])
+            return err_set(err, ERR_DATA, "row %lld of /y is %lld",
+                           (long long)index[k], (long long)part->y[k]);
+        for (int64_t i = 0; i < BENCH_IO_ELEMS; i++)
+            if (x[i] != bench_io_value(index[k], i))
+                return err_set(err, ERR_DATA,
+                               "number %lld of row %lld of /x is %g, expected "
+                               "%g",
+                               (long long)i, (long long)index[k], (double)x[i],
+                               (double)bench_io_value(index[k], i));
+    }
+    return ERR_OK;
+}
+
+static void part_read(void *context, int member)
+{
+    const reader_t *reader = context;
+    part_t *part = &reader->parts[member];
+    void *const fields[] = {part->x, part->y};
+    const int64_t *index = part->index;
+
+    part->rc = ERR_OK;
+    for (int64_t step = 0; part->rc == ERR_OK && step < part->steps; step++) {
+        const int64_t count = part->counts[step];
+
+        part->rc = hdf5io_dataset_read_fields(reader->dataset, index, count,
+                                              fields, &part->err);
+        if (part->rc == ERR_OK && reader->check)
+            part->rc = batch_check(part, index, count, &part->err);
+        index += count;
+    }
+}
+
+/* All threads together must have read each byte once. */
+static err_code_t round_check(const reader_t *reader, err_t *err)
+{
+    const int64_t expected = reader->rows * (int64_t)BENCH_IO_ROW_BYTES;
+    const int64_t found = hdf5io_dataset_bytes_read(reader->dataset);
+
+    for (int t = 0; t < reader->args->threads; t++)
+        if (reader->parts[t].rc != ERR_OK)
+            return err_copy(err, &reader->parts[t].err);
+    if (found == expected)
+        return ERR_OK;
+    return err_set(err, ERR_DATA, "%lld bytes of samples were read, not %lld",
+                   (long long)found, (long long)expected);
+}
+
+static err_code_t cache_drop(const reader_t *reader, double *stays, err_t *err)
+{
+    *stays = 0;
+    return reader->cold ? bench_io_drop(reader->path, stays, err) : ERR_OK;
+}
+
+static err_code_t round_ours(void *context, double *seconds, err_t *err)
+{
+    reader_t *reader = context;
+    double begin, stays;
+    err_code_t rc = dataset_open(reader, &reader->dataset, err);
+
+    if (rc == ERR_OK)
+        rc = cache_drop(reader, &stays, err);
+    if (rc == ERR_OK) {
+        begin = clock_now();
+        crew_run(reader->crew, part_read, reader);
+        *seconds = clock_now() - begin;
+        rc = round_check(reader, err);
+    }
+    hdf5io_dataset_close(reader->dataset);
+    reader->dataset = NULL;
+    return rc;
+}
+
+static err_code_t round_pread(void *context, double *seconds, err_t *err)
+{
+    const reader_t *reader = context;
+    double stays;
+    err_code_t rc = cache_drop(reader, &stays, err);
+
+    if (rc == ERR_OK)
+        rc = bench_io_spans_read(reader->crew, reader->spans,
+                                 reader->args->threads, seconds, err);
+    /* the file has a few bytes beside the samples */
+    if (rc == ERR_OK)
+        *seconds *= (double)reader->rows * (double)BENCH_IO_ROW_BYTES /
+                    (double)reader->file_bytes;
+    return rc;
+}
+
+static err_code_t round_inflate(void *context, double *seconds, err_t *err)
+{
+    const reader_t *reader = context;
+    double bytes_s;
+    err_code_t rc = bench_io_chunks_inflate(reader->chunks, &bytes_s, err);
+
+    if (rc == ERR_OK)
+        *seconds = (double)reader->rows * (double)BENCH_IO_ROW_BYTES / bytes_s /
+                   reader->args->threads;
+    return rc;
+}
+
+/* ---- all ----------------------------------------------------------------- */
+
+static err_code_t reader_open(reader_t *reader, bench_io_layout_t layout,
+                              err_t *err)
+{
+    const size_t threads = (size_t)reader->args->threads;
+    struct stat status;
+    err_code_t rc = mem_new(part_t, threads, "threads", &reader->parts, err);
+
+    if (rc == ERR_OK)
+        rc = mem_new(bench_io_span_t, threads, "threads", &reader->spans, err);
+    if (rc == ERR_OK)
+        rc = bench_io_file_write(reader->path, layout, reader->rows, err);
+    if (rc == ERR_OK && stat(reader->path, &status) != 0)
+        rc = err_set(err, ERR_IO, "%s: %s", reader->path, strerror(errno));
+    if (rc != ERR_OK)
+        return rc;
+    reader->file_bytes = status.st_size;
+    bench_io_spans_cut(reader->path, reader->file_bytes, reader->spans,
+                       reader->args->threads);
+    if (layout == BENCH_IO_GZIP)
+        rc = bench_io_chunks_open(reader->path, reader->rows, &reader->chunks,
+                                  err);
+    return rc == ERR_OK ? plan_make(reader, err) : rc;
+}
+
+static void reader_close(reader_t *reader)
+{
+    for (int t = 0; reader->parts != NULL && t < reader->args->threads; t++)
+        part_close(&reader->parts[t]);
+    bench_io_chunks_close(reader->chunks);
+    mem_free(reader->spans);
+    mem_free(reader->parts);
+    unlink(reader->path);
+    free(reader->path);
+}
+
+static err_code_t rows_run(reader_t *reader, bench_io_layout_t layout,
+                           err_t *err)
+{
+    const bool gzip = layout == BENCH_IO_GZIP;
+    bench_io_row_t row = {.layout = bench_io_layout_name(layout),
+                          .cache = "warm",
+                          .limit = gzip ? "zlib" : "pread",
+                          .bytes = (size_t)reader->rows * BENCH_IO_ROW_BYTES,
+                          .context = reader,
+                          .ours = round_ours,
+                          .limit_of = gzip ? round_inflate : round_pread};
+    double seconds, stays = 0;
+    err_code_t rc;
+
+    reader->check = true;
+    rc = round_ours(reader, &seconds, err);
+    reader->check = false;
+    if (rc == ERR_OK)
+        rc = bench_io_row_run(reader->args, &row, err);
+    if (rc == ERR_OK)
+        rc = bench_io_drop(reader->path, &stays, err);
+    if (rc != ERR_OK || !bench_io_dropped(reader->path, stays))
+        return rc;
+    reader->cold = true;
+    row.cache = "cold";
+    return bench_io_row_run(reader->args, &row, err);
+}
+
+err_code_t bench_io_read(const bench_io_args_t *args, bench_io_layout_t layout,
+                         const char *directory, crew_t *crew, err_t *err)
+{
+    reader_t reader = {
+        .args = args,
+        .crew = crew,
+        .path = str_printf("%s/%s.h5", directory, bench_io_layout_name(layout)),
+        .rows = (int64_t)(args->bytes / (BENCH_IO_ELEMS * sizeof(float)))};
+    err_code_t rc = reader_open(&reader, layout, err);
+
+    if (rc == ERR_OK)
+        rc = rows_run(&reader, layout, err);
+    reader_close(&reader);
+    return rc;
+}
