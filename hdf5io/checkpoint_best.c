@@ -2,13 +2,16 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 #include "hdf5io/checkpoint_best.h"
 
+#include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/str.h"
+#include "hdf5io/checkpoint_io.h"
 
 static char *path_of(const char *directory)
 {
@@ -22,7 +25,8 @@ static bool best_parse(const char *text, hdf5io_best_t *out)
     const json_t *value = json_object_get(root, "value");
     const json_t *step = json_object_get(root, "step");
     const bool whole = metric != NULL && strlen(metric) < sizeof out->metric &&
-                       json_is_number(value) && json_is_integer(step);
+                       json_is_number(value) && json_is_integer(step) &&
+                       json_integer_value(step) >= 0;
 
     if (whole) {
         snprintf(out->metric, sizeof out->metric, "%s", metric);
@@ -33,15 +37,22 @@ static bool best_parse(const char *text, hdf5io_best_t *out)
     return whole;
 }
 
-bool hdf5io_best_read(const char *directory, hdf5io_best_t *out)
+err_code_t hdf5io_best_read(const hdf5io_io_t *io, const char *directory,
+                            hdf5io_best_t *out, err_t *err)
 {
     char *path = path_of(directory), *text = NULL;
-    const bool whole = file_read_own(path, &text, NULL, NULL) == ERR_OK &&
-                       best_parse(text, out);
+    retry_cause_t cause = RETRY_ABSENT;
+    err_t why = ERR_INIT;
+    size_t bytes;
+    err_code_t rc = hdf5io_io_load(io, path, &text, &bytes, &cause, &why);
 
+    if (rc != ERR_OK || !best_parse(text, out))
+        *out = (hdf5io_best_t){.step = -1};
     free(text);
     free(path);
-    return whole;
+    if (rc == ERR_OK || (rc == ERR_DATA && cause == RETRY_ABSENT))
+        return ERR_OK;
+    return err_copy(err, &why);
 }
 
 err_code_t hdf5io_best_write(const char *directory, const hdf5io_best_t *best,
@@ -60,6 +71,19 @@ err_code_t hdf5io_best_write(const char *directory, const hdf5io_best_t *best,
         rc = file_publish(path, text, strlen(text), err);
     json_decref(root);
     free(text);
+    free(path);
+    return rc;
+}
+
+err_code_t hdf5io_best_drop(const char *directory, bool *dropped, err_t *err)
+{
+    char *path = path_of(directory);
+    err_code_t rc = ERR_OK;
+
+    *dropped = unlink(path) == 0;
+    if (!*dropped && errno != ENOENT)
+        rc =
+            err_set(err, ERR_IO, "cannot remove %s: %s", path, strerror(errno));
     free(path);
     return rc;
 }

@@ -13,17 +13,26 @@
 
 #include "base/err.h"
 
+struct hdf5io_io;
+
 typedef struct hdf5io_best {
     char metric[32]; /* "valid_loss" */
     double value;
-    int64_t step;
+    int64_t step; /* -1: there is none */
 } hdf5io_best_t;
 
-/* Read it. False: there is none, or it cannot be read. */
-bool hdf5io_best_read(const char *directory, hdf5io_best_t *out);
+/* Read it. out->step is -1 if there is none, or no such file. Failed reads are
+ * repeated; ERR_IO, or ERR_DATA without permission: storage does not tell what
+ * is there, so out->step is -1, too, but there may be one. */
+err_code_t hdf5io_best_read(const struct hdf5io_io *io, const char *directory,
+                            hdf5io_best_t *out, err_t *err);
 
 /* Write it, durably and whole. ERR_IO. */
 err_code_t hdf5io_best_write(const char *directory, const hdf5io_best_t *best,
                              err_t *err);
+
+/* Remove it, as its checkpoint is no more of this line of the run. *dropped is
+ * set if there was one. ERR_IO. */
+err_code_t hdf5io_best_drop(const char *directory, bool *dropped, err_t *err);
 
 #endif

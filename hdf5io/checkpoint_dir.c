@@ -201,6 +201,21 @@ static err_code_t entry_supersede(const hdf5io_io_t *io, const char *directory,
     return rc;
 }
 
+/* The run goes on from [step], with [other]: of another directory. If the best
+ * checkpoint is none of its line, none is the best any more. */
+static err_code_t best_supersede(const hdf5io_io_t *io, const char *directory,
+                                 int64_t step, bool other, bool *dropped,
+                                 err_t *err)
+{
+    hdf5io_best_t best = {.step = -1};
+    err_code_t rc =
+        other ? ERR_OK : hdf5io_best_read(io, directory, &best, err);
+
+    if (rc != ERR_OK || (!other && best.step <= step))
+        return rc;
+    return hdf5io_best_drop(directory, dropped, err);
+}
+
 err_code_t hdf5io_checkpoint_supersede(const char *directory, const char *path,
                                        int64_t step, bool *elsewhere,
                                        err_t *err)
@@ -208,6 +223,7 @@ err_code_t hdf5io_checkpoint_supersede(const char *directory, const char *path,
     const hdf5io_io_t *io = &hdf5io_io_system;
     const bool other = !is_step(path, directory, step);
     hdf5io_entry_t *entries = NULL;
+    bool dropped = false;
     int count = 0;
     err_code_t rc = hdf5io_dir_list(io, directory, &entries, &count, err);
 
@@ -224,12 +240,38 @@ err_code_t hdf5io_checkpoint_supersede(const char *directory, const char *path,
                      path, entries[i].step, moved);
         free(moved);
     }
-    if (rc == ERR_OK && count > 0)
+    if (rc == ERR_OK)
+        rc = best_supersede(io, directory, step, other, &dropped, err);
+    if (rc == ERR_OK && (count > 0 || dropped))
         rc = hdf5io_io_sync(io, directory, err);
     free(entries);
     if (rc == ERR_OK)
         *elsewhere = other;
     return rc;
+}
+
+/* The step of the best checkpoint; -1: there is none. A best one of a later
+ * step is of a line that the run has left: then none is the best any more.
+ * False: storage does not tell. */
+static bool best_find(const hdf5io_io_t *io, const char *directory,
+                      const hdf5io_retire_t *retire, int64_t *step)
+{
+    hdf5io_best_t best;
+    err_t err = ERR_INIT;
+    bool dropped;
+
+    if (hdf5io_best_read(io, directory, &best, &err) != ERR_OK) {
+        log_warn("hdf5io",
+                 "which checkpoint is the best is not known, so old ones stay "
+                 "for now: %s",
+                 err.text);
+        return false;
+    }
+    if (best.step > retire->step &&
+        hdf5io_best_drop(directory, &dropped, &err) != ERR_OK)
+        log_warn("hdf5io", "%s", err.text);
+    *step = best.step;
+    return true;
 }
 
 /* Does the checkpoint of [step] stay, whatever its age? [best]: that of the
@@ -242,13 +284,11 @@ static bool stays(const hdf5io_retire_t *retire, int64_t best, int64_t step)
 void hdf5io_dir_retire(const hdf5io_io_t *io, const char *directory,
                        const hdf5io_retire_t *retire)
 {
-    int64_t *steps = NULL;
+    int64_t *steps = NULL, best = -1;
     int count = 0, kept = 0;
-    hdf5io_best_t best;
     err_t err = ERR_INIT;
+    const bool known = best_find(io, directory, retire, &best);
 
-    if (!hdf5io_best_read(directory, &best))
-        best.step = -1;
     if (hdf5io_dir_steps(io, directory, &steps, &count, &err) != ERR_OK)
         log_warn("hdf5io", "cannot retire old checkpoints: %s", err.text);
     for (int i = 0; i < count; i++) {
@@ -262,8 +302,8 @@ void hdf5io_dir_retire(const hdf5io_io_t *io, const char *directory,
                          "this run went back before step %" PRId64
                          ": its old checkpoint is now %s",
                          steps[i], moved);
-        } else if (++kept > retire->keep &&
-                   !stays(retire, best.step, steps[i])) {
+        } else if (++kept > retire->keep && known &&
+                   !stays(retire, best, steps[i])) {
             moved =
                 step_move(io, directory, steps[i], ".trash-", retire->nonce);
             if (moved != NULL)

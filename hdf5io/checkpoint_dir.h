@@ -100,8 +100,9 @@ typedef struct hdf5io_retire {
 } hdf5io_retire_t;
 
 /* Delete the checkpoints that do not stay, and rename those of later steps
- * (left by a run that went back to an older checkpoint) to superseded-*.
- * Failures are logged. */
+ * (left by a run that went back to an older checkpoint) to superseded-*. A
+ * best.json of a later step is removed; if it cannot be read, nothing is
+ * deleted. Failures are logged. */
 void hdf5io_dir_retire(const hdf5io_io_t *io, const char *directory,
                        const hdf5io_retire_t *retire);
 

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/hash.h"
+#include "hdf5io/checkpoint_io.h"
 #include "hdf5io/checkpoint_manifest.h"
 #include "hdf5io/checkpoint_prune.h"
 
@@ -141,15 +142,14 @@ err_code_t cmd_ckpt_list(const char *run, str_buf_t *out, err_t *err)
     if (rc != ERR_OK)
         return rc;
     home = cmd_ckpt_home(run);
-    if (!hdf5io_best_read(home, &best))
-        best.step = -1;
+    rc = hdf5io_best_read(&hdf5io_io_system, home, &best, err);
     free(home);
     str_buf_add(out, "%-16s %6s %10s %5s %5s %10s  %s\n", "checkpoint", "epoch",
                 "samples", "ranks", "files", "size", "written");
     for (int i = 0; i < count; i++)
         line_print(paths[i], best.step, out);
     paths_free(paths, count);
-    return leftovers_print(run, out, err);
+    return rc == ERR_OK ? leftovers_print(run, out, err) : rc;
 }
 
 static void head_print(const char *path, const hdf5io_manifest_t *m,

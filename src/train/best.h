@@ -23,9 +23,15 @@ bool train_best_eval(train_state_t *run, const train_eval_t *eval);
 /* Fill [out] if the state of the current step is the best. False: it is not. */
 bool train_best_of(const train_state_t *run, hdf5io_best_t *out);
 
-/* The checkpoint of [step] was written. One could not be written: the best one
- * is the one before. */
-void train_best_saved(train_state_t *run, int64_t step);
+/* A save of the current step begins. It was written; it could not be: if no
+ * later evaluation was better, the best one is the one before. Evaluations may
+ * come between begin and end. */
+void train_best_saving(train_state_t *run);
+void train_best_saved(train_state_t *run);
 void train_best_unsaved(train_state_t *run);
+
+/* The run has gone back to the checkpoint of run->dir.saved_step: evaluations
+ * whose checkpoints were not written count no more. */
+void train_best_back(train_state_t *run);
 
 #endif

@@ -104,7 +104,7 @@ void train_saved_note(train_state_t *run, const train_saved_t *saved)
     run->dir.saved_at = clock_now();
     run->dir.saved_step = saved->step;
     train_save_done(run);
-    train_best_saved(run, saved->step);
+    train_best_saved(run);
     if (run->world.rank == 0)
         train_seen_saved(run, saved);
     train_record_saved(run, saved);

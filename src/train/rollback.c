@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/str.h"
+#include "train/best.h"
 #include "train/lives.h"
 #include "train/record.h"
 #include "train/save.h"
@@ -151,6 +152,7 @@ static err_code_t go_back(train_state_t *run, err_t *err)
     run->agreed = (train_agreed_t){0};
     if (run->last_eval.step > run->progress.step)
         run->last_eval.step = -1;
+    train_best_back(run);
     rc = begin_again(run, err);
     return train_world_vote(&run->world, rc, err);
 }

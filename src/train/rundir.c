@@ -205,7 +205,8 @@ err_code_t train_rundir_accept(train_rundir_t *rundir,
     err_code_t rc = file_make_dirs(checkpoints, err);
     err_t trouble = ERR_INIT;
 
-    if (rc == ERR_OK && file_sweep(rundir->path, &trouble) != ERR_OK)
+    if (rc == ERR_OK && (file_sweep(rundir->path, &trouble) != ERR_OK ||
+                         file_sweep(checkpoints, &trouble) != ERR_OK))
         log_warn("train", "%s", trouble.text);
     if (rc == ERR_OK)
         rc = train_settings_keep(rundir->path, config, step, err);

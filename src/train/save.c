@@ -54,6 +54,7 @@ static err_code_t state_write(train_state_t *run, bool last, err_t *err)
     char size[32];
     err_code_t rc;
 
+    train_best_saving(run);
     train_record_saving(run);
     train_checkpoint_config_fill(run, &config);
     progress_complete(run);
@@ -112,6 +113,7 @@ static void saving_begin(train_state_t *run)
                          .allowed = directory_check,
                          .published = published};
 
+    train_best_saving(run);
     train_record_saving(run);
     train_checkpoint_config_fill(run, saving->config);
     progress_complete(run);

@@ -99,15 +99,15 @@ typedef struct train_failures {
     double at;     /* clock instant of the newest one */
 } train_failures_t;
 
-/* The best evaluation, and the best one whose checkpoint was written; see
- * best.h. A step of -1: there is none. */
+/* The best evaluation, the best one whose checkpoint was written, and that of
+ * the save in progress; see best.h. A step of -1: there is none. */
 typedef struct train_best_mark {
     double value;
     int64_t step;
 } train_best_mark_t;
 
 typedef struct train_best {
-    train_best_mark_t now, kept;
+    train_best_mark_t now, kept, saving;
 } train_best_t;
 
 /* The save in progress; see save.h. The saver's thread reads [saved] and

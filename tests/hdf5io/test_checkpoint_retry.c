@@ -181,6 +181,97 @@ Test(checkpoint_retry, waits_show_signs_of_life)
     ckpt_home_remove(home);
 }
 
+/* ---- the best checkpoint ------------------------------------------------- */
+
+/* Reads of best.json fail on this rank. */
+static int best_ill_open(void *context, const char *path, int flags)
+{
+    (void)context;
+    if (strstr(path, "/best.json") != NULL) {
+        errno = EIO;
+        return -1;
+    }
+    return hdf5io_io_system.open(NULL, path, flags);
+}
+
+typedef struct best_plan {
+    bool best, ill;
+} best_plan_t;
+
+/* Keep one checkpoint beside the best one. */
+static void body_write_best(ckpt_rank_t *rank, void *context)
+{
+    const best_plan_t *plan = context;
+    const hdf5io_best_t best = {"valid_loss", 0.5, rank->state.progress.step};
+
+    rank->config.keep = 1;
+    rank->config.best = plan->best ? &best : NULL;
+    if (plan->ill)
+        rank->io.table.open = best_ill_open;
+    ckpt_body_write(rank, NULL);
+}
+
+static void best_write(const char *home, int64_t step, best_plan_t plan)
+{
+    ckpt_rank_t *ranks =
+        ckpt_ranks_run(home, RANKS, step, body_write_best, &plan);
+
+    cr_assert_eq(ranks[0].code, ERR_OK, "%s", ranks[0].err.text);
+    ckpt_ranks_free(ranks, RANKS);
+}
+
+/* While storage does not tell which one it is, none is deleted. */
+Test(checkpoint_retry, the_best_one_outlives_a_failed_read)
+{
+    char *home = ckpt_home_make();
+
+    best_write(home, 10, (best_plan_t){.best = true});
+    best_write(home, 20, (best_plan_t){0});
+    best_write(home, 30, (best_plan_t){.ill = true});
+    cr_expect_eq(ckpt_count(home, "step-"), 3);
+    best_write(home, 40, (best_plan_t){0});
+    cr_expect_eq(ckpt_count(home, "step-"), 2);
+    cr_expect_eq(ckpt_count(home, "step-0000000010"), 1);
+    ckpt_expect(home, RANKS, 40);
+    ckpt_home_remove(home);
+}
+
+/* "It cannot be read" is not "there is none". */
+Test(checkpoint_retry, what_is_the_best_may_be_unknown)
+{
+    char *home = ckpt_home_make();
+    hdf5io_io_t io = hdf5io_io_system;
+    hdf5io_best_t best = {.step = 7};
+    err_t err = ERR_INIT;
+
+    cr_expect_eq(hdf5io_best_read(&io, home, &best, &err), ERR_OK);
+    cr_expect_eq(best.step, -1);
+    best_write(home, 10, (best_plan_t){.best = true});
+    cr_expect_eq(hdf5io_best_read(&io, home, &best, &err), ERR_OK);
+    cr_expect_eq(best.step, 10);
+    io.open = best_ill_open;
+    cr_expect_eq(hdf5io_best_read(&io, home, &best, &err), ERR_IO);
+    cr_expect_not_null(strstr(err.text, "/best.json: "), "%s", err.text);
+    cr_expect_eq(best.step, -1);
+    ckpt_home_remove(home);
+}
+
+/* A save before the best one, which is then of a line that the run has left. */
+Test(checkpoint_retry, no_best_one_of_an_abandoned_line)
+{
+    char *home = ckpt_home_make();
+
+    best_write(home, 10, (best_plan_t){0});
+    best_write(home, 20, (best_plan_t){.best = true});
+    best_write(home, 15, (best_plan_t){0});
+    cr_expect_eq(ckpt_count(home, "best.json"), 0);
+    best_write(home, 20, (best_plan_t){0});
+    best_write(home, 25, (best_plan_t){0});
+    cr_expect_eq(ckpt_count(home, "step-"), 1);
+    ckpt_expect(home, RANKS, 25);
+    ckpt_home_remove(home);
+}
+
 /* A pipe in place of a file must not block, and counts as damage. */
 Test(checkpoint_retry, what_is_no_file_is_damage)
 {

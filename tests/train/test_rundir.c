@@ -489,9 +489,11 @@ Test(rundir, who_is_killed_while_he_writes_leaves_nothing)
     killed_start(&harness, &renames_left, 2);
     put(&harness, "exit.json.77-123456789.tmp", "{");
     put(&harness, "notes.tmp", "mine");
+    put(&harness, "checkpoints/best.json.77-123456789.tmp", "{");
     harness_run_ok(&harness, 2, &out);
     cr_expect_eq(entries_with(&harness, ".tmp"), 1);
     cr_expect(there(&harness, "notes.tmp"));
+    cr_expect(!there(&harness, "checkpoints/best.json.77-123456789.tmp"));
     expect_text(&harness, "config.yaml", "# from step ", "lr: 0.5");
     expect_text(&harness, "config-1.yaml", "# from step 0, ", "lr: 1.0e-2");
     cr_expect_not(there(&harness, "config-2.yaml"));
