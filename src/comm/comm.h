@@ -91,8 +91,8 @@ const char *comm_group_host(const comm_group_t *group, int rank);
  * call counts as progress. Any thread; never blocks. */
 void comm_group_report(comm_group_t *group, int64_t step, const char *phase);
 
-/* ERR_OK while every peer is well, otherwise the fault (ERR_PEER). Never
- * blocks. */
+/* ERR_OK while every peer is well, otherwise the fault (ERR_PEER). Any thread;
+ * never blocks. */
 err_code_t comm_group_check(comm_group_t *group, err_t *err);
 
 /* To be called by the owner while it waits for the group's device, [waited]

@@ -18,7 +18,9 @@ void train_flags_fill(train_state_t *run, double *flags)
     flags[TRAIN_TAIL_TERM] = asked == SLURM_SIGNAL_TERM ? 1.0 : 0.0;
     if (run->world.rank != 0)
         return;
-    if (train_saver_ended(run->saving.saver))
+    /* If this rank's own storage does not answer, the others have ended. */
+    if (train_saver_ended(run->saving.saver) ||
+        train_saver_failed(run->saving.saver))
         flags[TRAIN_TAIL_DUE] += TRAIN_DUE_JOIN;
     if (every->unit == OPT_TIME && now >= train_save_instant(run) &&
         !train_saver_busy(run->saving.saver))

@@ -58,8 +58,8 @@ typedef struct train_outcome {
  * closes it (after start-up, or, with MPI-IO, at the end). ERR_OK: the run is
  * complete. ERR_REQUEUE: it was asked to stop and wrote a checkpoint. Otherwise
  * the error of the rank that found it, with one code on all ranks (ERR_PEER on
- * the survivors of a dead rank). Every wait is bounded by fault.timeout. The
- * lowest survivor writes RUNDIR/exit.json. Collective.
+ * the survivors of a dead rank). Every wait for other ranks is bounded by
+ * fault.timeout. The lowest survivor writes RUNDIR/exit.json. Collective.
  */
 err_code_t train_run(const train_config_t *config, const train_env_t *env,
                      boot_t *boot, train_outcome_t *out, err_t *err);

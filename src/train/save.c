@@ -126,6 +126,21 @@ static void saving_begin(train_state_t *run)
     train_saver_start(saving->saver, &save);
 }
 
+/* If the other ranks have given up this one, as its storage does not answer, it
+ * waits alone: say why. */
+static void wait_alone_say(const train_state_t *run)
+{
+    const double since = clock_now() - run->saving.began;
+
+    if (since > run->config->fault.io_timeout &&
+        train_saver_failed(run->saving.saver))
+        log_error("train",
+                  "storage has not answered this rank since the checkpoint of "
+                  "step %lld began, %.0f s ago, and the other ranks end: this "
+                  "one ends when storage answers, or is killed",
+                  (long long)run->saving.saved.step, since);
+}
+
 /* Wait for the save in progress, and learn its outcome. */
 static err_code_t saving_end(train_state_t *run, train_after_t after,
                              err_t *err)
@@ -138,6 +153,7 @@ static err_code_t saving_end(train_state_t *run, train_after_t after,
     run->agreed.ended = false;
     if (!train_saver_busy(saving->saver))
         return ERR_OK;
+    wait_alone_say(run);
     rc = train_saver_join(saving->saver, &seconds, err);
     train_checkpoint_config_free(saving->config);
     run->world.speaker = run->world.rank == 0 || rc == ERR_PEER;

@@ -4,9 +4,10 @@
  * save: how a run writes its checkpoints: between two steps, or, with
  * checkpoint.async, in the saver's thread while it makes the next steps. Then
  * rank 0 tells in the tail of a step that its thread is done, and at the end of
- * that step all ranks join theirs. So all ranks learn the outcome after the
- * same step, and an error ends the run there, unless save_failed.h lets it go
- * on.
+ * that step all ranks join theirs. It also tells if its thread still waits for
+ * storage, but the others have given it up. So all ranks learn the outcome
+ * after the same step, and an error ends the run there, unless save_failed.h
+ * lets it go on.
  */
 #ifndef CDDP_TRAIN_SAVE_H
 #define CDDP_TRAIN_SAVE_H

@@ -280,6 +280,12 @@ bool train_saver_ended(train_saver_t *saver)
     return state_of(saver) == SAVER_ENDED;
 }
 
+bool train_saver_failed(train_saver_t *saver)
+{
+    return state_of(saver) == SAVER_WORKS &&
+           comm_group_check(saver->group, NULL) != ERR_OK;
+}
+
 void train_saver_start(train_saver_t *saver, const train_save_t *save)
 {
     const train_kept_t *kept = saver->kept;

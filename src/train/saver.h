@@ -45,8 +45,9 @@ typedef struct train_saver_plan {
  * blocks, bounded by the group's timeout. */
 err_code_t train_saver_open(const train_saver_plan_t *plan, train_saver_t **out,
                             err_t *err);
-/* Finish the save in progress, then free. NULL allowed. Blocks, bounded by the
- * timeouts; then no rank needs this one any more. */
+/* Finish the save in progress, then free. NULL allowed. Waits for other ranks
+ * no longer than the timeouts, but for its own storage without a limit: a call
+ * of the system cannot be ended. Then no rank needs this one any more. */
 void train_saver_close(train_saver_t *saver);
 
 typedef struct train_save {
@@ -66,9 +67,12 @@ typedef struct train_save {
 void train_saver_start(train_saver_t *saver, const train_save_t *save);
 
 /* Return whether a save was started and not joined; whether it has ended, so
- * that join does not wait. NULL: false. */
+ * that join does not wait; whether it has not, but has failed, as a rank is
+ * lost: then the others' saves end, and this one's as soon as storage answers
+ * it. NULL: false. They do not wait. */
 bool train_saver_busy(train_saver_t *saver);
 bool train_saver_ended(train_saver_t *saver);
+bool train_saver_failed(train_saver_t *saver);
 
 /* Before the tensors change: return when all of them are copied. Cheap if they
  * are. Returns the seconds that this took. NULL: nothing is done. */
@@ -76,7 +80,9 @@ double train_saver_settle(train_saver_t *saver);
 
 /* Wait for the end of the save in progress. Sets *seconds to its duration. All
  * ranks get one outcome: that of hdf5io_checkpoint_write, of allowed, or
- * ERR_DIVERGED if a tensor has numbers that are not finite. */
+ * ERR_DIVERGED if a tensor has numbers that are not finite. Blocks as close
+ * does: a rank whose storage does not answer gets ERR_PEER later than the
+ * others, as it would from a save between steps. */
 err_code_t train_saver_join(train_saver_t *saver, double *seconds, err_t *err);
 /* After join: was the save allowed, so that its error is that of
  * hdf5io_checkpoint_write? Equal on all ranks. */

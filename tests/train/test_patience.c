@@ -83,8 +83,39 @@ static void place_use(int fd)
         storage_use(&place_left);
 }
 
+/* The syncs of rank 0's shard in the saver's thread wait until another rank has
+ * written exit.json, but no longer than [most] seconds. global, as above. */
+static struct {
+    double most;      /* 0: none waits */
+    atomic_bool left; /* exit.json was there while one waited */
+} alone;
+
+static void alone_wait(int fd)
+{
+    const double end = clock_now() + alone.most;
+    char name[64] = "", path[600], *part;
+    ssize_t length;
+
+    pthread_getname_np(pthread_self(), name, sizeof name);
+    if (strcmp(name, "cddp-saver") != 0)
+        return;
+    snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
+    length = readlink(name, path, sizeof path - 1 - sizeof "exit.json");
+    path[length > 0 ? length : 0] = '\0';
+    part = strstr(path, "/shard-0.h5") == NULL ? NULL
+                                               : strstr(path, "checkpoints/");
+    if (part == NULL)
+        return;
+    snprintf(part, sizeof "exit.json", "exit.json");
+    while (clock_now() < end && access(path, F_OK) != 0)
+        stall(0.02);
+    atomic_store(&alone.left, access(path, F_OK) == 0);
+}
+
 int fsync(int fd)
 {
+    if (alone.most > 0)
+        alone_wait(fd);
     storage_use(&syncs_left);
     place_use(fd);
     return (int)syscall(SYS_fsync, fd);
@@ -216,6 +247,43 @@ Test(patience, storage_that_never_answers_is, .timeout = PATIENCE)
 
     cr_assert_eq(run_slowly(&syncs_left, SYNCS, pace.io_short, &err), ERR_PEER);
     cr_assert(strstr(err.text, "checkpoint"), "%s", err.text);
+}
+
+/* ---- storage that never answers rank 0's saver --------------------------- */
+
+/* A look for a signal in each step keeps the steps from being too many. */
+static slurm_signal_t slow_look(void)
+{
+    stall(0.005);
+    return SLURM_SIGNAL_NONE;
+}
+
+/* With checkpoint.every as a time no save is due while one is in progress, and
+ * rank 0's thread does not end: the others end all the same, as without
+ * checkpoint.async. */
+Test(patience, storage_that_never_answers_rank_0_is, .timeout = PATIENCE)
+{
+    train_outcome_t out;
+    harness_t harness;
+    err_t err = ERR_INIT;
+
+    harness_open(&harness, 101);
+    harness.settings[0] = pace.timeout;
+    harness.settings[1] = pace.io_short;
+    harness.settings[2] = "checkpoint.every=0.01 s";
+    harness.settings[3] = "checkpoint.async=true";
+    harness.settings[4] = "train.epochs=1000000";
+    harness.settings[5] = "train.eval_every=never";
+    harness.settings[6] = "train.log_every=1000000";
+    harness.signal = slow_look;
+    alone.most = pace.slow * IO_LONG;
+    cr_expect_eq(harness_run(&harness, 2, &out, &err), ERR_PEER, "%s",
+                 err.text);
+    alone.most = 0;
+    cr_expect(atomic_load(&alone.left), "the others went on without it");
+    cr_expect_eq(err.culprit, 0);
+    cr_expect_not_null(strstr(err.text, "checkpoint"), "%s", err.text);
+    harness_close(&harness);
 }
 
 Test(patience, a_slow_read_is_no_stuck_rank, .timeout = PATIENCE)
