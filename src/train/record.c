@@ -209,7 +209,7 @@ void train_record_unsaved(train_state_t *run, const train_unsaved_t *unsaved)
     const obs_value_t values[] = {{"failures", (double)unsaved->failures}};
     const obs_event_t row = {.name = "checkpoint_failed",
                              .step = unsaved->step,
-                             .epoch = run->progress.epoch,
+                             .epoch = unsaved->epoch,
                              .texts = texts,
                              .text_count = 2,
                              .values = values,

@@ -25,7 +25,7 @@ void train_record_eval(train_state_t *run, const train_eval_t *eval);
 void train_record_saving(train_state_t *run);
 void train_record_saved(train_state_t *run, const train_saved_t *saved);
 typedef struct train_unsaved {
-    int64_t step;
+    int64_t step, epoch;
     const char *path, *reason; /* of the checkpoint; a sentence */
     int64_t failures;          /* in a row, with this one */
 } train_unsaved_t;

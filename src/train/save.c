@@ -65,7 +65,7 @@ static err_code_t state_write(train_state_t *run, bool last, err_t *err)
     run->world.speaker = run->world.rank == 0 || rc == ERR_PEER;
     if (rc == ERR_IO)
         return train_save_failed(
-            run, saved.step, last ? TRAIN_AFTER_END : TRAIN_AFTER_STEPS, err);
+            run, &saved, last ? TRAIN_AFTER_END : TRAIN_AFTER_STEPS, err);
     if (rc != ERR_OK)
         return rc;
     saved.seconds = saved.exposed = clock_now() - begin;
@@ -162,7 +162,7 @@ static err_code_t saving_end(train_state_t *run, train_after_t after,
     if (rc == ERR_DIVERGED)
         run->newest = saving->newest;
     if (rc == ERR_IO && train_saver_allowed(saving->saver))
-        return train_save_failed(run, saving->saved.step, after, err);
+        return train_save_failed(run, &saving->saved, after, err);
     if (rc != ERR_OK)
         return rc;
     saving->saved.seconds = seconds;
@@ -205,7 +205,7 @@ err_code_t train_save_begin(train_state_t *run, err_t *err)
 
     train_seen_mark(run, OBS_SPENT_OTHER);
     train_storage_begin(&run->world, "checkpoint");
-    rc = saving_end(run, TRAIN_AFTER_STEPS, err);
+    rc = saving_end(run, TRAIN_AFTER_BEGIN, err);
     if (waits && rc == ERR_OK)
         wait_say(run, clock_now() - begin);
     begin = clock_now();
@@ -277,7 +277,7 @@ err_code_t train_save(train_state_t *run, bool last, err_t *err)
 
     train_seen_mark(run, OBS_SPENT_OTHER);
     train_storage_begin(&run->world, "checkpoint");
-    rc = saving_end(run, last ? TRAIN_AFTER_SAVE : TRAIN_AFTER_STEPS, err);
+    rc = saving_end(run, last ? TRAIN_AFTER_SAVE : TRAIN_AFTER_BEGIN, err);
     train_save_tried(run);
     if (rc == ERR_OK)
         rc = keep_check(run, err);

@@ -35,7 +35,7 @@ static void next_format(const train_state_t *run, train_after_t after,
 {
     const opt_every_t *every = &run->config->checkpoint.every;
 
-    if (after == TRAIN_AFTER_SAVE)
+    if (after == TRAIN_AFTER_SAVE || after == TRAIN_AFTER_BEGIN)
         snprintf(text, room, "tries again at once");
     else if (run->saving.failures.again > 0)
         snprintf(text, room, "tries again at step %lld",
@@ -74,13 +74,15 @@ static void failure_say(const train_state_t *run, int64_t step,
               (long long)run->config->checkpoint.failures, next, newest);
 }
 
-static void failure_record(train_state_t *run, int64_t step, const err_t *err)
+static void failure_record(train_state_t *run, const train_saved_t *saved,
+                           const err_t *err)
 {
     char *path = str_printf("%s/checkpoints/step-%010lld", run->dir.path,
-                            (long long)step);
+                            (long long)saved->step);
 
     train_record_unsaved(run, &(train_unsaved_t){
-                                  .step = step,
+                                  .step = saved->step,
+                                  .epoch = saved->epoch,
                                   .path = path,
                                   .reason = err->text,
                                   .failures = run->saving.failures.row,
@@ -104,7 +106,7 @@ static err_code_t failure_ends(const train_state_t *run, train_after_t after,
                       (long long)run->saving.failures.row, newest);
 }
 
-err_code_t train_save_failed(train_state_t *run, int64_t step,
+err_code_t train_save_failed(train_state_t *run, const train_saved_t *saved,
                              train_after_t after, err_t *err)
 {
     train_failures_t *failures = &run->saving.failures;
@@ -114,12 +116,12 @@ err_code_t train_save_failed(train_state_t *run, int64_t step,
     train_best_unsaved(run);
     failures->at = clock_now();
     failures->again = steps > 0 ? run->progress.step + steps : 0;
-    failure_record(run, step, err);
+    failure_record(run, saved, err);
     if (after == TRAIN_AFTER_END ||
-        (after == TRAIN_AFTER_STEPS &&
+        (after != TRAIN_AFTER_SAVE &&
          failures->row >= run->config->checkpoint.failures))
         return failure_ends(run, after, err);
-    failure_say(run, step, after, err);
+    failure_say(run, saved->step, after, err);
     *err = (err_t)ERR_INIT;
     return ERR_OK;
 }

@@ -17,17 +17,18 @@
 /* What follows the save that has failed. */
 typedef enum train_after {
     TRAIN_AFTER_STEPS, /* further steps, unless the limit is reached */
-    TRAIN_AFTER_SAVE,  /* another save, at once */
+    TRAIN_AFTER_BEGIN, /* another save, at once, unless the limit is reached */
+    TRAIN_AFTER_SAVE,  /* another save, at once: the last one of this start */
     TRAIN_AFTER_END    /* nothing: it was the last one of this start */
 } train_after_t;
 
 /*
- * The checkpoint of [step] could not be written, as [err] (ERR_IO) says. Rank 0
+ * The checkpoint [saved] could not be written, as [err] (ERR_IO) says. Rank 0
  * adds that to metrics.jsonl. Returns ERR_OK if the run goes on; then rank 0
  * logs the reason and when the next try is due. Otherwise why the run ends is
  * added to [err], and its code is returned. Local.
  */
-err_code_t train_save_failed(train_state_t *run, int64_t step,
+err_code_t train_save_failed(train_state_t *run, const train_saved_t *saved,
                              train_after_t after, err_t *err);
 
 /* A save begins: what was due is being done. It was published: earlier failures

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <float.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,6 +45,40 @@ static void refuse(const char *name, unsigned fails, int error)
     atomic_store(&refusal.syncs, 0);
 }
 
+/* With [closed], a sync that fails does so when a rank waits for its save. */
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t moved;
+    bool closed;
+} gate = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
+
+static void gate_set(bool closed)
+{
+    pthread_mutex_lock(&gate.lock);
+    gate.closed = closed;
+    pthread_cond_broadcast(&gate.moved);
+    pthread_mutex_unlock(&gate.lock);
+}
+
+static void gate_wait(void)
+{
+    pthread_mutex_lock(&gate.lock);
+    while (gate.closed)
+        pthread_cond_wait(&gate.moved, &gate.lock);
+    pthread_mutex_unlock(&gate.lock);
+}
+
+err_code_t __real_train_saver_join(train_saver_t *saver, double *seconds,
+                                   err_t *err);
+err_code_t __wrap_train_saver_join(train_saver_t *saver, double *seconds,
+                                   err_t *err);
+err_code_t __wrap_train_saver_join(train_saver_t *saver, double *seconds,
+                                   err_t *err)
+{
+    gate_set(false);
+    return __real_train_saver_join(saver, seconds, err);
+}
+
 int fsync(int fd)
 {
     char entry[64], path[4096];
@@ -57,6 +92,7 @@ int fsync(int fd)
     if (refusal.name != NULL && slash != NULL &&
         strcmp(slash + 1, refusal.name) == 0 &&
         (refusal.fails >> (atomic_fetch_add(&refusal.syncs, 1) + 1) & 1) != 0) {
+        gate_wait();
         errno = refusal.error;
         return -1;
     }
@@ -234,6 +270,34 @@ Test(save_failed, a_failure_is_said, .timeout = 120)
     cr_expect_not_null(strstr(said, "run/checkpoints/step-0000000004\", "
                                     "\"reason\": \"rank 1 on "));
     free(said);
+    harness_close(&harness);
+}
+
+/* The save of step 5 fails while that of step 10, in the next epoch, waits for
+ * it: the next try is at once. */
+Test(save_failed, what_waits_is_the_next_try, .timeout = 120)
+{
+    harness_t harness;
+    char *said;
+
+    run_open(&harness, ways[1], "checkpoint.every=5 steps", NULL);
+    harness.settings[3] = "train.epochs=3";
+    refuse("shard-1.h5", SYNC(1), ENOSPC);
+    gate_set(true);
+    said = harness_listen(&harness, 2);
+    refuse(NULL, 0, 0);
+    cr_expect_not_null(strstr(said, "no checkpoint of step 5 was written: "),
+                       "%s", said);
+    cr_expect_not_null(strstr(said, "tries again at once; there is no "
+                                    "checkpoint yet"),
+                       "%s", said);
+    free(said);
+    said = metrics_read(&harness);
+    cr_expect_not_null(strstr(said, "\"event\": \"checkpoint_failed\", "
+                                    "\"step\": 5, \"epoch\": 0, "),
+                       "%s", said);
+    free(said);
+    cr_expect(!is_there(&harness, 5) && is_there(&harness, 10));
     harness_close(&harness);
 }
 
