@@ -51,9 +51,9 @@ double train_deadline_instant(const train_deadline_t *deadline, bool started);
  * a run that leaves waits for it, and then saves once more. */
 double train_deadline_rest(const train_deadline_t *deadline, double since);
 
-/* Return whether KillWait is shorter than 1.5 x the [seconds] that a checkpoint
- * took, so that Slurm may kill the run while it writes one after SIGTERM. True
- * only once. */
+/* Return whether KillWait is shorter than 1.5 x the [seconds] that the
+ * checkpoints took for which a run that leaves waits, so that Slurm may kill
+ * the run while it writes one after SIGTERM. True only once. */
 bool train_deadline_kill_wait(train_deadline_t *deadline, double seconds);
 
 #endif

@@ -93,6 +93,12 @@ err_code_t train_leave_start(train_state_t *run, err_code_t rc, err_t *err)
                    slurm_signal_name(asked));
 }
 
+/* A run that leaves may first wait for the save in progress. */
+static bool saves_twice(const train_state_t *run)
+{
+    return run->saving.saver != NULL;
+}
+
 /* Warn, and add to the history that this was said. */
 static void kill_wait_say(const train_state_t *run, double seconds)
 {
@@ -100,12 +106,16 @@ static void kill_wait_say(const train_state_t *run, double seconds)
         obs_lives_line(OBS_LIVES_KILL_WAIT, run->progress.step);
 
     log_warn("train",
-             "a checkpoint took %.1f s, but Slurm kills a job "
+             "a checkpoint took %.1f s%s, but Slurm kills a job "
              "%.0f s (KillWait) after SIGTERM: after scancel, requeue or "
              "preemption the run may resume from the checkpoint before; "
              "a longer KillWait or GraceTime, or a faster file system, "
              "would mend that",
-             seconds, run->leave.deadline.limits.kill_wait);
+             seconds,
+             saves_twice(run) ? ", and a run that leaves may wait for two "
+                                "(checkpoint.async)"
+                              : "",
+             run->leave.deadline.limits.kill_wait);
     line.seconds = seconds;
     train_lives_add(run, &line);
 }
@@ -115,6 +125,7 @@ void train_leave_saved(train_state_t *run, double seconds)
     train_deadline_save(&run->leave.deadline, seconds);
     limits_take(&run->leave);
     if (run->world.rank == 0 &&
-        train_deadline_kill_wait(&run->leave.deadline, seconds))
+        train_deadline_kill_wait(&run->leave.deadline,
+                                 saves_twice(run) ? 2 * seconds : seconds))
         kill_wait_say(run, seconds);
 }

@@ -35,8 +35,9 @@ bool train_leave_late(train_state_t *run);
  * on the result. */
 err_code_t train_leave_start(train_state_t *run, err_code_t rc, err_t *err);
 
-/* A checkpoint took [seconds]. If KillWait is too short, rank 0 warns, once in
- * a job: a life after a restart or a requeue does not repeat it. */
+/* A checkpoint took [seconds], without waiting for the one before. If KillWait
+ * is too short for it, or with a saver for two, rank 0 warns, once in a job: a
+ * life after a restart or a requeue does not repeat it. */
 void train_leave_saved(train_state_t *run, double seconds);
 
 #endif

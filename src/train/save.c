@@ -272,12 +272,13 @@ void train_save_close(train_state_t *run)
 
 err_code_t train_save(train_state_t *run, bool last, err_t *err)
 {
-    const double begin = clock_now();
+    double begin;
     err_code_t rc;
 
     train_seen_mark(run, OBS_SPENT_OTHER);
     train_storage_begin(&run->world, "checkpoint");
     rc = saving_end(run, last ? TRAIN_AFTER_SAVE : TRAIN_AFTER_BEGIN, err);
+    begin = clock_now();
     train_save_tried(run);
     if (rc == ERR_OK)
         rc = keep_check(run, err);

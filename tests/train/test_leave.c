@@ -103,3 +103,28 @@ Test(leave, kill_wait_is_said_once_in_a_job)
     log_sink_set(NULL, NULL);
     cr_assert_eq(file_remove_tree(dir, NULL), ERR_OK);
 }
+
+/* A run that leaves waits for the save in progress, and then for one more. */
+Test(leave, kill_wait_has_room_for_the_save_in_progress)
+{
+    static char saver; /* not looked at */
+    slurm_job_t job = {.id = ""};
+    const train_env_t env = {.job = &job};
+
+    log_sink_set(warning_count, NULL);
+    for (int behind = 0; behind < 2; behind++) {
+        train_state_t run = {.env = &env};
+
+        run.dir.path = "/nonexistent";
+        run.leave.deadline = train_deadline(60.0);
+        run.leave.deadline.limits.kill_wait = 10.0;
+        run.leave.known = true;
+        run.saving.saver = behind ? (void *)&saver : NULL;
+        warnings = 0;
+        train_leave_saved(&run, 3.0);
+        cr_expect_eq(warnings, 0);
+        train_leave_saved(&run, 4.0);
+        cr_expect_eq(warnings, behind);
+    }
+    log_sink_set(NULL, NULL);
+}
