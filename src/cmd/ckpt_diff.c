@@ -27,7 +27,8 @@ typedef struct side {
 /* How two arrays differ. */
 typedef struct distance {
     int64_t other;  /* elements whose bits differ */
-    double largest; /* largest absolute difference of two elements, if finite */
+    double largest; /* largest absolute difference of two elements; INFINITY if
+                       one is not finite */
 } distance_t;
 
 static distance_t distance_of(const float *a, const float *b, int64_t elems)
@@ -40,8 +41,7 @@ static distance_t distance_of(const float *a, const float *b, int64_t elems)
         if (memcmp(&a[i], &b[i], sizeof a[i]) == 0)
             continue;
         d.other++;
-        if (isfinite(gap) && gap > d.largest)
-            d.largest = gap;
+        d.largest = isfinite(gap) ? fmax(d.largest, gap) : INFINITY;
     }
     return d;
 }
@@ -104,7 +104,7 @@ static err_code_t tensor_diff(const pair_t *pair, found_t *found, err_t *err)
         found->elems += x->elems;
     if (rc != ERR_OK || d.other == 0)
         return rc;
-    if (d.largest > found->largest) {
+    if (found->name == NULL || d.largest > found->largest) {
         found->largest = d.largest;
         found->name = x->name;
     }

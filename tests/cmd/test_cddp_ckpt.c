@@ -4,6 +4,7 @@
  * exit statuses. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -324,6 +325,39 @@ Test(cddp_ckpt, diff)
                  "model/conv1.offset: only in",
                  "model/deep: shape [2, 3, 2, 2, 3, 2], [2, 3, 2, 2, 6]"));
     expect(home, "diff @/step-0000000010 @/none", 65, TEXTS("/none"));
+    free(other);
+    ckpt_home_remove(home);
+}
+
+/* One number of model/scale is not finite in one of the two; model/fc.weight
+ * differs, too. */
+static void body_hurt(ckpt_rank_t *rank, void *context)
+{
+    const float *scale = context;
+
+    rank->state.tensors[2].data[0] = *scale;
+    rank->state.tensors[5].data[3] = scale[1];
+    ckpt_body_write(rank, NULL);
+}
+
+Test(cddp_ckpt, diff_of_what_is_not_finite)
+{
+    float whole[] = {1, 2}, ill[] = {NAN, 3e38f}, zero[] = {0, 2},
+          minus[] = {-0.0f, 2};
+    char *home = ckpt_home_make(), *other = str_printf("%s/other", home);
+
+    ckpt_ranks_free(ckpt_ranks_run(home, 2, 10, body_hurt, whole), 2);
+    ckpt_ranks_free(ckpt_ranks_run(other, 2, 10, body_hurt, ill), 2);
+    expect(home, "diff @/step-0000000010 @/other", 1,
+           TEXTS("model/scale: 1 of 1 elements, largest difference inf\n",
+                 "model/fc.weight: 1 of 315 elements, largest difference 3",
+                 "\nlargest difference: inf, in model/scale\n"));
+    expect(home, "diff @/other @/step-0000000010", 1,
+           TEXTS("\nlargest difference: inf, in model/scale\n"));
+    ckpt_ranks_free(ckpt_ranks_run(home, 2, 10, body_hurt, zero), 2);
+    ckpt_ranks_free(ckpt_ranks_run(other, 2, 10, body_hurt, minus), 2);
+    expect(home, "diff @/step-0000000010 @/other", 1,
+           TEXTS("\nlargest difference: 0, in model/scale\n"));
     free(other);
     ckpt_home_remove(home);
 }
