@@ -11,24 +11,11 @@
 #include "base/retry.h"
 #include "base/str.h"
 #include "dev/dev.h"
-#include "hdf5io/sampler.h"
 #include "obs/tb_event.h"
+#include "train/config_rows.h"
 #include "train/dir_name.h"
 
-#define ROW(struct_, field, key, kind, value, ...)                         \
-    {                                                                      \
-        .name = (key), .type = (kind), .offset = offsetof(struct_, field), \
-        .fallback = (value), __VA_ARGS__                                   \
-    }
-#define CONFIG(field, key, kind, value, ...) \
-    ROW(train_config_t, field, key, kind, value, __VA_ARGS__)
-
-/* The run file is a tree of tables. The offsets in all of them count from the
- * start of train_config_t. */
-static const char *const shuffles[] = {"none", "chunk", "full", NULL};
-static const char *const ios[] = {"independent", "mpi", NULL};
-static const char *const validates[] = {"quick", "full", "none", "labels",
-                                        NULL};
+/* The run file is a tree of tables; that of the data is in config_data.c. */
 static const char *const precisions[] = {"fp32", "bf16", "auto", "tf32", NULL};
 static const char *const recomputes[] = {"none", "blocks", NULL};
 static const char *const diverges[] = {"stop", "rollback", NULL};
@@ -39,11 +26,6 @@ static const char *const bests[] = {"none", "valid_accuracy", "valid_loss",
 static const char *const verifies[] = {"cache", "disk", NULL};
 static const char *const tensorboards[] = {"auto", "true", "false", NULL};
 static const char *const traces[] = {"none", "chrome", NULL};
-
-const char *train_config_shuffle(int shuffle)
-{
-    return shuffles[shuffle];
-}
 
 static const opt_row_t run_options[] = {
     CONFIG(run.name, "name", OPT_TEXT, "run", .free = true,
@@ -57,61 +39,6 @@ static const opt_row_t run_options[] = {
     CONFIG(run.seed, "seed", OPT_INT, "1", .min = 0, .max = 9e15,
            .help = "key of all random numbers: initial weights, order of "
                    "samples, dropout"),
-    {.name = NULL}};
-
-static const opt_row_t data_options[] = {
-    CONFIG(data.train, "train", OPT_TEXTS, NULL,
-           .help = "training shards: a glob, a file, or a list of these"),
-    CONFIG(data.valid, "valid", OPT_TEXTS, "[]",
-           .help = "validation shards; empty: no evaluation"),
-    CONFIG(data.input, "input", OPT_MAP, "", .rows = hdf5io_input_options,
-           .size = sizeof(hdf5io_field_t),
-           .help = "what the model reads; several inputs: each under its "
-                   "name in model.input"),
-    CONFIG(data.target, "target", OPT_MAP, "", .rows = hdf5io_target_options,
-           .size = sizeof(hdf5io_field_t),
-           .help = "what the model should output; several targets: each "
-                   "under the name that a loss gives as its target"),
-    CONFIG(data.sequence, "sequence", OPT_INT, "0", .min = 0, .max = 1 << 30,
-           .unit = "numbers",
-           .help = "length of the samples that are cut from "
-                   "data.input.path, which holds one stream of numbers "
-                   "per file; the target of each number is the next one. "
-                   "0: samples along dimension 0"),
-    CONFIG(data.shuffle, "shuffle", OPT_CHOICE, "chunk", .choices = shuffles,
-           .help = "order of the training samples in an epoch"),
-    CONFIG(data.lanes, "lanes", OPT_INT, "16", .min = 0,
-           .max = HDF5IO_LANES_MAX,
-           .help = "with shuffle: chunk, number of parts of the data from "
-                   "which each batch takes samples, at most train.batch; "
-                   "about 4 chunks of each part are in use at a time, and are "
-                   "decoded again if the memory (128 MiB a rank) does not "
-                   "hold them: more parts are for many ranks. If the number "
-                   "of ranks divides it, each chunk is needed by one rank "
-                   "only. 0: the order of earlier versions, in which "
-                   "each rank reads nearly every chunk"),
-    CONFIG(data.prefetch, "prefetch", OPT_INT, "4", .min = 0, .max = 1024,
-           .unit = "batches", .free = true,
-           .help = "number of batches that a thread reads ahead; 0: batches "
-                   "are read within the step"),
-    CONFIG(data.io, "io", OPT_CHOICE, "independent", .choices = ios,
-           .free = true,
-           .help = "independent: each rank reads for itself; mpi: "
-                   "collective MPI-IO"),
-    CONFIG(data.open_files, "open_files", OPT_INT, "0", .min = 0,
-           .max = 1 << 30, .unit = "files", .free = true,
-           .help = "number of shards of each split that a rank keeps open "
-                   "at a time; the one that was read longest ago is closed. "
-                   "0: half of the limit of open files (ulimit -Hn), divided "
-                   "among the ranks of a process. Not used with io: mpi"),
-    CONFIG(data.validate, "validate", OPT_CHOICE, "quick", .choices = validates,
-           .free = true,
-           .help = "how ranks (at start) and a resumed run check that "
-                   "they see the same data. quick: shapes, and a sample "
-                   "of the bytes; none: shapes only; labels: as quick, and "
-                   "before training the ranks look at every target: class "
-                   "numbers in range, probabilities, no nan; full: all "
-                   "bytes, and every target and input"),
     {.name = NULL}};
 
 static const opt_row_t loop_options[] = {
@@ -200,8 +127,8 @@ static const opt_row_t checkpoint_options[] = {
            .help = "the best evaluation so far makes a checkpoint due, which "
                    "is kept until another is better; best.json names it. "
                    "valid_accuracy: of a classifier"),
-    CONFIG(checkpoint.io, "io", OPT_CHOICE, "independent", .choices = ios,
-           .free = true,
+    CONFIG(checkpoint.io, "io", OPT_CHOICE, "independent",
+           .choices = train_config_ios, .free = true,
            .help = "independent: one file per writer; mpi: one shared "
                    "file, by MPI-IO"),
     CONFIG(checkpoint.async, "async", OPT_CHOICE, "auto", .choices = asyncs,
@@ -309,7 +236,7 @@ const opt_row_t train_options[] = {
     {.name = "data",
      .type = OPT_SECTION,
      .fallback = "",
-     .rows = data_options,
+     .rows = train_data_options,
      .help = "where samples come from"},
     CONFIG(model, "model", OPT_TREE, NULL,
            .help = "input shape and layers: see the tables of layers"),

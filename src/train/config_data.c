@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* The section data of the run file. */
+#include "hdf5io/sampler.h"
+#include "train/config_rows.h"
+
+static const char *const shuffles[] = {"none", "chunk", "full", NULL};
+static const char *const validates[] = {"quick", "full", "none", "labels",
+                                        NULL};
+
+const char *const train_config_ios[] = {"independent", "mpi", NULL};
+
+const char *train_config_shuffle(int shuffle)
+{
+    return shuffles[shuffle];
+}
+
+const opt_row_t train_data_options[] = {
+    CONFIG(data.train, "train", OPT_TEXTS, NULL,
+           .help = "training shards: a glob, a file, or a list of these"),
+    CONFIG(data.valid, "valid", OPT_TEXTS, "[]",
+           .help = "validation shards; empty: no evaluation"),
+    CONFIG(data.input, "input", OPT_MAP, "", .rows = hdf5io_input_options,
+           .size = sizeof(hdf5io_field_t),
+           .help = "what the model reads; several inputs: each under its "
+                   "name in model.input"),
+    CONFIG(data.target, "target", OPT_MAP, "", .rows = hdf5io_target_options,
+           .size = sizeof(hdf5io_field_t),
+           .help = "what the model should output; several targets: each "
+                   "under the name that a loss gives as its target"),
+    CONFIG(data.sequence, "sequence", OPT_INT, "0", .min = 0, .max = 1 << 30,
+           .unit = "numbers",
+           .help = "length of the samples that are cut from "
+                   "data.input.path, which holds one stream of numbers "
+                   "per file; the target of each number is the next one. "
+                   "0: samples along dimension 0"),
+    CONFIG(data.shuffle, "shuffle", OPT_CHOICE, "chunk", .choices = shuffles,
+           .help = "order of the training samples in an epoch"),
+    CONFIG(data.lanes, "lanes", OPT_INT, "16", .min = 0,
+           .max = HDF5IO_LANES_MAX,
+           .help = "with shuffle: chunk, number of parts of the data from "
+                   "which each batch takes samples, at most train.batch; "
+                   "about 4 chunks of each part are in use at a time, and are "
+                   "decoded again if the memory (128 MiB a rank) does not "
+                   "hold them: more parts are for many ranks. If the number "
+                   "of ranks divides it, each chunk is needed by one rank "
+                   "only. 0: the order of earlier versions, in which "
+                   "each rank reads nearly every chunk"),
+    CONFIG(data.prefetch, "prefetch", OPT_INT, "4", .min = 0, .max = 1024,
+           .unit = "batches", .free = true,
+           .help = "number of batches that a thread reads ahead; 0: batches "
+                   "are read within the step"),
+    CONFIG(data.io, "io", OPT_CHOICE, "independent",
+           .choices = train_config_ios, .free = true,
+           .help = "independent: each rank reads for itself; mpi: "
+                   "collective MPI-IO"),
+    CONFIG(data.open_files, "open_files", OPT_INT, "0", .min = 0,
+           .max = 1 << 30, .unit = "files", .free = true,
+           .help = "number of shards of each split that a rank keeps open "
+                   "at a time; the one that was read longest ago is closed. "
+                   "0: half of the limit of open files (ulimit -Hn), divided "
+                   "among the ranks of a process. Not used with io: mpi"),
+    CONFIG(data.validate, "validate", OPT_CHOICE, "quick", .choices = validates,
+           .free = true,
+           .help = "how ranks (at start) and a resumed run check that "
+                   "they see the same data. quick: shapes, and a sample "
+                   "of the bytes; none: shapes only; labels: as quick, and "
+                   "before training the ranks look at every target: class "
+                   "numbers in range, probabilities, no nan; full: all "
+                   "bytes, and every target and input"),
+    {.name = NULL}};

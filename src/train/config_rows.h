@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* Internal to the files config*.c: the tables of the run file. The offsets in
+ * all of them count from the start of train_config_t. */
+#ifndef CDDP_TRAIN_CONFIG_ROWS_H
+#define CDDP_TRAIN_CONFIG_ROWS_H
+
+#include <stddef.h>
+
+#include "train/config.h"
+
+#define ROW(struct_, field, key, kind, value, ...)                         \
+    {                                                                      \
+        .name = (key), .type = (kind), .offset = offsetof(struct_, field), \
+        .fallback = (value), __VA_ARGS__                                   \
+    }
+#define CONFIG(field, key, kind, value, ...) \
+    ROW(train_config_t, field, key, kind, value, __VA_ARGS__)
+
+/* The table of the section data. */
+extern const opt_row_t train_data_options[];
+
+/* Names of train_io_t. */
+extern const char *const train_config_ios[];
+
+#endif
