@@ -11,6 +11,7 @@
 #include "base/str.h"
 #include "base/thread.h"
 #include "comm/comm_staged.h"
+#include "hdf5io/dataset_tell.h"
 #include "nn/cost.h"
 #include "train/data.h"
 #include "train/device.h"
@@ -136,6 +137,19 @@ static err_code_t hook_measure(check_t *check, err_t *err)
 
     check->memory.bytes[TRAIN_MEMORY_HOOK] = bytes;
     return rc;
+}
+
+/* Bytes of decoded chunks of both splits, at most. */
+static uint64_t chunks_most(const check_t *check)
+{
+    const hdf5io_dataset_t *const both[] = {check->train.dataset,
+                                            check->valid.dataset};
+    uint64_t bytes = 0;
+
+    for (int i = 0; i < 2; i++)
+        if (both[i] != NULL)
+            bytes += hdf5io_dataset_chunks_most(both[i]);
+    return bytes;
 }
 
 static void shape_format(const int64_t *dims, int ndim, char *out, size_t room)
@@ -271,6 +285,7 @@ static void memory_line(const char *what, uint64_t bytes)
 static void host_print(const check_t *check)
 {
     const uint64_t *bytes = check->memory.bytes;
+    const uint64_t chunks = chunks_most(check);
 
     if (dev_host_visible(check->device.dev))
         return;
@@ -281,12 +296,14 @@ static void host_print(const check_t *check)
     memory_line(
         "batches, pinned",
         train_memory_batches(&check->plan, check->config->data.prefetch + 2));
+    if (chunks > 0)
+        memory_line(train_memory_name(TRAIN_MEMORY_CHUNKS), chunks);
     if (check->ranks > 1 &&
         !train_device_nccl(check->config, check->device.dev, "ucx"))
         memory_line("staged sums, pinned", comm_staged_bytes(check->ranks));
 }
 
-static err_code_t memory_print(const check_t *check, err_t *err)
+static err_code_t memory_print(check_t *check, err_t *err)
 {
     const bool host = dev_host_visible(check->device.dev);
     size_t have = 0, all = 0;
@@ -294,6 +311,8 @@ static err_code_t memory_print(const check_t *check, err_t *err)
 
     if (rc != ERR_OK)
         return rc;
+    if (host)
+        check->memory.bytes[TRAIN_MEMORY_CHUNKS] = chunks_most(check);
     str_print("memory per rank (%d ranks", check->ranks);
     if (check->config->train.reproducible)
         str_print(", %d micro-batches side by side", check->teams);
@@ -303,9 +322,9 @@ static err_code_t memory_print(const check_t *check, err_t *err)
     for (int k = 0; k < TRAIN_MEMORY_KINDS; k++) {
         const uint64_t bytes = check->memory.bytes[k];
 
-        if (bytes == 0 &&
-            (k == TRAIN_MEMORY_PARTIALS || k == TRAIN_MEMORY_HOOK ||
-             k == TRAIN_MEMORY_NORM || k == TRAIN_MEMORY_SAVE))
+        if (bytes == 0 && (k == TRAIN_MEMORY_PARTIALS ||
+                           k == TRAIN_MEMORY_HOOK || k == TRAIN_MEMORY_NORM ||
+                           k == TRAIN_MEMORY_CHUNKS || k == TRAIN_MEMORY_SAVE))
             continue;
         memory_line(host && k == TRAIN_MEMORY_BATCHES ? "batches read ahead"
                                                       : train_memory_name(k),

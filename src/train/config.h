@@ -81,6 +81,7 @@ typedef struct train_config {
         int64_t lanes;    /* 0: order 1 of shuffle: chunk */
         int64_t prefetch;
         int64_t open_files; /* 0: half of what the process may open */
+        int64_t memory;     /* bytes; 0: see train_limits_pool */
         int io;             /* train_io_t */
         int validate;       /* train_validate_t, see same.h */
     } data;

@@ -41,7 +41,7 @@ const opt_row_t train_data_options[] = {
            .help = "with shuffle: chunk, number of parts of the data from "
                    "which each batch takes samples, at most train.batch; "
                    "about 4 chunks of each part are in use at a time, and are "
-                   "decoded again if the memory (128 MiB a rank) does not "
+                   "decoded again if data.memory does not "
                    "hold them: more parts are for many ranks. If the number "
                    "of ranks divides it, each chunk is needed by one rank "
                    "only. 0: the order of earlier versions, in which "
@@ -60,6 +60,13 @@ const opt_row_t train_data_options[] = {
                    "at a time; the one that was read longest ago is closed. "
                    "0: half of the limit of open files (ulimit -Hn), divided "
                    "among the ranks of a process. Not used with io: mpi"),
+    CONFIG(data.memory, "memory", OPT_INT, "0", .min = 0, .max = 9e15,
+           .unit = "bytes", .free = true,
+           .help = "memory in which a rank keeps the decoded chunks of each "
+                   "split; others are decoded again when they are needed. A "
+                   "row of chunks is kept even if it needs more. 0: 1/16 of "
+                   "the memory that the job may use on the node, divided "
+                   "among its ranks there, at least 128 MiB"),
     CONFIG(data.validate, "validate", OPT_CHOICE, "quick", .choices = validates,
            .free = true,
            .help = "how ranks (at start) and a resumed run check that "

@@ -10,6 +10,7 @@
 #include "hdf5io/attribute.h"
 #include "hdf5io/descriptor.h"
 #include "train/fields.h"
+#include "train/limits.h"
 
 int64_t train_micro_size(int64_t count, int64_t parts)
 {
@@ -37,6 +38,19 @@ static int open_files_of(const train_split_t *split)
     return hdf5io_descriptor_share(sharers);
 }
 
+/* Bytes in which a rank keeps decoded chunks of a split. */
+static size_t memory_of(const train_split_t *split)
+{
+    const int64_t asked = split->config->data.memory;
+    const slurm_memory_t limit = train_limits_node("");
+
+    if (asked > 0)
+        return (size_t)asked;
+    return (size_t)train_limits_pool(
+        &limit,
+        train_limits_ranks(split->look.group, split->rank, split->size));
+}
+
 static err_code_t shards_open(const train_split_t *split, train_data_t *data,
                               err_t *err)
 {
@@ -46,6 +60,7 @@ static err_code_t shards_open(const train_split_t *split, train_data_t *data,
         .sequence = config->data.sequence,
         .retry = retry_of(config),
         .mpi = split->mpi,
+        .cache_bytes = memory_of(split),
         .open_files = open_files_of(split),
         /* train_same compares them; nobody else needs them. */
         .digest =

@@ -8,6 +8,12 @@
 
 #include "base/str.h"
 
+/* The part of a node's memory that holds decoded chunks of a split, and the
+ * least bytes of a rank: a window of 16384 samples of 4 KB, for an input and a
+ * target. */
+#define POOL_PART 16
+#define POOL_LEAST (UINT64_C(128) << 20)
+
 static const char *lookup(const char *name)
 {
     return getenv(name);
@@ -18,18 +24,23 @@ slurm_memory_t train_limits_node(const char *root)
     return slurm_memory_limit(lookup, root);
 }
 
-/* Number of ranks on this host. Without a group (--check), all ranks count as
- * being on this host. */
-static int ranks_here(const train_replica_plan_t *plan)
+int train_limits_ranks(const comm_group_t *group, int rank, int ranks)
 {
     int here = 0;
 
-    if (plan->group == NULL)
-        return plan->ranks;
-    for (int r = 0; r < comm_group_size(plan->group); r++)
-        here += strcmp(comm_group_host(plan->group, r),
-                       comm_group_host(plan->group, plan->rank)) == 0;
+    if (group == NULL)
+        return ranks;
+    for (int r = 0; r < comm_group_size(group); r++)
+        here += strcmp(comm_group_host(group, r),
+                       comm_group_host(group, rank)) == 0;
     return here;
+}
+
+uint64_t train_limits_pool(const slurm_memory_t *limit, int ranks)
+{
+    const uint64_t share = limit->bytes / POOL_PART / (uint64_t)ranks;
+
+    return share > POOL_LEAST ? share : POOL_LEAST;
 }
 
 err_code_t train_limits_check(const train_replica_plan_t *plan,
@@ -37,7 +48,7 @@ err_code_t train_limits_check(const train_replica_plan_t *plan,
 {
     const double elems = (double)nn_graph_param_elems(plan->graph);
     const double need = 2 * elems * sizeof(float);
-    const int ranks = ranks_here(plan);
+    const int ranks = train_limits_ranks(plan->group, plan->rank, plan->ranks);
     char place[512], needed[32], all[32], there[32], together[96] = "";
 
     if (need * ranks <= (double)limit->bytes)

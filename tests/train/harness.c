@@ -135,6 +135,46 @@ void harness_close(harness_t *harness)
     cr_assert_eq(file_remove_tree(harness->dir, &err), ERR_OK, "%s", err.text);
 }
 
+static void chunks_add(const char *path, const char *name, hid_t create)
+{
+    hid_t file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
+    hid_t from = H5Dopen2(file, "/x", H5P_DEFAULT);
+    hid_t space = H5Dget_space(from);
+    hid_t set = H5Dcreate2(file, name, H5T_NATIVE_FLOAT, space, H5P_DEFAULT,
+                           create, H5P_DEFAULT);
+    hssize_t count = H5Sget_simple_extent_npoints(space);
+    float *x = malloc((size_t)count * sizeof *x);
+
+    cr_assert_geq(
+        H5Dread(from, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, x), 0);
+    cr_assert_geq(
+        H5Dwrite(set, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, x), 0);
+    free(x);
+    H5Dclose(set);
+    H5Sclose(space);
+    H5Dclose(from);
+    cr_assert_geq(H5Fclose(file), 0);
+}
+
+void harness_chunks_add(const harness_t *harness, const char *name, int rows,
+                        bool h5)
+{
+    const hsize_t chunk[2] = {(hsize_t)rows, HARNESS_FEATURES};
+    const hid_t create = H5Pcreate(H5P_DATASET_CREATE);
+    char path[300];
+
+    H5Pset_chunk(create, 2, chunk);
+    H5Pset_shuffle(create);
+    if (h5)
+        H5Pset_shuffle(create);
+    H5Pset_deflate(create, 1);
+    snprintf(path, sizeof path, "%s/train.h5", harness->dir);
+    chunks_add(path, name, create);
+    snprintf(path, sizeof path, "%s/valid.h5", harness->dir);
+    chunks_add(path, name, create);
+    H5Pclose(create);
+}
+
 /* Read the label of [row] into *label, or write *label to [row]. */
 static void label_move(const harness_t *harness, int row, bool write,
                        int *label)

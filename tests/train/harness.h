@@ -66,6 +66,11 @@ int harness_run_interrupted(harness_t *harness, int looks, const int lives[2],
  * it. */
 char *harness_listen(const harness_t *harness, int ranks);
 
+/* Add a copy of /x to train.h5 and valid.h5: [name], in compressed chunks of
+ * [rows] samples. [h5]: only HDF5 can undo its filters. */
+void harness_chunks_add(const harness_t *harness, const char *name, int rows,
+                        bool h5);
+
 /* Overwrite the label of [row] in train.h5, or read it. */
 void harness_label_set(const harness_t *harness, int row, int label);
 int harness_label_get(const harness_t *harness, int row);

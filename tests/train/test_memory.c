@@ -8,6 +8,7 @@
 #include "train/memory.h"
 
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -17,6 +18,7 @@
 #include "lib/facts.h"
 #include "train/data.h"
 #include "train/harness.h"
+#include "train/limits.h"
 
 /* A run of one rank that is read and planned, but not opened. */
 typedef struct rig {
@@ -200,8 +202,11 @@ Test(memory, shards_count_their_norm_and_allocate_it_after_the_check)
     rig_close(&rig);
 }
 
-/* What --check prints for [ranks] ranks; free() it. */
-static char *check_print(const char *device, int ranks)
+enum { SAMPLES = 4096, CHUNK = 16 };
+
+/* What --check prints for [ranks] ranks; free() it. Not NULL: [memory] is a
+ * setting of data.memory, and the training data is in chunks. */
+static char *check_print(const char *device, const char *memory, int ranks)
 {
     char path[] = "/tmp/cddp-check-XXXXXX";
     const int old = dup(STDOUT_FILENO), catcher = mkstemp(path);
@@ -212,8 +217,14 @@ static char *check_print(const char *device, int ranks)
     err_code_t rc;
     char *text;
 
-    harness_open(&harness, 48);
+    harness_open(&harness, memory == NULL ? 48 : SAMPLES);
     harness.settings[0] = device;
+    if (memory != NULL) {
+        harness_chunks_add(&harness, "/c", CHUNK, false);
+        harness.settings[1] = memory;
+        harness.settings[2] = "data.input={path: /c}";
+        harness.settings[3] = "data.valid=[]";
+    }
     cr_assert_eq(harness_config(&harness, &tree, &config, &err), ERR_OK, "%s",
                  err.text);
     fflush(stdout);
@@ -234,9 +245,9 @@ static char *check_print(const char *device, int ranks)
 
 Test(memory, check_prints_that_of_the_device_and_of_the_host)
 {
-    char *far = check_print("train.device=far", 1);
-    char *two = check_print("train.device=far", 2);
-    char *cpu = check_print("train.device=cpu", 1);
+    char *far = check_print("train.device=far", NULL, 1);
+    char *two = check_print("train.device=far", NULL, 2);
+    char *cpu = check_print("train.device=cpu", NULL, 1);
 
     FACTS(far, "on far", "activations, scratch", "free there", "1.0 TiB");
     FACTS(far, "workspace of an op");
@@ -247,7 +258,45 @@ Test(memory, check_prints_that_of_the_device_and_of_the_host)
     FACTS(cpu, "parameters", "batches read ahead", "total");
     cr_expect_null(strstr(cpu, "memory of the host"));
     cr_expect_null(strstr(cpu, "gradient norm"));
+    /* The data is contiguous. */
+    cr_expect_null(strstr(cpu, "decoded chunks"));
     free(cpu);
     free(two);
     free(far);
+}
+
+/* The number behind the name of a kind in [text], as it is printed. */
+static void kind_expect(char *text, const char *name, const char *number)
+{
+    const char *line = strstr(text, name);
+    char found[64] = "";
+
+    cr_assert_not_null(line, "no %s in %s", name, text);
+    sscanf(line + strlen(name), " %63[^\n]", found);
+    cr_expect_str_eq(found, number);
+    free(text);
+}
+
+Test(memory, of_decoded_chunks_is_bounded_by_data_memory)
+{
+    const char *const name = "decoded chunks";
+
+    /* All chunks fit into the default. */
+    kind_expect(check_print("train.device=cpu", "data.memory=0", 1), name,
+                "192.0 KiB");
+    kind_expect(check_print("train.device=cpu", "data.memory=65536", 1), name,
+                "64.0 KiB");
+    kind_expect(check_print("train.device=far", "data.memory=65536", 1), name,
+                "64.0 KiB");
+}
+
+Test(memory, of_decoded_chunks_is_a_part_of_that_of_the_node)
+{
+    slurm_memory_t limit = {.bytes = UINT64_C(64) << 30};
+
+    cr_expect_eq(train_limits_ranks(NULL, 0, 4), 4);
+    cr_expect_eq(train_limits_pool(&limit, 4), UINT64_C(1) << 30);
+    cr_expect_eq(train_limits_pool(&limit, 1), UINT64_C(4) << 30);
+    limit.bytes = UINT64_C(1) << 30;
+    cr_expect_eq(train_limits_pool(&limit, 4), UINT64_C(128) << 20);
 }

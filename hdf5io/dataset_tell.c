@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+#include "hdf5io/dataset_tell.h"
+
+#include "hdf5io/dataset_impl.h"
+
+/* Bytes of all chunks of a column with [rows] rows; UINT64_MAX if they cannot
+ * be counted. */
+static uint64_t chunks_bytes(const hdf5io_column_t *column, int64_t rows)
+{
+    const uint64_t band = (uint64_t)column->band;
+    uint64_t bytes = column->row_bytes;
+
+    if (band == 0 || rows == 0)
+        return 0;
+    if (__builtin_mul_overflow(bytes, band, &bytes) ||
+        __builtin_mul_overflow(bytes, ((uint64_t)rows - 1) / band + 1, &bytes))
+        return UINT64_MAX;
+    return bytes;
+}
+
+uint64_t hdf5io_dataset_chunks_most(const hdf5io_dataset_t *dataset)
+{
+    const uint64_t bound = hdf5io_pool_bound(dataset->pool);
+    uint64_t all = 0;
+
+    for (int s = 0; s < dataset->count; s++) {
+        const hdf5io_shard_t *shard = &dataset->shards[s];
+        const hdf5io_column_t *columns = hdf5io_dataset_columns(dataset, shard);
+
+        for (int k = 0; k < dataset->field_count; k++)
+            if (__builtin_add_overflow(
+                    all, chunks_bytes(&columns[k], shard->rows), &all))
+                return bound;
+    }
+    return all < bound ? all : bound;
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* dataset_tell: what a dataset tells of how it reads. Thread rule: that of
+ * dataset.h. */
+#ifndef CDDP_HDF5IO_DATASET_TELL_H
+#define CDDP_HDF5IO_DATASET_TELL_H
+
+#include <stdint.h>
+
+#include "hdf5io/dataset.h"
+
+/* The most bytes that decoded chunks will take: the bound for them, or less if
+ * all chunks fit into less. 0: no data is chunked. */
+uint64_t hdf5io_dataset_chunks_most(const hdf5io_dataset_t *dataset);
+
+#endif
