@@ -117,7 +117,7 @@ static bool column_same(const catalogue_column_t *a,
 {
     return a->type.kind == b->type.kind && a->type.swap == b->type.swap &&
            a->ndim == b->ndim && a->stream == b->stream && a->skip == b->skip &&
-           a->band == b->band && a->files == b->files &&
+           a->band == b->band && a->files == b->files && a->way == b->way &&
            a->located == b->located && a->linked == b->linked &&
            memcmp(a->dims, b->dims, (size_t)a->ndim * sizeof a->dims[0]) == 0;
 }

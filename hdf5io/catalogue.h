@@ -20,6 +20,7 @@
 
 #include "base/err.h"
 #include "hdf5io/convert.h"
+#include "hdf5io/way.h"
 
 typedef struct hdf5io_catalogue hdf5io_catalogue_t;
 
@@ -32,10 +33,11 @@ typedef struct catalogue_column {
     convert_type_t type;
     int ndim;
     uint64_t dims[CATALOGUE_DIMS_MAX]; /* [ndim], of one sample */
-    int64_t stream; /* not 0: the numbers of a sample of a stream */
-    int64_t skip;   /* stream: index of the first number of row 0 */
-    int64_t band;   /* rows in a row of chunks; 0: no chunks */
-    int files;      /* other files that hold sources of a virtual dataset */
+    int64_t stream;   /* not 0: the numbers of a sample of a stream */
+    int64_t skip;     /* stream: index of the first number of row 0 */
+    int64_t band;     /* rows in a row of chunks; 0: no chunks */
+    int files;        /* other files that hold sources of a virtual dataset */
+    hdf5io_way_t way; /* how it is read */
     bool located;
     bool linked; /* bytes are, or may be, in other files than the shard */
 } catalogue_column_t;

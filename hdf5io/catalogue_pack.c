@@ -8,8 +8,8 @@
  * cached; the offset of each column; 1 and the digest of each column, or 0 if
  *         they are not known; 1 if its columns follow, or 0 if they are those
  *         of the shard before
- *     for each column: kind, swap, stream, skip, band, files, located, linked,
- *         ndim, and the dimensions
+ *     for each column: kind, swap, stream, skip, band, files, way, located,
+ *         linked, ndim, and the dimensions
  *
  * A reader trusts nothing: the bytes may come from a file later.
  */
@@ -45,6 +45,7 @@ static void column_put(pack_out_t *out, const catalogue_column_t *column)
     put(out, (uint64_t)column->skip);
     put(out, (uint64_t)column->band);
     put(out, (uint64_t)column->files);
+    put(out, (uint64_t)column->way);
     put(out, column->located);
     put(out, column->linked);
     put(out, (uint64_t)column->ndim);
@@ -168,6 +169,7 @@ static void column_take(pack_in_t *in, catalogue_column_t *out)
     out->skip = (int64_t)take_to(in, 1);
     out->band = (int64_t)take_to(in, INT64_MAX);
     out->files = (int)take_to(in, INT32_MAX);
+    out->way = (hdf5io_way_t)take_to(in, HDF5IO_WAYS - 1);
     out->located = take_to(in, 1) != 0;
     out->linked = take_to(in, 1) != 0;
     out->ndim = (int)take_to(in, CATALOGUE_DIMS_MAX);

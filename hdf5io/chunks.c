@@ -167,22 +167,25 @@ static bool chunks_shift(hdf5io_chunks_t *chunks, const chunks_source_t *source,
     return good;
 }
 
-/* Find where all chunks are stored. *good: they were found. ERR_MEMORY. */
+/* Find where all chunks are stored. *way: they were found, or not.
+ * ERR_MEMORY. */
 static err_code_t chunks_locate(hdf5io_chunks_t *chunks,
-                                const chunks_source_t *source, bool *good,
-                                err_t *err)
+                                const chunks_source_t *source,
+                                hdf5io_way_t *way, err_t *err)
 {
     const hsize_t block = chunks_user_block(source->dataset);
     err_code_t rc = mem_new(chunk_place_t, chunks->count, "places of chunks",
                             &chunks->places, err);
+    bool good;
 
     if (rc != ERR_OK)
         return rc;
-    *good = hdf5io_chunks_list(chunks, source->dataset);
-    for (uint64_t i = 0; i < chunks->count && *good; i++)
-        *good = chunks->places[i].bytes > 0;
-    if (*good && block > 0)
-        *good = chunks_shift(chunks, source, block);
+    good = hdf5io_chunks_list(chunks, source->dataset);
+    for (uint64_t i = 0; i < chunks->count && good; i++)
+        good = chunks->places[i].bytes > 0;
+    if (good && block > 0)
+        good = chunks_shift(chunks, source, block);
+    *way = good ? HDF5IO_WAY_CHUNKS : HDF5IO_WAY_PLACES;
     return ERR_OK;
 }
 
@@ -194,10 +197,10 @@ static bool plain_fits(const hdf5io_chunks_t *chunks)
            row <= CHUNK_PLAIN_ROW_MAX;
 }
 
-/* *good: this code can read the chunks. ERR_MEMORY. */
-static err_code_t chunks_find(hdf5io_chunks_t *chunks,
-                              const chunks_source_t *source, bool *good,
-                              err_t *err)
+/* The way in which the chunks can be read, as far as it does not depend on
+ * their places. */
+static hdf5io_way_t chunks_way(hdf5io_chunks_t *chunks,
+                               const chunks_source_t *source)
 {
     const hdf5io_storage_t storage = {.dataset = source->dataset,
                                       .create = source->create,
@@ -206,23 +209,36 @@ static err_code_t chunks_find(hdf5io_chunks_t *chunks,
                                       .ndim = source->ndim,
                                       .dims = source->dims};
 
-    *good = H5Pget_layout(source->create) == H5D_CHUNKED &&
-            chunks_shape(chunks, source) &&
-            hdf5io_filter_find(source->create, &chunks->pipe) &&
-            (chunks->pipe.count > 0 || plain_fits(chunks)) &&
-            !chunks_edges_plain(source->create) &&
-            hdf5io_storage_chunks_whole(&storage);
-    if (*good && hdf5io_chunks_listable(chunks->count))
-        return chunks_locate(chunks, source, good, err);
-    return ERR_OK;
+    if (!hdf5io_filter_find(source->create, &chunks->pipe))
+        return HDF5IO_WAY_FILTER;
+    if (!chunks_shape(chunks, source))
+        return chunks->count == 0 ? HDF5IO_WAY_UNWRITTEN : HDF5IO_WAY_LARGE;
+    if (chunks->pipe.count == 0 && !plain_fits(chunks))
+        return HDF5IO_WAY_LARGE;
+    if (chunks_edges_plain(source->create))
+        return HDF5IO_WAY_EDGES;
+    if (!hdf5io_storage_chunks_whole(&storage))
+        return HDF5IO_WAY_UNWRITTEN;
+    return hdf5io_chunks_listable(chunks->count) ? HDF5IO_WAY_CHUNKS
+                                                 : HDF5IO_WAY_MANY;
+}
+
+/* *way: how the chunks can be read. ERR_MEMORY. */
+static err_code_t chunks_find(hdf5io_chunks_t *chunks,
+                              const chunks_source_t *source, hdf5io_way_t *way,
+                              err_t *err)
+{
+    *way = chunks_way(chunks, source);
+    return *way == HDF5IO_WAY_CHUNKS ? chunks_locate(chunks, source, way, err)
+                                     : ERR_OK;
 }
 
 err_code_t hdf5io_chunks_open(const chunks_source_t *source,
-                              hdf5io_chunks_t **out, err_t *err)
+                              hdf5io_chunks_t **out, hdf5io_way_t *way,
+                              err_t *err)
 {
     hdf5io_chunks_t *chunks = NULL;
     err_code_t rc = mem_new(hdf5io_chunks_t, 1, "chunks", &chunks, err);
-    bool good = false;
 
     h5_lock_check();
     if (rc != ERR_OK)
@@ -232,9 +248,10 @@ err_code_t hdf5io_chunks_open(const chunks_source_t *source,
     chunks->path = source->path;
     chunks->pool = source->pool;
     chunks->owner = hdf5io_pool_owner(source->pool);
-    rc = chunks_find(chunks, source, &good, err);
+    rc = chunks_find(chunks, source, way, err);
     H5Eclear2(H5E_DEFAULT);
-    if (rc != ERR_OK || !good) {
+    if (rc != ERR_OK ||
+        (*way != HDF5IO_WAY_CHUNKS && *way != HDF5IO_WAY_MANY)) {
         hdf5io_chunks_close(chunks);
         chunks = NULL;
     }

@@ -18,6 +18,7 @@
 
 #include "base/err.h"
 #include "hdf5io/pool.h"
+#include "hdf5io/way.h"
 
 typedef struct hdf5io_chunks hdf5io_chunks_t;
 
@@ -33,10 +34,12 @@ typedef struct chunks_source {
     hdf5io_pool_t *pool; /* must outlive the chunks */
 } chunks_source_t;
 
-/* Find the chunks. *out is NULL if only HDF5 can read them: other filters,
- * chunks without storage, or very large ones. ERR_MEMORY, ERR_IO. Lock held. */
+/* Find the chunks of a chunked dataset. *out is NULL if only HDF5 can read
+ * them: other filters, chunks without storage, or very large ones. *way: how
+ * they are read. ERR_MEMORY, ERR_IO. Lock held. */
 err_code_t hdf5io_chunks_open(const chunks_source_t *source,
-                              hdf5io_chunks_t **out, err_t *err);
+                              hdf5io_chunks_t **out, hdf5io_way_t *way,
+                              err_t *err);
 /* One more user, which also closes it. */
 void hdf5io_chunks_share(hdf5io_chunks_t *chunks);
 void hdf5io_chunks_close(hdf5io_chunks_t *chunks); /* NULL allowed */

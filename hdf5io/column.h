@@ -22,6 +22,7 @@
 #include "base/err.h"
 #include "hdf5io/chunks.h"
 #include "hdf5io/convert.h"
+#include "hdf5io/way.h"
 
 /* A run of consecutive rows. */
 typedef struct column_run {
@@ -46,6 +47,7 @@ typedef struct hdf5io_column {
                          about its chunks */
     int64_t band;     /* rows in a row of chunks, at least 1; 0: no chunks */
     convert_type_t type;
+    hdf5io_way_t way; /* how it is read */
     bool located;
     hdf5io_chunks_t *chunks; /* not NULL: how chunked data is read */
     bool collective;         /* read by all ranks together (MPI-IO) */

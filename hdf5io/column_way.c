@@ -92,8 +92,10 @@ static err_code_t column_locate(hdf5io_column_t *out, uint64_t file_bytes,
     err_code_t rc = ERR_OK;
     uint64_t end;
 
-    if (offset == HADDR_UNDEF)
+    if (offset == HADDR_UNDEF) {
+        out->way = HDF5IO_WAY_UNWRITTEN;
         return ERR_OK;
+    }
     if (out->source != NULL)
         rc = column_source_open(out, &file_bytes, err);
     if (rc != ERR_OK)
@@ -111,6 +113,7 @@ static err_code_t column_locate(hdf5io_column_t *out, uint64_t file_bytes,
                        hdf5io_column_source(out), out->path, end, file_bytes);
     out->offset = offset;
     out->located = true;
+    out->way = HDF5IO_WAY_PREAD;
     return ERR_OK;
 }
 
@@ -135,6 +138,8 @@ static err_code_t column_locate_external(hdf5io_column_t *out, hid_t create,
     rc = column_source_open(out, &file_bytes, err);
     out->offset = offset;
     out->located = rc == ERR_OK;
+    if (out->located)
+        out->way = HDF5IO_WAY_PREAD;
     return rc;
 }
 
@@ -160,7 +165,7 @@ static err_code_t column_chunks_find(hdf5io_column_t *out, hid_t create,
         source.fd = out->fd;
     }
     if (rc == ERR_OK)
-        rc = hdf5io_chunks_open(&source, &out->chunks, err);
+        rc = hdf5io_chunks_open(&source, &out->chunks, &out->way, err);
     if (out->chunks == NULL && out->fd >= 0) {
         close(out->fd);
         out->fd = -1;
@@ -168,10 +173,29 @@ static err_code_t column_chunks_find(hdf5io_column_t *out, hid_t create,
     return rc;
 }
 
+/* Why HDF5 reads the data by itself, unless something better is found. */
+static hdf5io_way_t column_way_h5(hid_t create, bool raw)
+{
+    if (!raw)
+        return HDF5IO_WAY_TYPE;
+    switch (H5Pget_layout(create)) {
+    case H5D_CONTIGUOUS:
+        return H5Pget_external_count(create) > 0 ? HDF5IO_WAY_EXTERNAL
+                                                 : HDF5IO_WAY_UNWRITTEN;
+    case H5D_COMPACT:
+        return HDF5IO_WAY_COMPACT;
+    case H5D_VIRTUAL:
+        return HDF5IO_WAY_VIRTUAL;
+    default:
+        return HDF5IO_WAY_UNWRITTEN;
+    }
+}
+
 err_code_t hdf5io_column_way_choose(hdf5io_column_t *out, hid_t create,
                                     bool raw, const column_how_t *how,
                                     err_t *err)
 {
+    out->way = column_way_h5(create, raw);
     if (raw && H5Pget_layout(create) == H5D_CONTIGUOUS &&
         H5Pget_external_count(create) > 0)
         return column_locate_external(out, create, err);
@@ -181,6 +205,7 @@ err_code_t hdf5io_column_way_choose(hdf5io_column_t *out, hid_t create,
     if (!raw || !column_whole(out, create))
         return ERR_OK;
     out->collective = how->mpi;
+    out->way = how->mpi ? HDF5IO_WAY_MPI : HDF5IO_WAY_ASKED;
     if (how->mpi || H5Pget_layout(create) != H5D_CONTIGUOUS)
         return ERR_OK;
     return column_locate(out, how->file_bytes, err);

@@ -6,9 +6,9 @@
 
 #include "hdf5io/column.h"
 
-/* Set [located], [chunks] and [collective] by the creation list [create].
- * [raw]: the numbers are stored in a type that convert.h reads. ERR_DATA: the
- * data ends beyond the end of the file. Lock held. */
+/* Set [way], [located], [chunks] and [collective] by the creation list
+ * [create]. [raw]: the numbers are stored in a type that convert.h reads.
+ * ERR_DATA: the data ends beyond the end of the file. Lock held. */
 err_code_t hdf5io_column_way_choose(hdf5io_column_t *out, hid_t create,
                                     bool raw, const column_how_t *how,
                                     err_t *err);

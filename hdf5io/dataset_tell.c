@@ -2,6 +2,8 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 #include "hdf5io/dataset_tell.h"
 
+#include <string.h>
+
 #include "hdf5io/dataset_impl.h"
 
 /* Bytes of all chunks of a column with [rows] rows; UINT64_MAX if they cannot
@@ -34,4 +36,21 @@ uint64_t hdf5io_dataset_chunks_most(const hdf5io_dataset_t *dataset)
                 return bound;
     }
     return all < bound ? all : bound;
+}
+
+const char *hdf5io_dataset_path(const hdf5io_dataset_t *dataset, int field)
+{
+    return dataset->fields[field].path;
+}
+
+void hdf5io_dataset_ways(const hdf5io_dataset_t *dataset, int field,
+                         int counts[HDF5IO_WAYS])
+{
+    memset(counts, 0, HDF5IO_WAYS * sizeof *counts);
+    for (int s = 0; s < dataset->count; s++) {
+        const hdf5io_shard_t *shard = &dataset->shards[s];
+
+        if (shard->rows > 0)
+            counts[hdf5io_dataset_columns(dataset, shard)[field].way]++;
+    }
 }

@@ -8,9 +8,19 @@
 #include <stdint.h>
 
 #include "hdf5io/dataset.h"
+#include "hdf5io/way.h"
 
 /* The most bytes that decoded chunks will take: the bound for them, or less if
  * all chunks fit into less. 0: no data is chunked. */
 uint64_t hdf5io_dataset_chunks_most(const hdf5io_dataset_t *dataset);
+
+/* The HDF5 dataset of field [field], for example "/x". Fields are numbered as
+ * in dataset.h. */
+const char *hdf5io_dataset_path(const hdf5io_dataset_t *dataset, int field);
+
+/* counts[way] becomes the number of shards from which field [field] is read in
+ * this way; shards without samples do not count. */
+void hdf5io_dataset_ways(const hdf5io_dataset_t *dataset, int field,
+                         int counts[HDF5IO_WAYS]);
 
 #endif

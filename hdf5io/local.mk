@@ -80,6 +80,8 @@ libhdf5io_la_SOURCES += hdf5io/virtual.c
 libhdf5io_la_SOURCES += hdf5io/virtual.h
 libhdf5io_la_SOURCES += hdf5io/virtual_piece.c
 libhdf5io_la_SOURCES += hdf5io/virtual_priv.h
+libhdf5io_la_SOURCES += hdf5io/way.c
+libhdf5io_la_SOURCES += hdf5io/way.h
 # Checkpoint
 libhdf5io_la_SOURCES += hdf5io/checkpoint.h
 libhdf5io_la_SOURCES += hdf5io/checkpoint_box.c

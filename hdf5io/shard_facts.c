@@ -55,6 +55,7 @@ void hdf5io_shard_facts(const hdf5io_shard_t *shard,
                                           .skip = column->skip,
                                           .band = column->band,
                                           .files = column->files,
+                                          .way = column->way,
                                           .located = column->located,
                                           .linked = column->elsewhere};
         memcpy(columns[k].dims, column->dims,
@@ -73,6 +74,7 @@ static void column_fill(const catalogue_column_t *from, int64_t rows,
     column->skip = from->skip;
     column->band = from->band;
     column->files = from->files;
+    column->way = from->way;
     column->located = from->located;
     column->rows = rows;
     column->elems = 1;

@@ -128,9 +128,10 @@ static uint64_t align_of(uint64_t offset)
 }
 
 /* Append how the column is read, and count its [bytes]. */
-static void way_add(const hdf5io_column_t *column, bool chunked, uint64_t bytes,
+static void way_add(const hdf5io_column_t *column, uint64_t bytes,
                     cmd_layout_ways_t *ways, str_buf_t *text)
 {
+    const char *why = hdf5io_way_why(column->way);
     char align[32];
 
     if (column->located) {
@@ -140,13 +141,53 @@ static void way_add(const hdf5io_column_t *column, bool chunked, uint64_t bytes,
                     str_bytes(align_of(column->offset), align, sizeof align));
         if (column->source != NULL)
             str_buf_add(text, " of %s", column->source);
-    } else if (chunked) {
+    } else if (column->chunks != NULL) {
         ways->chunks += bytes;
-        str_buf_add(text, "read chunk by chunk");
+        str_buf_add(text, "read chunk by chunk, decoded outside of HDF5");
     } else {
         ways->library += bytes;
         str_buf_add(text, "read by H5Dread");
     }
+    if (why != NULL)
+        str_buf_add(text, ", as %s", why);
+}
+
+/* The descriptor of the open [file]; -1: it has none. */
+static int descriptor_of(hid_t file)
+{
+    const hid_t access = H5Fget_access_plist(file);
+    void *handle = NULL;
+    int fd = -1;
+
+    if (access >= 0 && H5Pget_driver(access) == H5FD_SEC2 &&
+        H5Fget_vfd_handle(file, H5P_DEFAULT, &handle) >= 0 && handle != NULL)
+        fd = *(int *)handle;
+    if (access >= 0)
+        H5Pclose(access);
+    return fd;
+}
+
+/* Append how cddp-train reads the dataset of [bytes] bytes, or why it cannot.
+ */
+static void reading_add(hid_t file, const char *name, const char *path,
+                        uint64_t bytes, cmd_layout_ways_t *ways,
+                        str_buf_t *text)
+{
+    column_how_t how = {.file_bytes = INT64_MAX, .fd = descriptor_of(file)};
+    hdf5io_column_t column;
+    err_t err = ERR_INIT;
+    err_code_t rc = hdf5io_pool_open(0, &how.pool, &err);
+
+    if (rc == ERR_OK)
+        rc = hdf5io_column_open(file, name, path, &how, &column, &err);
+    if (rc == ERR_OK) {
+        way_add(&column, bytes, ways, text);
+        hdf5io_column_close(&column);
+    } else {
+        ways->none += bytes;
+        str_buf_add(text, "cddp-train cannot read it: %s", err.text);
+    }
+    hdf5io_pool_close(how.pool);
 }
 
 /* Bytes of the values of [set] in its own type; 0 if they cannot be counted. */
@@ -170,27 +211,18 @@ void cmd_layout_describe(hid_t file, const char *name, hid_t set,
                          const char *path, cmd_layout_ways_t *ways,
                          str_buf_t *text)
 {
-    const column_how_t how = {.file_bytes = INT64_MAX};
     const hid_t list = H5Dget_create_plist(set);
     const bool chunked = list >= 0 && H5Pget_layout(list) == H5D_CHUNKED;
     const uint64_t bytes = bytes_of(set);
     const hsize_t stored = H5Dget_storage_size(set);
-    hdf5io_column_t column;
     char size[32], held[32];
-    err_t err = ERR_INIT;
 
     if (chunked)
         chunks_add(set, list, text);
     str_buf_add(text, INDENT "%s, %s stored; ",
                 str_bytes(bytes, size, sizeof size),
                 str_bytes(stored, held, sizeof held));
-    if (hdf5io_column_open(file, name, path, &how, &column, &err) == ERR_OK) {
-        way_add(&column, chunked, bytes, ways, text);
-        hdf5io_column_close(&column);
-    } else {
-        ways->none += bytes;
-        str_buf_add(text, "cddp-train cannot read it: %s", err.text);
-    }
+    reading_add(file, name, path, bytes, ways, text);
     str_buf_add(text, "\n");
     if (list >= 0)
         H5Pclose(list);

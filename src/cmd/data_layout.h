@@ -12,8 +12,8 @@
 /* Bytes of samples (as they are in memory) by the way that they are read. */
 typedef struct cmd_layout_ways {
     uint64_t located; /* by pread, at a known place */
-    uint64_t chunks;  /* chunk by chunk, by HDF5 */
-    uint64_t library; /* otherwise by HDF5: virtual, compact, never written */
+    uint64_t chunks;  /* chunk by chunk, decoded without HDF5's lock */
+    uint64_t library; /* by HDF5: virtual, compact, other filters, ... */
     uint64_t none;    /* not at all */
 } cmd_layout_ways_t;
 

@@ -21,6 +21,7 @@
 #include "train/replica.h"
 #include "train/run.h"
 #include "train/score.h"
+#include "train/ways.h"
 
 typedef struct check {
     const train_config_t *config;
@@ -239,6 +240,7 @@ static void split_print(const char *name, const train_data_t *data,
     char samples[32];
     char bytes[32];
     char steps[32];
+    str_buf_t ways = {0};
 
     if (data->dataset == NULL) {
         str_print("%s: none\n", name);
@@ -255,6 +257,9 @@ static void split_print(const char *name, const train_data_t *data,
                         sizeof bytes),
               str_count((uint64_t)data->steps, steps, sizeof steps),
               (long long)config->train.batch);
+    train_ways_add(name, data, &ways);
+    str_print("%s", ways.text);
+    str_buf_free(&ways);
 }
 
 static void optimizer_print(const check_t *check)

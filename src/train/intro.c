@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "obs/spent.h"
+#include "train/ways.h"
 
 #define HOSTS_NAMED 4
 
@@ -128,6 +129,8 @@ static void data_add(const train_state_t *run, str_buf_t *text)
     str_buf_add(text, "; %lld steps an epoch, %lld epoch%s\n",
                 (long long)train->steps, (long long)run->config->train.epochs,
                 run->config->train.epochs == 1 ? "" : "s");
+    train_ways_add("train", train, text);
+    train_ways_add("valid", valid, text);
 }
 
 static void time_add(train_state_t *run, str_buf_t *text)

@@ -88,6 +88,7 @@ libtrain_la_SOURCES = \
 	src/train/turn.c src/train/turn.h \
 	src/train/view.c src/train/view.h \
 	src/train/vote.c src/train/vote.h \
+	src/train/ways.c src/train/ways.h \
 	src/train/weigh.c src/train/weigh.h \
 	src/train/world.c src/train/world.h
 # -fopenmp-simd: only the vectorising hint, no OpenMP runtime.

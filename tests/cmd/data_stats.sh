@@ -51,6 +51,13 @@ with h5py.File("layout.h5", "w") as file:
     file.create_dataset("packed", data=numbers, chunks=(8, 64), shuffle=True,
                         compression="gzip", compression_opts=7, fletcher32=True)
     file.create_dataset("lzf", data=numbers, chunks=(16, 64), compression="lzf")
+    create = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    create.set_chunk((16, 64))
+    create.set_shuffle()
+    create.set_shuffle()
+    twice = h5py.h5d.create(file.id, b"twice", h5py.h5t.IEEE_F64LE,
+                            h5py.h5s.create_simple((64, 64)), create)
+    twice.write(h5py.h5s.ALL, h5py.h5s.ALL, numbers)
     file.create_dataset("never", (64, 64), "f4")
     file["texts"] = ["a", "b"]
 with h5py.File("texts.h5", "w") as file:
@@ -130,9 +137,11 @@ lines() { # NAME PATTERN...: of the dataset, in the lines that belong to it
 }
 lines /plain 'read by pread at byte [0-9]* (multiple of [0-9.]* [KM]*i*B)'
 lines /packed '8 chunks of \[8, 64\], 4.0 KiB each, ' 'shuffle + gzip 7' fletcher32 \
-    '32.0 KiB, [0-9.]* KiB stored; read chunk by chunk'
-lines /lzf '4 chunks of \[16, 64\], 8.0 KiB each, lzf (32000)'
-lines /never '16.0 KiB, 0 B stored; read by H5Dread'
+    '32.0 KiB, [0-9.]* KiB stored; read chunk by chunk, decoded outside of HDF5$'
+lines /lzf '4 chunks of \[16, 64\], 8.0 KiB each, lzf (32000)' \
+    'read chunk by chunk, decoded outside of HDF5$'
+lines /twice 'read by H5Dread, as only HDF5 undoes its filters$'
+lines /never '16.0 KiB, 0 B stored; read by H5Dread, as some of it was never written$'
 lines /texts 'cddp-train cannot read it: '
 grep -q '^  in all: 32.0 KiB by pread, ' out || { echo "FAIL: no sum"; cat out; failed=1; }
 exit $failed

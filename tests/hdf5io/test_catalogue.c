@@ -42,6 +42,8 @@ static void columns_make(int i, catalogue_column_t columns[FIELDS])
     columns[0] = (catalogue_column_t){.type = {CONVERT_F32, true},
                                       .ndim = 3,
                                       .dims = {3, 32, 31},
+                                      .way = i % 10 == 9 ? HDF5IO_WAY_FILTER
+                                                         : HDF5IO_WAY_PREAD,
                                       .located = i % 10 != 9};
     columns[1] = (catalogue_column_t){.type = {CONVERT_I64, false},
                                       .band = i % 10 == 9 ? 64 : 0,
@@ -100,6 +102,7 @@ static void facts_expect(const hdf5io_catalogue_t *catalogue, int i)
         cr_assert_eq(a->type.swap, b->type.swap);
         cr_assert_eq(a->ndim, b->ndim);
         cr_assert_eq(a->band, b->band);
+        cr_assert_eq(a->way, b->way);
         cr_assert_eq(a->located, b->located);
         for (int d = 0; d < b->ndim; d++)
             cr_assert_eq(a->dims[d], b->dims[d]);
@@ -201,6 +204,12 @@ static void change_shape(catalogue_facts_t *facts, catalogue_column_t *columns)
     columns[0].dims[1] = 16;
 }
 
+static void change_way(catalogue_facts_t *facts, catalogue_column_t *columns)
+{
+    (void)facts;
+    columns[1].way = HDF5IO_WAY_EDGES;
+}
+
 static void change_offset(catalogue_facts_t *facts, catalogue_column_t *columns)
 {
     (void)columns;
@@ -216,7 +225,8 @@ static void change_digest(catalogue_facts_t *facts, catalogue_column_t *columns)
 Test(catalogue, facts_that_contradict_are_refused_by_name)
 {
     void (*const changes[])(catalogue_facts_t *, catalogue_column_t *) = {
-        change_bytes, change_time, change_shape, change_offset, change_digest};
+        change_bytes, change_time,   change_shape,
+        change_way,   change_offset, change_digest};
 
     for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
         err_t err = ERR_INIT;

@@ -2,6 +2,10 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /* Chunks that are read and decoded without HDF5's lock. Failing storage is
  * simulated: this program defines its own pread, which libhdf5 also calls. */
+#ifdef HAVE_CONFIG_H
+#include "config.h"
+#endif
+
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -16,6 +20,7 @@
 #include "chunk_files.h"
 #include "files.h"
 #include "hdf5io/chunks.h"
+#include "hdf5io/dataset_tell.h"
 #include "hdf5io/filter.h"
 #include "hdf5io/h5.h"
 
@@ -52,9 +57,12 @@ static const chunk_file_t five = {
     .ndim = 5, .dims = {61, 5, 3, 7, 2}, .chunk = {8, 3, 3, 4, 2}};
 
 /* Write and read; the bits must be right whatever the order. */
-static void same_bits(const chunk_file_t *file, bool decoded, const char *what)
+static void same_bits(const chunk_file_t *file, hdf5io_way_t way,
+                      const char *what)
 {
+    const bool decoded = way == HDF5IO_WAY_CHUNKS || way == HDF5IO_WAY_MANY;
     hdf5io_dataset_t *dataset;
+    int counts[HDF5IO_WAYS];
 
     chunk_write(directory, "a.h5", file);
     chunk_lzf_forget();
@@ -62,6 +70,10 @@ static void same_bits(const chunk_file_t *file, bool decoded, const char *what)
     cr_expect_eq(chunk_wrong(dataset, file, 1, 7), 0, "%s", what);
     cr_expect_eq(chunk_wrong(dataset, file, 17, 64), 0, "%s", what);
     cr_expect_eq(hdf5io_dataset_pooled(dataset) > 0, decoded, "%s", what);
+    hdf5io_dataset_ways(dataset, 0, counts);
+    cr_expect_eq(counts[way], 1, "%s", what);
+    hdf5io_dataset_ways(dataset, 1, counts);
+    cr_expect_eq(counts[HDF5IO_WAY_PREAD], 1, "%s", what);
     hdf5io_dataset_close(dataset);
     /* no room for any chunk */
     dataset = chunk_open(directory, "a.h5", file, 1, false);
@@ -84,7 +96,7 @@ Test(chunks, all_filters_and_types_give_the_bits_of_contiguous_storage)
             snprintf(what, sizeof what, "type %zu, filters %u", t, filters);
             if ((filters & CHUNK_LZF) != 0)
                 chunk_lzf_register();
-            same_bits(&file, true, what);
+            same_bits(&file, HDF5IO_WAY_CHUNKS, what);
         }
 }
 
@@ -102,7 +114,7 @@ Test(chunks, shapes_of_one_number_a_row_and_of_one_chunk)
 
         file.type = H5T_IEEE_F32LE;
         file.filters = CHUNK_SHUFFLE | CHUNK_DEFLATE | CHUNK_FLETCHER32;
-        same_bits(&file, true, "shape");
+        same_bits(&file, HDF5IO_WAY_CHUNKS, "shape");
     }
 }
 
@@ -113,10 +125,15 @@ Test(chunks, after_a_user_block)
     file.type = H5T_STD_I32LE;
     file.filters = CHUNK_DEFLATE;
     file.user_block = 2048;
-    same_bits(&file, true, "user block");
+    same_bits(&file, HDF5IO_WAY_CHUNKS, "user block");
 }
 
 /* HDF5 1.10 is not asked for so many places. */
+#ifdef HAVE_H5DCHUNK_ITER
+#define MANY HDF5IO_WAY_CHUNKS
+#else
+#define MANY HDF5IO_WAY_MANY
+#endif
 Test(chunks, more_chunks_than_an_old_hdf5_is_asked_for)
 {
     const chunk_file_t file = {.ndim = 2,
@@ -125,7 +142,7 @@ Test(chunks, more_chunks_than_an_old_hdf5_is_asked_for)
                                .type = H5T_STD_I32LE,
                                .filters = CHUNK_SHUFFLE | CHUNK_DEFLATE};
 
-    same_bits(&file, true, "many chunks");
+    same_bits(&file, MANY, "many chunks");
 }
 
 static void more_nbit(hid_t create)
@@ -145,9 +162,9 @@ Test(chunks, hdf5_decodes_what_this_code_does_not)
 
     file.type = H5T_STD_I32LE;
     file.more = more_nbit;
-    same_bits(&file, false, "nbit");
+    same_bits(&file, HDF5IO_WAY_FILTER, "nbit");
     file.more = more_twice;
-    same_bits(&file, false, "twice");
+    same_bits(&file, HDF5IO_WAY_FILTER, "twice");
 }
 
 /* Is a dataset of [width] plain chunks of 16 MiB in a row decoded here? The
@@ -161,6 +178,7 @@ static bool plain_row(hsize_t width)
     hid_t create = H5Pcreate(H5P_DATASET_CREATE);
     hdf5io_pool_t *pool = NULL;
     hdf5io_chunks_t *chunks = NULL;
+    hdf5io_way_t way;
     chunks_source_t source = {.file = "row.h5",
                               .path = "/x",
                               .create = create,
@@ -179,8 +197,9 @@ static bool plain_row(hsize_t width)
                                 create, H5P_DEFAULT);
     cr_assert_geq(source.dataset, 0);
     h5_lock();
-    cr_assert_eq(hdf5io_chunks_open(&source, &chunks, NULL), ERR_OK);
+    cr_assert_eq(hdf5io_chunks_open(&source, &chunks, &way, NULL), ERR_OK);
     here = chunks != NULL;
+    cr_expect_eq(way == HDF5IO_WAY_LARGE, !here, "way %d", way);
     hdf5io_chunks_close(chunks);
     H5Dclose(source.dataset);
     H5Pclose(create);

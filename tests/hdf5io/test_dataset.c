@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hdf5io/dataset_tell.h"
 #include "hdf5io/h5.h"
 #include "open.h"
 
@@ -230,9 +231,13 @@ Test(dataset, contiguous_and_gzip_give_the_same_bits)
     const files_column_t columns[] = {
         {"/spins", 1, {12}, H5T_IEEE_F64BE, hard_value},
         {"/phase", 0, {0}, H5T_STD_U8LE, open_phase}};
+    const hdf5io_way_t ways[FILES_LAYOUTS] = {
+        HDF5IO_WAY_PREAD, HDF5IO_WAY_CHUNKS, HDF5IO_WAY_CHUNKS,
+        HDF5IO_WAY_COMPACT, HDF5IO_WAY_PREAD};
     float input[FILES_LAYOUTS][60 * 12];
     char *directory = files_make();
     int64_t index[60], target[60];
+    int counts[HDF5IO_WAYS];
 
     for (int64_t i = 0; i < 60; i++)
         index[i] = i * 7 % 60;
@@ -250,6 +255,8 @@ Test(dataset, contiguous_and_gzip_give_the_same_bits)
                                          target, NULL),
                      ERR_OK);
         cr_assert_arr_eq(input[layout], input[0], sizeof input[0]);
+        hdf5io_dataset_ways(dataset, 0, counts);
+        cr_assert_eq(counts[ways[layout]], 1, "layout %d", layout);
         hdf5io_dataset_close(dataset);
         open_setup_free(&setup);
         free(path);
@@ -431,6 +438,37 @@ Test(dataset, threads_read_side_by_side)
         pthread_join(threads[i], &wrong);
         cr_assert_null(wrong);
     }
+    hdf5io_dataset_close(dataset);
+    open_setup_free(&setup);
+    files_remove(directory);
+}
+
+Test(dataset, tells_from_how_many_shards_it_reads_in_which_way)
+{
+    const int layouts[] = {FILES_GZIP, FILES_CONTIGUOUS, FILES_COMPACT,
+                           FILES_CONTIGUOUS};
+    const int64_t rows[] = {30, 30, 30, 0};
+    char *directory = files_make();
+    int counts[HDF5IO_WAYS], sum = 0;
+    hdf5io_dataset_t *dataset;
+    open_setup_t setup;
+    char name[32];
+
+    for (int i = 0; i < 4; i++) {
+        snprintf(name, sizeof name, "%d.h5", i);
+        open_write(directory, name, (files_layout_t)layouts[i], 30 * i,
+                   rows[i]);
+    }
+    open_setup(&setup, directory, "*.h5");
+    dataset = open_dataset(&setup);
+    cr_expect_str_eq(hdf5io_dataset_path(dataset, 0), setup.input.path);
+    hdf5io_dataset_ways(dataset, 0, counts);
+    for (int w = 0; w < HDF5IO_WAYS; w++)
+        sum += counts[w];
+    cr_expect_eq(counts[HDF5IO_WAY_CHUNKS], 1);
+    cr_expect_eq(counts[HDF5IO_WAY_PREAD], 1);
+    cr_expect_eq(counts[HDF5IO_WAY_COMPACT], 1);
+    cr_expect_eq(sum, 3, "a shard without samples counts");
     hdf5io_dataset_close(dataset);
     open_setup_free(&setup);
     files_remove(directory);

@@ -1,9 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
+/* What a run prints at its start. */
 #include "train/intro.h"
 
 #include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "lib/facts.h"
+#include "train/harness.h"
 
 Test(intro, names_the_cores_of_the_job_that_are_idle)
 {
@@ -25,4 +33,45 @@ Test(intro, one_of_two_hardware_threads_is_enough)
     cr_expect_not(train_intro_idle("2(x2)", 2, 1, why, sizeof why));
     cr_expect_not(train_intro_idle(NULL, 1, 1, why, sizeof why));
     cr_expect_not(train_intro_idle("", 1, 1, why, sizeof why));
+}
+
+/* What [ranks] ranks print that read the chunks [h5] (see harness.h); free()
+ * it.
+ */
+static char *listen(bool h5, int ranks)
+{
+    char path[] = "/tmp/cddp-intro-XXXXXX";
+    const int old = dup(STDOUT_FILENO), catcher = mkstemp(path);
+    train_outcome_t out;
+    harness_t harness;
+    err_t err = ERR_INIT;
+    char *text;
+
+    harness_open(&harness, 48);
+    harness_chunks_add(&harness, "/c", 16, h5);
+    harness.settings[0] = "train.epochs=1";
+    harness.settings[1] = "data.input={path: /c}";
+    fflush(stdout);
+    dup2(catcher, STDOUT_FILENO);
+    harness_run_ok(&harness, ranks, &out);
+    fflush(stdout);
+    dup2(old, STDOUT_FILENO);
+    close(old);
+    close(catcher);
+    cr_assert_eq(file_read(path, &text, NULL, &err), ERR_OK, "%s", err.text);
+    unlink(path);
+    harness_close(&harness);
+    return text;
+}
+
+Test(intro, says_how_each_field_is_read_and_why)
+{
+    char *ours = listen(false, 2), *h5 = listen(true, 1);
+
+    FACTS(ours, "  train input /c: chunks\n", "  train target /y: pread\n",
+          "  valid input /c: chunks\n", "  valid target /y: pread\n");
+    FACTS(h5, "  train input /c: H5Dread, as only HDF5 undoes its filters\n",
+          "  valid input /c: H5Dread, as only HDF5 undoes its filters\n");
+    free(h5);
+    free(ours);
 }

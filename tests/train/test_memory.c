@@ -258,6 +258,7 @@ Test(memory, check_prints_that_of_the_device_and_of_the_host)
     FACTS(cpu, "parameters", "batches read ahead", "total");
     cr_expect_null(strstr(cpu, "memory of the host"));
     cr_expect_null(strstr(cpu, "gradient norm"));
+    FACTS(cpu, "  train input /x: pread\n", "  valid target /y: pread\n");
     /* The data is contiguous. */
     cr_expect_null(strstr(cpu, "decoded chunks"));
     free(cpu);

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* ways: tells how the data of a run is read. */
+#ifndef CDDP_TRAIN_WAYS_H
+#define CDDP_TRAIN_WAYS_H
+
+#include "base/str.h"
+#include "train/data.h"
+
+/* Append a line for each field of the split [name] ("train"): how its bytes are
+ * read, and why not in a faster way. Nothing for a split without shards. */
+void train_ways_add(const char *name, const train_data_t *data,
+                    str_buf_t *text);
+
+#endif
