@@ -250,8 +250,7 @@ err_code_t hdf5io_chunks_open(const chunks_source_t *source,
     chunks->owner = hdf5io_pool_owner(source->pool);
     rc = chunks_find(chunks, source, way, err);
     H5Eclear2(H5E_DEFAULT);
-    if (rc != ERR_OK ||
-        (*way != HDF5IO_WAY_CHUNKS && *way != HDF5IO_WAY_MANY)) {
+    if (rc != ERR_OK || !hdf5io_way_decodes(*way)) {
         hdf5io_chunks_close(chunks);
         chunks = NULL;
     }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "hdf5io/chunks_priv.h"
 #include "hdf5io/h5.h"
 
@@ -101,6 +102,20 @@ static err_code_t fill_h5(const hdf5io_chunks_t *chunks, hid_t dataset,
     return rc;
 }
 
+/* hdf5io_filter_decode, counted in the pool. */
+static const char *fill_decode(const hdf5io_chunks_t *chunks, uint32_t mask,
+                               filter_buffer_t *stored,
+                               filter_buffer_t *decoded)
+{
+    const size_t bytes = stored->bytes;
+    const double begin = clock_now();
+    const char *wrong = hdf5io_filter_decode(&chunks->pipe, mask, chunks->bytes,
+                                             stored, decoded);
+
+    hdf5io_pool_count(chunks->pool, bytes, clock_now() - begin);
+    return wrong;
+}
+
 err_code_t hdf5io_chunks_fill(const hdf5io_chunks_t *chunks,
                               const chunks_from_t *from, uint64_t number,
                               const hsize_t *grid, pool_extent_t *extent,
@@ -130,8 +145,7 @@ err_code_t hdf5io_chunks_fill(const hdf5io_chunks_t *chunks,
                         stored.data, err);
     }
     if (rc == ERR_OK)
-        wrong = hdf5io_filter_decode(&chunks->pipe, mask, chunks->bytes,
-                                     &stored, &decoded);
+        wrong = fill_decode(chunks, mask, &stored, &decoded);
     if (wrong != NULL)
         rc = err_set(err, ERR_DATA,
                      "%s: cannot read %s from row %" PRIu64

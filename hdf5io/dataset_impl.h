@@ -58,6 +58,8 @@ struct hdf5io_dataset {
                                 current read needs */
     trace_t *trace;          /* of the thread that reads; NULL: none */
     _Atomic int64_t bytes_read;
+    _Atomic int64_t bytes_direct; /* of these, not from decoded chunks */
+    _Atomic int64_t retries;      /* tries beyond the first one */
     _Atomic int64_t shards_read;
 };
 

@@ -246,6 +246,17 @@ static err_code_t read_place(const read_call_t *call, int k,
     return hdf5io_dataset_row(&row, err);
 }
 
+/* Count [rows] rows of a column that were read. */
+static void read_count(hdf5io_dataset_t *dataset, const hdf5io_column_t *column,
+                       int64_t rows)
+{
+    const int64_t bytes = rows * (int64_t)column->row_bytes;
+
+    atomic_fetch_add(&dataset->bytes_read, bytes);
+    if (!hdf5io_way_decodes(column->way))
+        atomic_fetch_add(&dataset->bytes_direct, bytes);
+}
+
 static err_code_t read_block(const read_call_t *call, int k,
                              const read_block_t *block, err_t *err)
 {
@@ -269,8 +280,7 @@ static err_code_t read_block(const read_call_t *call, int k,
     if (rc != ERR_OK)
         return rc;
     begin = trace_begin(trace);
-    atomic_fetch_add(&call->dataset->bytes_read,
-                     block->rows * (int64_t)column->row_bytes);
+    read_count(call->dataset, column, block->rows);
     for (int64_t i = 0; i < block->count && rc == ERR_OK; i++) {
         const read_entry_t *entry = &block->entries[i];
 

@@ -54,3 +54,12 @@ void hdf5io_dataset_ways(const hdf5io_dataset_t *dataset, int field,
             counts[hdf5io_dataset_columns(dataset, shard)[field].way]++;
     }
 }
+
+hdf5io_reads_t hdf5io_dataset_reads(const hdf5io_dataset_t *dataset)
+{
+    hdf5io_reads_t reads = {.retries = atomic_load(&dataset->retries)};
+
+    hdf5io_pool_counts(dataset->pool, &reads.bytes, &reads.decode_s);
+    reads.bytes += atomic_load(&dataset->bytes_direct);
+    return reads;
+}

@@ -23,4 +23,15 @@ const char *hdf5io_dataset_path(const hdf5io_dataset_t *dataset, int field);
 void hdf5io_dataset_ways(const hdf5io_dataset_t *dataset, int field,
                          int counts[HDF5IO_WAYS]);
 
+/* What reading has cost so far, in all threads. */
+typedef struct hdf5io_reads {
+    /* Bytes read from files. HDF5 does not tell how many it reads: of its reads
+     * the bytes of samples count. */
+    int64_t bytes;
+    double decode_s; /* seconds of decoding chunks without HDF5 */
+    int64_t retries; /* tries beyond the first one, as storage refused */
+} hdf5io_reads_t;
+
+hdf5io_reads_t hdf5io_dataset_reads(const hdf5io_dataset_t *dataset);
+
 #endif

@@ -230,6 +230,8 @@ static err_code_t use_attempt(void *context, int *number, err_t *err)
     hdf5io_shard_t *shard = call->shard;
     err_code_t rc = ERR_OK;
 
+    if (call->again)
+        atomic_fetch_add(&dataset->retries, 1);
     pthread_mutex_lock(&dataset->lock);
     if (call->again && shard->open && shard->readers == 1)
         use_rest(dataset, shard);

@@ -32,6 +32,8 @@ struct hdf5io_pool {
     pthread_mutex_t lock;   /* protects all members */
     pthread_cond_t changed; /* an extent was filled, or that failed */
     size_t bound, held;
+    int64_t counted; /* bytes, see hdf5io_pool_count */
+    double seconds;
     uint64_t owners;         /* numbers that were given out */
     pool_extent_t **buckets; /* [bucket_count], a power of two */
     size_t bucket_count, count;
@@ -357,6 +359,22 @@ void hdf5io_pool_forget(hdf5io_pool_t *pool, uint64_t owner)
         table_remove(pool, extent);
         extent_free(pool, extent);
     }
+    pthread_mutex_unlock(&pool->lock);
+}
+
+void hdf5io_pool_count(hdf5io_pool_t *pool, size_t bytes, double seconds)
+{
+    pthread_mutex_lock(&pool->lock);
+    pool->counted += (int64_t)bytes;
+    pool->seconds += seconds;
+    pthread_mutex_unlock(&pool->lock);
+}
+
+void hdf5io_pool_counts(hdf5io_pool_t *pool, int64_t *bytes, double *seconds)
+{
+    pthread_mutex_lock(&pool->lock);
+    *bytes = pool->counted;
+    *seconds = pool->seconds;
     pthread_mutex_unlock(&pool->lock);
 }
 

@@ -60,6 +60,11 @@ void hdf5io_pool_exchange(pool_extent_t *a, pool_extent_t *b);
 /* The memory of an extent. */
 unsigned char *hdf5io_pool_bytes(pool_extent_t *extent);
 
+/* Count [bytes] stored bytes that were read for extents, and [seconds] in which
+ * they were decoded; and get the sums of all calls. */
+void hdf5io_pool_count(hdf5io_pool_t *pool, size_t bytes, double seconds);
+void hdf5io_pool_counts(hdf5io_pool_t *pool, int64_t *bytes, double *seconds);
+
 /* Bytes that the pool holds now, and its bound. */
 size_t hdf5io_pool_held(hdf5io_pool_t *pool);
 size_t hdf5io_pool_bound(hdf5io_pool_t *pool);

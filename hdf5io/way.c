@@ -26,6 +26,11 @@ static const struct {
     [HDF5IO_WAY_ASKED] = {"H5Dread", NULL},
 };
 
+bool hdf5io_way_decodes(hdf5io_way_t way)
+{
+    return way == HDF5IO_WAY_CHUNKS || way == HDF5IO_WAY_MANY;
+}
+
 const char *hdf5io_way_name(hdf5io_way_t way)
 {
     return ways[way].name;

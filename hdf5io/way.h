@@ -4,6 +4,8 @@
 #ifndef CDDP_HDF5IO_WAY_H
 #define CDDP_HDF5IO_WAY_H
 
+#include <stdbool.h>
+
 typedef enum hdf5io_way {
     HDF5IO_WAY_PREAD,  /* at a known offset of a file */
     HDF5IO_WAY_CHUNKS, /* pread of chunks, and own decoders */
@@ -22,6 +24,9 @@ typedef enum hdf5io_way {
     HDF5IO_WAY_ASKED,     /* the caller wants it */
     HDF5IO_WAYS
 } hdf5io_way_t;
+
+/* Are chunks decoded without HDF5? */
+bool hdf5io_way_decodes(hdf5io_way_t way);
 
 /* The way for people: "pread", "chunks", "mpi" or "H5Dread". */
 const char *hdf5io_way_name(hdf5io_way_t way);

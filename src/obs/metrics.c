@@ -25,7 +25,7 @@
 #include "base/numeric.h"
 #include "base/str.h"
 
-#define METRICS_LINE_MAX (1024 + OBS_VALUES_MAX * 96)
+#define METRICS_LINE_MAX (1536 + OBS_VALUES_MAX * 96)
 
 /* Keys of a step's row in their order, each with the number of significant
  * digits. 0: as many digits as are needed to read the same bits back. */
@@ -40,7 +40,11 @@
     X(comm_exposed_s, 6)    \
     X(comm_bytes, 0)        \
     X(samples_per_s, 6)     \
-    X(grad_norm, 0)
+    X(grad_norm, 0)         \
+    X(read_bytes, 0)        \
+    X(decode_s, 6)          \
+    X(retries, 0)           \
+    X(data_wait_s, 6)
 
 struct obs_metrics {
     int fd;

@@ -26,6 +26,10 @@ typedef struct obs_step {
     double step_s, data_s, forward_s, backward_s, comm_s, comm_exposed_s;
     double comm_bytes; /* bytes that rank 0 has reduced */
     double samples_per_s, grad_norm;
+    /* Of the training data on rank 0, since the row before: bytes read from
+     * files, seconds of decoding chunks, tries after storage refused, seconds
+     * of waiting in the main thread. */
+    double read_bytes, decode_s, retries, data_wait_s;
     const struct obs_value *values; /* further numbers of the row */
     int value_count;
 } obs_step_t;

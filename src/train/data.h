@@ -6,6 +6,7 @@
 
 #include "comm/comm_collective.h"
 #include "hdf5io/dataset.h"
+#include "hdf5io/dataset_tell.h"
 #include "hdf5io/loader.h"
 #include "hdf5io/sampler.h"
 #include "nn/nn.h"
@@ -28,6 +29,8 @@ typedef struct train_data {
     train_marks_t marks;            /* hashes of the shards */
     int64_t steps;                  /* steps of an epoch */
     int64_t sizes[TRAIN_SIZES_MAX]; /* micro-batch sizes; 0: unused entry */
+    hdf5io_reads_t told; /* what rows of metrics.jsonl have told of its reads */
+    double waited;       /* the same of waiting for its batches, in seconds */
     double bound; /* best possible accuracy: attribute bound_accuracy of the
                      shards; NaN: none. train_data_open sets it on rank 0. */
 } train_data_t;

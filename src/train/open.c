@@ -321,6 +321,7 @@ static err_code_t loaders_start(train_state_t *run, err_t *err)
     train_split_t split = train_open_split(run, true);
     err_code_t rc = train_trace_open(run, err);
 
+    run->data.train.told = hdf5io_dataset_reads(run->data.train.dataset);
     if (rc == ERR_OK)
         rc = loader_start(run, err);
     if (rc == ERR_OK)

@@ -187,6 +187,23 @@ static int losses_name(const nn_graph_t *graph, const double *losses,
     return count > 1 ? count : 0;
 }
 
+/* Set what data has cost since the row before, if [row] is written. */
+static void data_log(train_state_t *run, obs_step_t *row)
+{
+    train_data_t *data = &run->data.train;
+    hdf5io_reads_t now;
+
+    if (data->dataset == NULL || row->step % run->config->train.log_every != 0)
+        return;
+    now = hdf5io_dataset_reads(data->dataset);
+    row->read_bytes = (double)(now.bytes - data->told.bytes);
+    row->decode_s = now.decode_s - data->told.decode_s;
+    row->retries = (double)(now.retries - data->told.retries);
+    row->data_wait_s = run->life.data_s - data->waited;
+    data->told = now;
+    data->waited = run->life.data_s;
+}
+
 static void step_log(train_state_t *run, const hdf5io_batch_t *batch,
                      const train_times_t *times, const step_result_t *result)
 {
@@ -214,6 +231,7 @@ static void step_log(train_state_t *run, const hdf5io_batch_t *batch,
     run->life.step_s += took;
     run->life.data_s += times->data;
     run->life.exposed_s += row.comm_exposed_s;
+    data_log(run, &row);
     run->seen.loss = result->loss;
     run->seen.samples += (double)batch->global;
     run->seen.parts = (obs_spent_step_t){times->data, times->forward,

@@ -352,9 +352,41 @@ Test(chunks, refused_reads_are_repeated)
         atomic_store(&refusals, 1);
         cr_expect_eq(chunk_wrong(dataset, &file, 1, 8), 0);
         cr_expect_leq(atomic_load(&refusals), 0);
+        cr_expect_eq(hdf5io_dataset_reads(dataset).retries, 1);
         atomic_store(&refusals, 0);
         hdf5io_dataset_close(dataset);
     }
+}
+
+/* Each chunk is read once while the pool holds it, and is counted as stored. */
+Test(chunks, what_was_read_is_counted)
+{
+    const chunk_file_t file = four_with(CHUNK_SHUFFLE | CHUNK_DEFLATE);
+    char *path = files_path(directory, "a.h5");
+    hdf5io_dataset_t *dataset;
+    hdf5io_reads_t reads, more;
+    int64_t stored = 0;
+    hsize_t bytes;
+    haddr_t at;
+
+    chunk_write(directory, "a.h5", &file);
+    for (hsize_t i = 0; i < 4; i++) {
+        chunk_find(path, i, &at, &bytes);
+        stored += (int64_t)bytes;
+    }
+    dataset = chunk_open(directory, "a.h5", &file, 0, false);
+    cr_expect_eq(hdf5io_dataset_reads(dataset).bytes, 0);
+    cr_assert_eq(chunk_wrong(dataset, &file, 7, 10), 0);
+    reads = hdf5io_dataset_reads(dataset);
+    cr_expect_eq(reads.bytes, stored + 40 * (int64_t)sizeof(float));
+    cr_expect_gt(reads.decode_s, 0);
+    cr_expect_eq(reads.retries, 0);
+    /* The chunks are still there; /y is read again. */
+    cr_assert_eq(chunk_wrong(dataset, &file, 7, 10), 0);
+    more = hdf5io_dataset_reads(dataset);
+    cr_expect_eq(more.bytes - reads.bytes, 40 * (int64_t)sizeof(float));
+    hdf5io_dataset_close(dataset);
+    free(path);
 }
 
 /* ---- threads --------------------------------------------------------------

@@ -131,7 +131,11 @@ Test(metrics, a_step_row_has_the_documented_keys_in_order)
                                    .comm_exposed_s = 2e-8,
                                    .comm_bytes = 123456789,
                                    .samples_per_s = 768.123456,
-                                   .grad_norm = NAN};
+                                   .grad_norm = NAN,
+                                   .read_bytes = 3145728,
+                                   .decode_s = 0.015625,
+                                   .retries = 2,
+                                   .data_wait_s = 1e-4};
     obs_metrics_t *metrics = open_after(0);
     err_t err = ERR_INIT;
     char *text;
@@ -147,7 +151,9 @@ Test(metrics, a_step_row_has_the_documented_keys_in_order)
                      "\"backward_s\": 0.2, \"comm_s\": 1e-07, "
                      "\"comm_exposed_s\": 2e-08, \"comm_bytes\": 123456789, "
                      "\"samples_per_s\": 768.123, "
-                     "\"grad_norm\": null}\n");
+                     "\"grad_norm\": null, \"read_bytes\": 3145728, "
+                     "\"decode_s\": 0.015625, \"retries\": 2, "
+                     "\"data_wait_s\": 0.0001}\n");
     free(text);
 }
 
@@ -260,10 +266,10 @@ Test(metrics, losses_read_back_to_the_same_bits)
 Test(metrics, every_row_fits_its_line)
 {
     const double long_one = -1.2345678901234567e-300;
-    obs_step_t row = {INT64_MIN, INT64_MIN, INT64_MIN, long_one,
-                      long_one,  long_one,  long_one,  long_one,
-                      long_one,  long_one,  long_one,  long_one,
-                      long_one,  long_one,  NULL,      0};
+    obs_step_t row = {INT64_MIN, INT64_MIN, INT64_MIN, long_one, long_one,
+                      long_one,  long_one,  long_one,  long_one, long_one,
+                      long_one,  long_one,  long_one,  long_one, long_one,
+                      long_one,  long_one,  long_one,  NULL,     0};
     obs_metrics_t *metrics = open_after(0);
     err_t err = ERR_INIT;
     json_t *object;
@@ -274,7 +280,7 @@ Test(metrics, every_row_fits_its_line)
     cr_assert_eq(file_read(path, &text, NULL, &err), ERR_OK);
     object = json_loads(text, 0, NULL);
     cr_assert_not_null(object);
-    cr_assert_eq(json_object_size(object), 15);
+    cr_assert_eq(json_object_size(object), 19);
     json_decref(object);
     free(text);
 }

@@ -23,7 +23,8 @@ except ImportError as reason:
 
 # what metrics.jsonl has beside the numbers for TensorBoard
 OTHERS = {"step", "epoch", "samples", "time", "event", "step_s", "data_s",
-          "forward_s", "backward_s", "comm_s", "comm_exposed_s", "comm_bytes"}
+          "forward_s", "backward_s", "comm_s", "comm_exposed_s", "comm_bytes",
+          "read_bytes", "decode_s", "retries", "data_wait_s"}
 
 
 def float32(value):

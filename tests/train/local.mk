@@ -30,6 +30,7 @@ TRAIN_TESTS = \
 	tests/train/test_patience \
 	tests/train/test_planted \
 	tests/train/test_plateau \
+	tests/train/test_reads \
 	tests/train/test_reproducible \
 	tests/train/test_run \
 	tests/train/test_rollback_kill \
