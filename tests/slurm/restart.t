@@ -75,7 +75,9 @@ restart()
         "at most $lost steps lost, of $every between checkpoints"
     expect_equal "restarts measured" "$(wc -l <seconds)" "$restarts"
     expect_equal "restarts in the history" "$(steps_lost | wc -l)" "$restarts"
-    [ "$lost" -le "$every" ] || fail "$lost steps were lost"
+    # The checkpoint that is being written behind training does not count yet,
+    # and the next one waits for it.
+    [ "$lost" -lt $((2 * every)) ] || fail "$lost steps were lost"
     # Other tests make the machine slower. Only the long form runs alone, and
     # has limits.
     [ -n "${CDDP_RESTARTS:-}" ] || return 0
