@@ -5,27 +5,9 @@
 # attribute arrives; what does not fit together is refused before anything is
 # written.
 set -u
-build=$PWD
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-cd "$scratch" || exit 1
-data=$build/cddp-data
-failed=0
-
-if ! /usr/bin/python3 -c 'import h5py, numpy' 2>/dev/null; then
-    echo "SKIP: python3-h5py is missing"
-    exit 77
-fi
-
-expect() { # STATUS PATTERN ARGUMENT...
-    local status=0
-    "$data" "${@:3}" >out 2>&1 || status=$?
-    if [ $status != "$1" ] || ! grep -q -e "$2" out; then
-        echo "FAIL: cddp-data ${*:3}: status $status instead of $1, or no '$2' in:"
-        cat out
-        failed=1
-    fi
-}
+# shellcheck source=SCRIPTDIR/datalib.sh
+. "$(dirname "$0")/datalib.sh"
+needs h5py numpy
 
 /usr/bin/python3 - <<'END' || exit 1
 import h5py

@@ -29,7 +29,8 @@ dist_check_SCRIPTS += tests/cmd/cddp_bench.sh tests/cmd/cddp_bench_step.sh \
 	tests/cmd/local_gpus.sh tests/cmd/order.sh tests/cmd/record.sh \
 	tests/cmd/rollback.sh tests/cmd/safetensors_peers.sh tests/cmd/signals.sh tests/cmd/umask.sh tests/cmd/user_guide.sh
 
-EXTRA_DIST += tests/cmd/report_page.py tests/cmd/waitlib.sh
+EXTRA_DIST += tests/cmd/report_page.py tests/cmd/waitlib.sh \
+	tests/cmd/datalib.sh
 
 # cddp-train with the test device.
 FAR_TRAIN = tests/cmd/cddp-train-far
