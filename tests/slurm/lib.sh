@@ -88,9 +88,16 @@ note()
     printf '%s\n' "$*" | sed 's/^/# /'
 }
 
+# Say why the case fails: at once, and once more as the last line before "not
+# ok", since of a long log often only the end is shown.
+complain()
+{
+    note "$*" | tee -a ${WORK:+"$WORK.why"}
+}
+
 fail()
 {
-    note "${BASH_SOURCE[-1]##*/}: $*"
+    complain "${BASH_SOURCE[-1]##*/}: $*"
     exit 1
 }
 
@@ -302,7 +309,7 @@ test_case()
         level=$BASH_SUBSHELL
         # Say which bare command failed; $(...) may fail as it likes.
         trap '[ "$BASH_SUBSHELL" -ne "$level" ] ||
-              note "line $LINENO failed: $BASH_COMMAND"' ERR
+              complain "line $LINENO failed: $BASH_COMMAND"' ERR
         cd "$WORK"
         "$@"
     )
@@ -317,11 +324,12 @@ test_case()
     *)
         test_failed=$((test_failed + 1))
         test_explain
+        [ ! -e "$WORK.why" ] || cat "$WORK.why"
         echo "not ok $test_number - $name"
         return
         ;;
     esac
-    rm -rf "$WORK" "$WORK.skip"
+    rm -rf "$WORK" "$WORK.skip" "$WORK.why"
 }
 
 test_done()
