@@ -77,7 +77,7 @@ fault()
     begin=$SECONDS
     kill -"$1" "$(cat pid.2)"
     finish nonzero
-    [ $((SECONDS - begin)) -le $((timeout + 5 + grace)) ] ||
+    in_time $((timeout + 5 + grace)) "$begin" ||
         fail "the job ended $((SECONDS - begin)) s after the fault"
     expect_text bg.err '^cddp-train: rank 2 on n2'
     expect_equal status "$(summary_field run/exit.json status)" 76

@@ -82,7 +82,7 @@ fault()
     launch "$1" "$4" "$5" "$3"
     begin=$SECONDS
     finish nonzero
-    [ $((SECONDS - begin)) -le $((timeout + grace)) ] ||
+    in_time $((timeout + grace)) "$begin" ||
         fail "the job ended $((SECONDS - begin)) s after the fault"
     wait_until 5 all_gone
     named "$1" "$2" "$4"

@@ -53,7 +53,7 @@ kill_one()
     kill -KILL "$(cat pid.$victim)"
     begin=$SECONDS
     finish nonzero
-    [ $((SECONDS - begin)) -le "$timeout" ] ||
+    in_time "$timeout" "$begin" ||
         fail "the job ended $((SECONDS - begin)) s after the death"
     [ $victim -lt 2 ] && host=n1 || host=n2
     expect_equal status "$(summary_field run/exit.json status)" 76

@@ -65,6 +65,11 @@
 #                            Slurm nor a shared file offers an event
 #   wait_text SEC FILE REGEX until FILE has a line that matches
 #   in_order FIRST SECOND    numbers: FIRST <= SECOND
+#   in_time SEC BEGIN        at most SEC seconds have passed since $SECONDS was
+#                            BEGIN
+#   busy                     print how many programs share a core, at least 1.
+#                            All limits in seconds are multiplied by it, since
+#                            other tests may run on the same cores
 #   task_pid JOB RANK NAME   print the process id of that rank of this cluster's
 #                            JOB, whose program is NAME. Kill only what this
 #                            says: the machine may run other people's cddp-train
@@ -137,13 +142,29 @@ status_fits()
     esac
 }
 
+busy()
+{
+    awk -v cores="$(nproc)" '{n = int($1 / cores + 0.999)}
+        END {print (n > 1 ? n : 1)}' /proc/loadavg
+}
+
+in_time()
+{
+    [ $((SECONDS - $2)) -le $(($1 * $(busy))) ]
+}
+
+run_limit()
+{
+    echo $((RUN_LIMIT * $(busy)))
+}
+
 run()
 {
     local expected=$1
 
     shift
     status=0
-    timeout --foreground -k 10 "$RUN_LIMIT" "$@" >out 2>err </dev/null ||
+    timeout --foreground -k 10 "$(run_limit)" "$@" >out 2>err </dev/null ||
         status=$?
     status_fits "$status" "$expected" ||
         fail "exit status $status, expected $expected: $*"
@@ -151,7 +172,8 @@ run()
 
 start()
 {
-    timeout --foreground -k 10 "$RUN_LIMIT" "$@" >bg.out 2>bg.err </dev/null &
+    timeout --foreground -k 10 "$(run_limit)" "$@" >bg.out 2>bg.err \
+        </dev/null &
     pid=$!
 }
 
@@ -201,11 +223,12 @@ in_order()
 
 wait_until()
 {
-    local end=$((SECONDS + $1)) limit=$1
+    local begin=$SECONDS limit=$1
 
     shift
     until "$@"; do
-        [ "$SECONDS" -lt "$end" ] || fail "waited $limit s in vain for: $*"
+        in_time "$limit" "$begin" ||
+            fail "waited $((SECONDS - begin)) s in vain for: $*"
         sleep 0.1
     done
 }
