@@ -88,6 +88,8 @@ typedef struct hdf5io_checkpoint_config {
     /* Every file is read back past the page cache before the checkpoint is
      * published. What differs is ERR_IO. */
     bool verify_disk;
+    int format;           /* of the manifest, 1 or 2; 0: 2 */
+    uint64_t block_bytes; /* of format 2; 0: 4 MiB; tests have smaller ones */
     uint64_t config_hash, model_hash, build_hash;
     /* another model_hash is ERR_CONFIG, even if all tensors fit; else a warning
      */

@@ -40,8 +40,8 @@ err_code_t hdf5io_files_shared(hdf5io_files_t *files, h5mpi_t *mpi, err_t *err);
 /* Write checkpoint.h5. Local, on rank 0, once all offsets are known. */
 err_code_t hdf5io_files_view(hdf5io_files_t *files, err_t *err);
 
-/* Enter size and hash of file number [file], read back from storage. ERR_IO if
- * [disk] is true and storage then gives other bytes. Local. */
+/* Enter size and hashes of file number [file], read back from storage. ERR_IO
+ * if [disk] is true and storage then gives other bytes. Local. */
 err_code_t hdf5io_files_hash(hdf5io_files_t *files, int file, err_t *err);
 
 /* After a failure: give back the space of the file [path]. HDF5 keeps a file

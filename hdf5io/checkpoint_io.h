@@ -92,9 +92,19 @@ err_code_t hdf5io_io_load(const hdf5io_io_t *io, const char *path, char **text,
 err_code_t hdf5io_io_size(const hdf5io_io_t *io, const char *path,
                           uint64_t *bytes, retry_cause_t *cause, err_t *err);
 
-/* XXH3 hash and size of the content of [path]. */
+/* Hashes of the content of a file. */
+typedef struct hdf5io_sums {
+    uint64_t bytes, hash; /* of the whole file */
+    /* Hash of each [block_bytes] bytes, if that is not 0: an array, to be freed
+     * with mem_free. */
+    uint64_t block_bytes;
+    uint64_t *blocks;
+} hdf5io_sums_t;
+
+/* XXH3 hashes and size of the content of [path]. The caller sets
+ * sums->block_bytes. */
 err_code_t hdf5io_io_hash(const hdf5io_io_t *io, const char *path,
-                          uint64_t *hash, uint64_t *bytes, retry_cause_t *cause,
+                          hdf5io_sums_t *sums, retry_cause_t *cause,
                           err_t *err);
 
 /* Read the synced file [path] back, past the page cache: it must have the hash

@@ -35,8 +35,8 @@ typedef struct reading {
                     it */
     size_t count;
     off_t offset;
-    char *text;    /* result of work_load; freed by the caller of retry_run */
-    uint64_t hash; /* result of work_hash */
+    char *text; /* result of work_load; freed by the caller of retry_run */
+    hdf5io_sums_t sums; /* result of work_hash; [blocks] is freed as [text] */
 } reading_t;
 
 retry_t hdf5io_io_retry(const hdf5io_io_t *io)
@@ -186,38 +186,81 @@ err_code_t hdf5io_io_size(const hdf5io_io_t *io, const char *path,
     return rc;
 }
 
+/* Add the [count] bytes at offset [at] of the file to the hashes of its blocks.
+ * [block]: that of the block which begins before them. */
+static void blocks_add(reading_t *r, hash_state_t *block, const char *bytes,
+                       uint64_t at, size_t count)
+{
+    const uint64_t each = r->sums.block_bytes;
+
+    while (each != 0 && count > 0) {
+        const uint64_t room = each - at % each;
+        const size_t bite = count < room ? count : (size_t)room;
+
+        hash_state_add(block, bytes, bite);
+        bytes += bite;
+        count -= bite;
+        at += bite;
+        if (at % each != 0 && at != r->size)
+            continue;
+        r->sums.blocks[(at - 1) / each] = hash_state_value(block);
+        hash_state_reset(block);
+    }
+}
+
+static err_code_t blocks_open(reading_t *r, err_t *err)
+{
+    const uint64_t each = r->sums.block_bytes;
+
+    mem_free(r->sums.blocks);
+    r->sums.blocks = NULL;
+    if (each == 0 || r->size == 0)
+        return ERR_OK;
+    return mem_new(uint64_t, (size_t)((r->size - 1) / each + 1), "hashing",
+                   &r->sums.blocks, err);
+}
+
 static err_code_t work_hash(reading_t *r, err_t *err)
 {
-    hash_state_t *state = hash_state_open();
+    hash_state_t *state = hash_state_open(), *block = hash_state_open();
     void *buffer = NULL;
-    err_code_t rc = mem_alloc(HASH_BITE, "hashing", &buffer, err);
+    err_code_t rc = blocks_open(r, err);
 
+    if (rc == ERR_OK)
+        rc = mem_alloc(HASH_BITE, "hashing", &buffer, err);
     for (uint64_t at = 0; at < r->size && rc == ERR_OK; at += HASH_BITE) {
         uint64_t left = r->size - at;
         size_t bite = left < HASH_BITE ? (size_t)left : HASH_BITE;
 
         rc = take(r, buffer, bite, (off_t)at, err);
-        if (rc == ERR_OK)
-            hash_state_add(state, buffer, bite);
+        if (rc != ERR_OK)
+            break;
+        hash_state_add(state, buffer, bite);
+        blocks_add(r, block, buffer, at, bite);
     }
-    if (rc == ERR_OK)
-        r->hash = hash_state_value(state);
+    if (rc == ERR_OK) {
+        r->sums.hash = hash_state_value(state);
+        r->sums.bytes = r->size;
+    }
     mem_free(buffer);
+    hash_state_free(block);
     hash_state_free(state);
     return rc;
 }
 
 err_code_t hdf5io_io_hash(const hdf5io_io_t *io, const char *path,
-                          uint64_t *hash, uint64_t *bytes, retry_cause_t *cause,
-                          err_t *err)
+                          hdf5io_sums_t *sums, retry_cause_t *cause, err_t *err)
 {
-    reading_t r = {.io = io, .path = path, .work = work_hash};
+    reading_t r = {.io = io,
+                   .path = path,
+                   .work = work_hash,
+                   .sums = {.block_bytes = sums->block_bytes}};
     err_code_t rc = reading_run(&r, cause, err);
 
-    if (rc == ERR_OK) {
-        *hash = r.hash;
-        *bytes = r.size;
-    }
+    if (rc == ERR_OK)
+        *sums = r.sums;
+    else
+        mem_free(r.sums.blocks);
     return rc;
 }
 
@@ -240,10 +283,11 @@ err_code_t hdf5io_io_compare(const hdf5io_io_t *io, const char *path,
         return err_set(err, ERR_IO, "%s, right after it was written", why.text);
     if (rc != ERR_OK)
         return err_copy(err, &why);
-    if (r.hash == hash)
+    if (r.sums.hash == hash)
         return ERR_OK;
     return err_set(err, ERR_IO,
                    "%s: storage gives back other bytes than were written: they "
                    "have the hash %s instead of %s",
-                   path, hash_format(r.hash, there), hash_format(hash, wanted));
+                   path, hash_format(r.sums.hash, there),
+                   hash_format(hash, wanted));
 }

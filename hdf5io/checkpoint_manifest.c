@@ -56,8 +56,10 @@ char *hdf5io_shape_format(int ndim, const int64_t *dims, char *out, size_t room)
 
 void hdf5io_manifest_free(hdf5io_manifest_t *manifest)
 {
-    for (int i = 0; i < manifest->file_count; i++)
+    for (int i = 0; i < manifest->file_count; i++) {
         free(manifest->files[i].name);
+        mem_free(manifest->files[i].blocks);
+    }
     for (int i = 0; i < manifest->tensor_count; i++)
         free(manifest->tensors[i].name);
     mem_free(manifest->files);
@@ -306,6 +308,7 @@ err_code_t hdf5io_manifest_build(const hdf5io_checkpoint_config_t *config,
     int *file_of = NULL;
     err_code_t rc;
     hdf5io_manifest_t m = {
+        .version = config->format == 0 ? MANIFEST_VERSION : config->format,
         .progress = *progress,
         .world_size = config->votes->size,
         .config_hash = config->config_hash,
@@ -313,6 +316,9 @@ err_code_t hdf5io_manifest_build(const hdf5io_checkpoint_config_t *config,
         .build_hash = config->build_hash,
     };
 
+    if (m.version > 1)
+        m.block_bytes =
+            config->block_bytes == 0 ? MANIFEST_BLOCK : config->block_bytes;
     rc = mem_new(int, size, what, &file_of, err);
     if (rc == ERR_OK)
         rc = mem_new(hdf5io_manifest_tensor_t, n, what, &m.tensors, err);

@@ -12,6 +12,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/numeric.h"
+#include "hdf5io/checkpoint_blocks.h"
 #include "hdf5io/checkpoint_data.h"
 #include "hdf5io/checkpoint_manifest.h"
 #include "hdf5io/checkpoint_order.h"
@@ -121,7 +122,23 @@ static err_code_t number_get(json_t *root, const char *key, number_t kind,
     return ERR_OK;
 }
 
-static err_code_t format_check(json_t *root, err_t *err)
+/* Refuse a manifest with a member "requires", a list of what a reader has to
+ * know to read it rightly: this version knows of no such thing. */
+static err_code_t requires_check(json_t *root, err_t *err)
+{
+    const json_t *list = json_object_get(root, "requires");
+    const char *what = json_string_value(json_array_get(list, 0));
+
+    if (list == NULL || (json_is_array(list) && json_array_size(list) == 0))
+        return ERR_OK;
+    return err_set(err, ERR_DATA,
+                   "it requires \"%s\" of its reader, which this cddp does not "
+                   "know; read it with the version that wrote it, or a later "
+                   "one",
+                   what == NULL ? "?" : what);
+}
+
+static err_code_t format_check(json_t *root, int *out, err_t *err)
 {
     char *format;
     int64_t version;
@@ -130,12 +147,17 @@ static err_code_t format_check(json_t *root, err_t *err)
     if (rc != ERR_OK)
         return rc;
     rc = count_get(root, "version", &version, err);
-    if (rc == ERR_OK &&
-        (strcmp(format, MANIFEST_FORMAT) != 0 || version != MANIFEST_VERSION))
+    if (rc == ERR_OK && (strcmp(format, MANIFEST_FORMAT) != 0 || version < 1 ||
+                         version > MANIFEST_VERSION))
         rc = err_set(err, ERR_DATA,
-                     "it is %s version %lld, this cddp reads %s version %d",
+                     "it is %s version %lld, this cddp reads %s versions 1 to "
+                     "%d",
                      format, (long long)version, MANIFEST_FORMAT,
                      MANIFEST_VERSION);
+    if (rc == ERR_OK)
+        rc = requires_check(root, err);
+    if (rc == ERR_OK)
+        *out = (int)version;
     free(format);
     return rc;
 }
@@ -214,7 +236,7 @@ static err_code_t head_parse(json_t *root, hdf5io_manifest_t *m, err_t *err)
         {"model_hash", NUMBER_HASH, &m->model_hash},
         {"build_hash", NUMBER_HASH, &m->build_hash},
     };
-    err_code_t rc = format_check(root, err);
+    err_code_t rc = format_check(root, &m->version, err);
 
     if (rc == ERR_OK && json_object_get(root, "data_samples") != NULL)
         rc = count_get(root, "data_samples", &p->data_samples, err);
@@ -283,6 +305,9 @@ static err_code_t files_parse(json_t *list, hdf5io_manifest_t *m, err_t *err)
         f->bytes = (uint64_t)bytes;
         f->name = str_dup(name);
         m->file_count++;
+        rc = hdf5io_blocks_parse(item, m, (int)i, err);
+        if (rc != ERR_OK)
+            return rc;
     }
     return ERR_OK;
 }
@@ -333,6 +358,25 @@ static err_code_t shape_parse(json_t *shape, hdf5io_manifest_tensor_t *t,
     return ERR_OK;
 }
 
+/* Other types of FORMATS.md have names, so that no later version gives them
+ * another meaning. */
+static err_code_t type_check(const char *name, const char *type, err_t *err)
+{
+    static const char *const later[] = {"float16", "bfloat16", "float64",
+                                        "int32",   "int64",    "uint8"};
+
+    if (strcmp(type, "float32") == 0)
+        return ERR_OK;
+    for (size_t i = 0; i < COUNT_OF(later); i++)
+        if (strcmp(type, later[i]) == 0)
+            return err_set(err, ERR_DATA,
+                           "%s: its type is %s, of which this cddp does not "
+                           "read tensors, only float32",
+                           name, type);
+    return err_set(err, ERR_DATA, "%s: its type is %s, expected float32", name,
+                   type);
+}
+
 static err_code_t tensor_parse(json_t *item, hdf5io_manifest_t *m, int i,
                                err_t *err)
 {
@@ -348,9 +392,9 @@ static err_code_t tensor_parse(json_t *item, hdf5io_manifest_t *m, int i,
         return err_set(err, ERR_DATA, "tensor %d: %s", i, why.text);
     t->name = str_dup(name);
     m->tensor_count = i + 1;
-    if (strcmp(type, "float32") != 0)
-        return err_set(err, ERR_DATA, "%s: its type is %s, not float32", name,
-                       type);
+    rc = type_check(name, type, err);
+    if (rc != ERR_OK)
+        return rc;
     rc = shape_parse(shape, t, err);
     t->piece = m->piece_count;
     t->pieces = (int)json_array_size(pieces);
@@ -448,11 +492,17 @@ err_code_t hdf5io_manifest_parse(const char *text, size_t bytes,
         return err_set(err, ERR_DATA, "line %d: %s", why.line, why.text);
     rc = head_parse(root, &m, err);
     if (rc == ERR_OK)
+        rc = hdf5io_blocks_size_parse(root, &m, err);
+    if (rc == ERR_OK)
         rc = files_parse(json_object_get(root, "files"), &m, err);
     if (rc == ERR_OK)
         rc = tensors_parse(json_object_get(root, "tensors"), &m, err);
     if (rc == ERR_OK)
         rc = twice_check(&m, err);
+    if (rc == ERR_OK && !hdf5io_manifest_disjoint(&m))
+        rc =
+            err_set(err, ERR_DATA, "two of its %d pieces share bytes of a file",
+                    m.piece_count);
     json_decref(root);
     if (rc != ERR_OK) {
         hdf5io_manifest_free(&m);

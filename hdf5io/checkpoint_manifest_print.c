@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "base/hash.h"
+#include "hdf5io/checkpoint_blocks.h"
 #include "hdf5io/checkpoint_data.h"
 #include "hdf5io/checkpoint_manifest.h"
 #include "hdf5io/checkpoint_order.h"
@@ -75,12 +76,15 @@ static void files_print(const hdf5io_manifest_t *m, str_buf_t *out)
     char hash[HASH_TEXT_MAX];
 
     str_buf_add(out, " \"files\": [");
-    for (int i = 0; i < m->file_count; i++)
+    for (int i = 0; i < m->file_count; i++) {
         str_buf_add(out,
                     "%s\n  {\"name\": \"%s\", \"bytes\": %" PRIu64
-                    ", \"xxh3\": \"%s\"}",
+                    ", \"xxh3\": \"%s\"",
                     i == 0 ? "" : ",", m->files[i].name, m->files[i].bytes,
                     hash_format(m->files[i].hash, hash));
+        hdf5io_blocks_print(m, i, out);
+        str_buf_add(out, "}");
+    }
     str_buf_add(out, "\n ],\n");
 }
 
@@ -120,7 +124,8 @@ err_code_t hdf5io_manifest_print(const hdf5io_manifest_t *manifest,
     err_code_t rc;
 
     str_buf_add(out, "{\n \"format\": \"%s\",\n \"version\": %d,\n",
-                MANIFEST_FORMAT, MANIFEST_VERSION);
+                MANIFEST_FORMAT, manifest->version);
+    hdf5io_blocks_size_print(manifest, out);
     rc = text_print("created", manifest->created, out, err);
     progress_print(manifest, out);
     if (rc == ERR_OK)

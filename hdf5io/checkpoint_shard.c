@@ -223,10 +223,15 @@ static err_code_t shard_fill(hdf5io_files_t *files, int number,
 err_code_t hdf5io_files_hash(hdf5io_files_t *files, int file, err_t *err)
 {
     hdf5io_manifest_file_t *entry = &files->manifest->files[file];
+    hdf5io_sums_t sums = {.block_bytes = files->manifest->block_bytes};
     char *path = hdf5io_files_path(files, file);
-    err_code_t rc =
-        hdf5io_io_hash(files->io, path, &entry->hash, &entry->bytes, NULL, err);
+    err_code_t rc = hdf5io_io_hash(files->io, path, &sums, NULL, err);
 
+    if (rc == ERR_OK) {
+        entry->hash = sums.hash;
+        entry->bytes = sums.bytes;
+        entry->blocks = sums.blocks;
+    }
     if (rc == ERR_OK && files->disk)
         rc = hdf5io_io_compare(files->io, path, entry->hash, err);
     free(path);

@@ -8,8 +8,8 @@
  *   data     every rank writes and syncs its shard (or its share of the shared
  *            file), reads it back and hashes it; the vote exchanges sizes and
  *            hashes
- *   offsets  ranks exchange the offsets of the pieces in each shard, for the
- *            manifest
+ *   details  ranks exchange the offsets of the pieces in each shard, and the
+ *            hashes of its blocks, for the manifest
  *   publish  rank 0 writes the file of virtual datasets and the manifest, syncs
  *            the directory, renames it and retires old checkpoints
  * Until the rename nothing exists that reading would accept as a checkpoint.
@@ -20,12 +20,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/check.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "hdf5io/checkpoint.h"
+#include "hdf5io/checkpoint_blocks.h"
 #include "hdf5io/checkpoint_dir.h"
 #include "hdf5io/checkpoint_files.h"
 #include "hdf5io/checkpoint_vote.h"
@@ -134,29 +134,39 @@ static err_code_t stage_data(writer_t *w, bool *agreed, err_t *err)
     return rc;
 }
 
-/* Copy the offsets of all pieces in [file] to [offsets] or, with [enter], from
- * there into the manifest. NOLINTBEGIN(clang-analyzer-core.NullDereference):
- * the vote has checked the allocation. */
-static void offsets_copy(hdf5io_manifest_t *m, int file, int64_t *offsets,
+/* Copy the offsets of all pieces in [file] and the hashes of its blocks to
+ * [details] or, with [enter], from there into the manifest.
+ * NOLINTBEGIN(clang-analyzer-core.NullDereference): the vote has checked the
+ * allocation. */
+static void details_copy(hdf5io_manifest_t *m, int file, uint64_t *details,
                          bool enter)
 {
-    for (int i = 0, n = 0; i < m->piece_count; i++) {
+    const size_t blocks = file < 0 ? 0 : hdf5io_blocks_count(m, file);
+    int n = 0;
+
+    for (int i = 0; i < m->piece_count; i++) {
         if (m->pieces[i].file != file)
             continue;
         if (enter)
-            m->pieces[i].offset = offsets[n++];
+            m->pieces[i].offset = (int64_t)details[n++];
         else
-            offsets[n++] = m->pieces[i].offset;
+            details[n++] = (uint64_t)m->pieces[i].offset;
     }
+    for (size_t b = 0; b < blocks; b++)
+        if (enter)
+            m->files[file].blocks[b] = details[n++];
+        else
+            details[n++] = m->files[file].blocks[b];
 }
 /* NOLINTEND(clang-analyzer-core.NullDereference) */
 
-static int most_pieces(const hdf5io_manifest_t *m)
+/* The longest details of any file. */
+static size_t details_most(const hdf5io_manifest_t *m)
 {
-    int most = 0;
+    size_t most = 0;
 
     for (int file = 0; file < m->file_count; file++) {
-        int n = 0;
+        size_t n = hdf5io_blocks_count(m, file);
 
         for (int i = 0; i < m->piece_count; i++)
             n += m->pieces[i].file == file;
@@ -165,26 +175,36 @@ static int most_pieces(const hdf5io_manifest_t *m)
     return most;
 }
 
-static err_code_t stage_offsets(writer_t *w, bool *agreed, err_t *err)
+static err_code_t blocks_open(hdf5io_manifest_t *m, err_t *err)
+{
+    err_code_t rc = ERR_OK;
+
+    for (int file = 0; file < m->file_count && rc == ERR_OK; file++)
+        rc = hdf5io_blocks_open(m, file, err);
+    return rc;
+}
+
+static err_code_t stage_details(writer_t *w, bool *agreed, err_t *err)
 {
     hdf5io_manifest_t *m = &w->manifest;
-    size_t most = (size_t)most_pieces(m), size = (size_t)w->votes->size;
-    int64_t *mine = NULL, *all = NULL;
+    size_t most = details_most(m), size = (size_t)w->votes->size;
+    uint64_t *mine = NULL, *all = NULL;
     err_t memory = ERR_INIT;
     err_code_t rc;
 
-    if (mem_new(int64_t, most, "a manifest", &mine, &memory) == ERR_OK)
-        (void)mem_new(int64_t, size * most, "a manifest", &all, &memory);
+    if (mem_new(uint64_t, most, "a manifest", &mine, &memory) == ERR_OK &&
+        mem_new(uint64_t, size * most, "a manifest", &all, &memory) == ERR_OK)
+        blocks_open(m, &memory);
     rc = hdf5io_vote(w->votes, &memory, NULL, NULL, agreed, err);
     if (rc == ERR_OK) {
-        offsets_copy(m, hdf5io_manifest_file_of(m, w->votes->rank), mine,
+        details_copy(m, hdf5io_manifest_file_of(m, w->votes->rank), mine,
                      false);
         rc = w->votes->exchange(w->votes->context, mine, most * sizeof *mine,
                                 all, err);
         *agreed = rc == ERR_OK;
     }
     for (int r = 0; rc == ERR_OK && r < w->votes->size; r++)
-        offsets_copy(m, hdf5io_manifest_file_of(m, r), all + (size_t)r * most,
+        details_copy(m, hdf5io_manifest_file_of(m, r), all + (size_t)r * most,
                      true);
     mem_free(all);
     mem_free(mine);
@@ -214,8 +234,6 @@ static err_code_t manifest_write(writer_t *w, err_t *err)
     str_buf_t text = {0};
     err_code_t rc = hdf5io_manifest_print(&w->manifest, &text, err);
 
-    check(hdf5io_manifest_disjoint(&w->manifest),
-          "two of %d pieces share bytes of a file", w->manifest.piece_count);
     if (rc == ERR_OK)
         rc = manifest_check(&text, err);
     if (rc == ERR_OK)
@@ -328,7 +346,7 @@ static err_code_t stages(writer_t *w, err_t *plan, err_t *err)
     if (rc == ERR_OK)
         rc = stage_data(w, &agreed, err);
     if (rc == ERR_OK && w->config->mpi == NULL)
-        rc = stage_offsets(w, &agreed, err);
+        rc = stage_details(w, &agreed, err);
     if (rc == ERR_OK)
         rc = stage_publish(w, &agreed, err);
     if (rc != ERR_OK && agreed)

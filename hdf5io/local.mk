@@ -84,6 +84,8 @@ libhdf5io_la_SOURCES += hdf5io/way.c
 libhdf5io_la_SOURCES += hdf5io/way.h
 # Checkpoint
 libhdf5io_la_SOURCES += hdf5io/checkpoint.h
+libhdf5io_la_SOURCES += hdf5io/checkpoint_blocks.c
+libhdf5io_la_SOURCES += hdf5io/checkpoint_blocks.h
 libhdf5io_la_SOURCES += hdf5io/checkpoint_box.c
 libhdf5io_la_SOURCES += hdf5io/checkpoint_box.h
 libhdf5io_la_SOURCES += hdf5io/checkpoint_data.c

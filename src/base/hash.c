@@ -46,6 +46,11 @@ uint64_t hash_state_value(const hash_state_t *state)
     return XXH3_64bits_digest((const XXH3_state_t *)(const void *)state);
 }
 
+void hash_state_reset(hash_state_t *state)
+{
+    XXH3_64bits_reset(hash_inner(state));
+}
+
 void hash_state_free(hash_state_t *state)
 {
     XXH3_freeState(hash_inner(state));

@@ -22,6 +22,8 @@ uint64_t hash_bytes(const void *bytes, size_t count);
 hash_state_t *hash_state_open(void);
 void hash_state_add(hash_state_t *state, const void *bytes, size_t count);
 uint64_t hash_state_value(const hash_state_t *state);
+/* As if nothing had been added. */
+void hash_state_reset(hash_state_t *state);
 void hash_state_free(hash_state_t *state);
 
 /* Hash and size in bytes of a whole file. ERR_IO and ERR_DATA as for

@@ -142,6 +142,11 @@ static const opt_row_t checkpoint_options[] = {
            .help = "what is written is read back before older checkpoints are "
                    "deleted. disk: past the page cache, from the disk or its "
                    "server"),
+    CONFIG(checkpoint.format, "format", OPT_INT, "2", .min = 1, .max = 2,
+           .free = true,
+           .help = "version of the manifest, docs/FORMATS.md: 2 has a hash of "
+                   "each 4 MiB, by which all ranks share the work of a resume. "
+                   "1: for earlier versions of cddp, which refuse 2"),
     CONFIG(checkpoint.failures, "failures", OPT_INT, "3", .min = 1, .max = 1e6,
            .free = true,
            .help = "checkpoints in a row that cannot be written (no space, a "

@@ -111,6 +111,7 @@ typedef struct train_config {
         int async;                /* train_async_t */
         double reserve;           /* seconds */
         int64_t failures;         /* of saves in a row, which end the run */
+        int64_t format;           /* version of the manifest */
         char *init;               /* a safetensors file; "": random weights */
         opt_texts_t init_skip;
     } checkpoint;

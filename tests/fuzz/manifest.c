@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +8,7 @@
 #include "base/hash.h"
 #include "base/str.h"
 #include "fuzz/fuzz.h"
-#include "hdf5io/checkpoint_manifest.h"
+#include "hdf5io/checkpoint_blocks.h"
 
 static const err_code_t allowed[] = {ERR_DATA, ERR_MEMORY, ERR_OK};
 
@@ -33,6 +34,21 @@ static char *seal(const uint8_t *data, size_t bytes, size_t *length)
     return copy;
 }
 
+static bool same_blocks(const hdf5io_manifest_t *a, const hdf5io_manifest_t *b)
+{
+    if (a->block_bytes != b->block_bytes)
+        return false;
+    for (int f = 0; f < a->file_count; f++) {
+        const size_t count = hdf5io_blocks_count(a, f);
+
+        if (count != hdf5io_blocks_count(b, f) ||
+            (count > 0 && memcmp(a->files[f].blocks, b->files[f].blocks,
+                                 count * sizeof *a->files[f].blocks) != 0))
+            return false;
+    }
+    return true;
+}
+
 /* An accepted manifest must be accepted again after printing. */
 static void print_and_parse(const hdf5io_manifest_t *manifest)
 {
@@ -47,6 +63,7 @@ static void print_and_parse(const hdf5io_manifest_t *manifest)
         again.tensor_count != manifest->tensor_count ||
         again.piece_count != manifest->piece_count ||
         again.file_count != manifest->file_count ||
+        again.version != manifest->version || !same_blocks(manifest, &again) ||
         again.progress.step != manifest->progress.step) {
         fprintf(stderr, "fuzz: not what it was: %s\n%s\n", err.text,
                 text.text == NULL ? "" : text.text);

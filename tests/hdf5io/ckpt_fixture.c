@@ -248,6 +248,7 @@ static void rank_init(ckpt_rank_t *rank, const char *home, int number, int size,
                                      .votes = &rank->votes,
                                      .keep = 3,
                                      .config_hash = 1,
+                                     .block_bytes = CKPT_BLOCK,
                                      .model_hash = 0xabcdefull << 40,
                                      .build_hash = UINT64_MAX,
                                      .config_text = "run: {name: \"a\\b\"}\n",
@@ -288,6 +289,12 @@ void ckpt_body_write(ckpt_rank_t *rank, void *context)
     rank->code = hdf5io_checkpoint_write(&rank->config, &rank->state.progress,
                                          rank->state.tensors, rank->state.count,
                                          &rank->info, &rank->err);
+}
+
+void ckpt_body_write_old(ckpt_rank_t *rank, void *context)
+{
+    rank->config.format = 1;
+    ckpt_body_write(rank, context);
 }
 
 void ckpt_body_read(ckpt_rank_t *rank, void *context)

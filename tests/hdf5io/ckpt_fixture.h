@@ -16,6 +16,8 @@
 
 #define CKPT_RANKS_MAX 9
 #define CKPT_TENSORS 8
+/* Bytes of a block: a shard has several, whose limits are within elements. */
+#define CKPT_BLOCK 601
 
 /* Counts the system calls. Call number [fail_at] (from 1, 0: none) fails with
  * [error], or ends the process if [error] is 0. With [half] writes are
@@ -76,6 +78,7 @@ void ckpt_ranks_free(ckpt_rank_t *ranks, int size);
 /* Bodies for ckpt_ranks_run. ckpt_body_read clears the state first; its
  * [context] is a path or NULL. */
 void ckpt_body_write(ckpt_rank_t *rank, void *context);
+void ckpt_body_write_old(ckpt_rank_t *rank, void *context); /* format 1 */
 void ckpt_body_read(ckpt_rank_t *rank, void *context);
 
 /* Write the state [seed] with [size] ranks; asserts success. */

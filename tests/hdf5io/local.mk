@@ -7,6 +7,7 @@ HDF5IO_TESTS = \
 	tests/hdf5io/test_checkpoint_debris \
 	tests/hdf5io/test_checkpoint_durable \
 	tests/hdf5io/test_checkpoint_fault \
+	tests/hdf5io/test_checkpoint_format \
 	tests/hdf5io/test_checkpoint_h5py \
 	tests/hdf5io/test_checkpoint_manifest \
 	tests/hdf5io/test_checkpoint_parts \

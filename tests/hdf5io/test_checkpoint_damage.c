@@ -176,7 +176,8 @@ Test(checkpoint_damage, training_goes_on_after_a_fall_back)
     ckpt_expect(home, 2, 10);
     log_sink_set(NULL, NULL);
     FACTS(warning, "a checkpoint is damaged, trying the previous: rank ", path,
-          ": its content has the hash ", " instead of ", ", so it is damaged");
+          ": its content from byte 0 on, block 0 of ", ", has the hash ",
+          ", so it is damaged");
     ckpt_write(home, 2, 15);
     ckpt_expect(home, 2, 15);
     ckpt_write(home, 2, 20);

@@ -13,9 +13,12 @@
 #include "base/hash.h"
 #include "base/rng.h"
 #include "ckpt_fixture.h"
+#include "hdf5io/checkpoint_blocks.h"
 #include "hdf5io/checkpoint_manifest.h"
 
 #define SELF " \"manifest_xxh3\": \""
+#define BYTES 100000 /* of each file */
+#define ZEROS "0000000000000000"
 
 /* Print a manifest of the fixture's tensors for 3 writing ranks. */
 static str_buf_t manifest_text(const hdf5io_progress_t *progress)
@@ -28,19 +31,25 @@ static str_buf_t manifest_text(const hdf5io_progress_t *progress)
                                          .config_text = "\"\\\n\t\xc3\xa4",
                                          .marks = marks,
                                          .mark_count = 2,
+                                         .block_bytes = BYTES / 2,
                                          .versions = "oneDNN 2.6"};
     hdf5io_manifest_t m = {0};
     str_buf_t text = {0};
     ckpt_state_t state;
+    int64_t used[4] = {0};
 
     ckpt_state_make(&state, 1);
     cr_assert_eq(hdf5io_manifest_build(&config, progress, state.tensors,
                                        state.count, &m, NULL),
                  ERR_OK);
-    for (int i = 0; i < m.file_count; i++)
-        m.files[i].bytes = 100000;
-    for (int i = 0; i < m.piece_count; i++)
-        m.pieces[i].offset = 2048;
+    for (int i = 0; i < m.file_count; i++) {
+        m.files[i].bytes = BYTES;
+        cr_assert_eq(hdf5io_blocks_open(&m, i, NULL), ERR_OK);
+    }
+    for (int i = 0; i < m.piece_count; i++) {
+        m.pieces[i].offset = 2048 + used[m.pieces[i].file];
+        used[m.pieces[i].file] += m.pieces[i].count * 4;
+    }
     cr_assert_eq(hdf5io_manifest_print(&m, &text, NULL), ERR_OK);
     hdf5io_manifest_free(&m);
     ckpt_state_free(&state);
@@ -101,6 +110,9 @@ Test(checkpoint_manifest, comes_back_as_it_was)
         cr_assert(strstr(m.versions, ", oneDNN 2.6"));
         cr_assert_eq(m.tensor_count, CKPT_TENSORS);
         cr_assert_eq(m.file_count, 4);
+        cr_assert_eq(m.version, 2);
+        cr_assert_eq(m.block_bytes, BYTES / 2);
+        cr_assert_eq(hdf5io_blocks_count(&m, 3), 2);
         hdf5io_manifest_free(&m);
         str_buf_free(&text);
     }
@@ -141,6 +153,31 @@ Test(checkpoint_manifest, what_the_data_held_comes_back)
     str_buf_free(&text);
 }
 
+/* What this version does not know is ignored wherever it is, and so are blocks
+ * in version 1. */
+Test(checkpoint_manifest, other_members_are_ignored)
+{
+    static const char *const rows[][2] = {
+        {"\"step\"", "\"other\": {\"x\": [1]}, \"step\""},
+        {"\"step\"", "\"requires\": [], \"step\""},
+        {"{\"name\": \"shard-0.h5\"", "{\"x\": 1, \"name\": \"shard-0.h5\""},
+        {"\"name\": \"model/", "\"x\": 1, \"name\": \"model/"},
+        {"\"version\": 2", "\"version\": 1"},
+    };
+    hdf5io_progress_t progress = {.step = 9};
+    str_buf_t text = manifest_text(&progress);
+
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        str_buf_t more = edited(text.text, rows[i][0], rows[i][1]);
+        err_t err = ERR_INIT;
+
+        cr_expect_eq(parse(&more, &err), ERR_OK, "%s: %s", rows[i][1],
+                     err.text);
+        str_buf_free(&more);
+    }
+    str_buf_free(&text);
+}
+
 /* As an older version wrote it. */
 Test(checkpoint_manifest, without_updates_each_step_is_one)
 {
@@ -176,7 +213,29 @@ Test(checkpoint_manifest, a_loss_that_is_no_number_comes_back)
 Test(checkpoint_manifest, what_is_wrong_is_said)
 {
     static const char *const rows[][3] = {
-        {"\"version\": 1", "\"version\": 2", "version 2, this cddp reads"},
+        {"\"version\": 2", "\"version\": 3", "version 3, this cddp reads"},
+        {"\"version\": 2", "\"version\": 0", "version 0, this cddp reads"},
+        {"\"block_bytes\"", "\"blocks\"", "\"block_bytes\" is missing"},
+        {"\"block_bytes\": 50000", "\"block_bytes\": 0", "\"block_bytes\""},
+        {"\"block_bytes\": 50000", "\"block_bytes\": 4611686018427387904",
+         "\"block_bytes\""},
+        {"\"block_bytes\": 50000", "\"block_bytes\": 49999",
+         "file 0: its member \"blocks\" is missing or has not 3 hashes"},
+        {"\"bytes\": 100000", "\"bytes\": 9223372036854775807", "has not "},
+        {"\"blocks\": \"", "\"block\": \"", "file 0: its member \"blocks\""},
+        {"\"blocks\": \"" ZEROS, "\"blocks\": \"", "has not 2 hashes"},
+        {"\"blocks\": \"0", "\"blocks\": \"", "has not 2 hashes"},
+        {"\"blocks\": \"" ZEROS ZEROS "\"", "\"blocks\": 7", "has not 2"},
+        {"\"blocks\": \"" ZEROS "0", "\"blocks\": \"" ZEROS "x",
+         "file 0: hash 1 of its member \"blocks\" is no hash"},
+        {"\"step\"", "\"requires\": [\"zstd\"], \"step\"",
+         "it requires \"zstd\" of its reader"},
+        {"\"step\"", "\"requires\": [7], \"step\"", "it requires "},
+        {"\"step\"", "\"requires\": 7, \"step\"", "it requires "},
+        {"\"type\": \"float32\"", "\"type\": \"bfloat16\"", "only float32"},
+        {"\"type\": \"float32\"", "\"type\": \"float\"", "expected float32"},
+        {"[0, 0, 5, 2408]", "[0, 0, 5, 2404]", "pieces share bytes"},
+        {"[0, 0, 5, 2408]", "[0, 0, 5, 2048]", "pieces share bytes"},
         {"cddp-checkpoint", "other", "it is other"},
         {"\"step\"", "\"stop\"", "step"},
         {"\"data\": [", "\"data\": 7, \"x\": [", "\"data\" is no list"},
@@ -203,7 +262,7 @@ Test(checkpoint_manifest, what_is_wrong_is_said)
         {"\"shard-0.h5\"", "\"shard\\r0.h5\"", "file 0"},
         {"\"shard-0.h5\"", "\"shard\\\"0.h5\"", "file 0"},
         {"\"bytes\": 100000", "\"bytes\": -1", "file 0"},
-        {"\"bytes\": 100000", "\"bytes\": 100", "do not cover"},
+        {"\"bytes\": 100000", "\"bytes\": 100", "has not 1 hashes"},
         {"\"type\": \"float32\"", "\"type\": \"float64\"", "float64"},
         {"[5, 2, 3, 3]", "[5, 2, 3, 4]", "do not cover"},
         {"[5, 2, 3, 3]", "[5, 2, 3, 2]", "do not cover"},
