@@ -142,6 +142,10 @@ typedef struct dataset_row {
  * label or token is out of range, or the numbers are no probabilities. */
 err_code_t hdf5io_dataset_row(const dataset_row_t *row, err_t *err);
 
+/* Samples per unit of [shard]. All shards are known. */
+int64_t hdf5io_dataset_unit_of(const hdf5io_dataset_t *dataset,
+                               const hdf5io_shard_t *shard);
+
 /* Close least recently used shards after [last] was opened, while the chunk
  * caches exceed their limit or descriptors are scarce. Lock held, or the
  * dataset is not shared yet. */

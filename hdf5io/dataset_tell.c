@@ -38,6 +38,48 @@ uint64_t hdf5io_dataset_chunks_most(const hdf5io_dataset_t *dataset)
     return all < bound ? all : bound;
 }
 
+/* Bytes of the chunks of a column that a unit of [rows] samples touches. A
+ * sample of a stream may be in two chunks. */
+static uint64_t unit_bytes(const hdf5io_column_t *column, int64_t rows)
+{
+    int64_t band = column->band, more = 0;
+
+    if (band == 0)
+        return 0;
+    if (rows % band != 0 || column->stream > 0)
+        more = band;
+    return __builtin_add_overflow(rows, more, &rows)
+               ? UINT64_MAX
+               : chunks_bytes(column, rows);
+}
+
+uint64_t hdf5io_dataset_units_most(const hdf5io_dataset_t *dataset,
+                                   int64_t units)
+{
+    uint64_t most = 0;
+
+    for (int s = 0; s < dataset->count; s++) {
+        const hdf5io_shard_t *shard = &dataset->shards[s];
+        const hdf5io_column_t *columns = hdf5io_dataset_columns(dataset, shard);
+        const int64_t unit = hdf5io_dataset_unit_of(dataset, shard);
+        const int64_t rows = unit < shard->rows ? unit : shard->rows;
+        uint64_t bytes = 0;
+
+        for (int k = 0; k < dataset->field_count; k++)
+            if (__builtin_add_overflow(bytes, unit_bytes(&columns[k], rows),
+                                       &bytes))
+                return UINT64_MAX;
+        most = bytes > most ? bytes : most;
+    }
+    return __builtin_mul_overflow(most, (uint64_t)units, &most) ? UINT64_MAX
+                                                                : most;
+}
+
+uint64_t hdf5io_dataset_chunks_bound(const hdf5io_dataset_t *dataset)
+{
+    return hdf5io_pool_bound(dataset->pool);
+}
+
 const char *hdf5io_dataset_path(const hdf5io_dataset_t *dataset, int field)
 {
     return dataset->fields[field].path;

@@ -14,6 +14,14 @@
  * all chunks fit into less. 0: no data is chunked. */
 uint64_t hdf5io_dataset_chunks_most(const hdf5io_dataset_t *dataset);
 
+/* The most bytes of decoded chunks that the samples of [units] units need
+ * (units.h), wherever these are; UINT64_MAX if they cannot be counted. 0: no
+ * data is chunked, or units is 0. */
+uint64_t hdf5io_dataset_units_most(const hdf5io_dataset_t *dataset,
+                                   int64_t units);
+/* The bound for decoded chunks. */
+uint64_t hdf5io_dataset_chunks_bound(const hdf5io_dataset_t *dataset);
+
 /* The HDF5 dataset of field [field], for example "/x". Fields are numbered as
  * in dataset.h. */
 const char *hdf5io_dataset_path(const hdf5io_dataset_t *dataset, int field);

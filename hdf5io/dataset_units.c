@@ -27,11 +27,11 @@ static int64_t units_rows(const hdf5io_dataset_t *dataset,
     return rows > 1 ? rows : 1;
 }
 
-/* Samples per unit of [shard]. Samples of a stream need not begin where chunks
+/* Samples of a stream need not begin where chunks
  * begin, so each unit may touch one chunk more than it has: there units are
  * long. */
-static int64_t units_of(const hdf5io_dataset_t *dataset,
-                        const hdf5io_shard_t *shard)
+int64_t hdf5io_dataset_unit_of(const hdf5io_dataset_t *dataset,
+                               const hdf5io_shard_t *shard)
 {
     const hdf5io_column_t *columns = hdf5io_dataset_columns(dataset, shard);
     const hdf5io_column_t *large = &columns[0];
@@ -49,7 +49,7 @@ static int64_t units_of(const hdf5io_dataset_t *dataset,
 void hdf5io_dataset_unit_rows(const hdf5io_dataset_t *dataset, int64_t *rows)
 {
     for (int s = 0; s < dataset->count; s++)
-        rows[s] = units_of(dataset, &dataset->shards[s]);
+        rows[s] = hdf5io_dataset_unit_of(dataset, &dataset->shards[s]);
 }
 
 err_code_t hdf5io_dataset_units(const hdf5io_dataset_t *dataset,

@@ -16,9 +16,11 @@ typedef struct sampler_way {
 
 struct hdf5io_sampler {
     hdf5io_sampler_config_t config;
-    int64_t epoch;     /* epoch whose order is prepared, -1: none yet */
-    int64_t old_epoch; /* the epoch in order 1, -1: none */
-    sampler_way_t usual, old;
+    int64_t epoch; /* epoch whose order is prepared, -1: none yet */
+    sampler_way_t usual;
+    int64_t old_epoch;           /* the epoch in another order, -1: none */
+    hdf5io_sampler_config_t was; /* its order */
+    sampler_way_t old;
 };
 
 static bool sampler_has_lanes(const hdf5io_sampler_config_t *config)
@@ -61,10 +63,10 @@ static const sampler_kind_t *sampler_kind(hdf5io_shuffle_t shuffle, int version)
     return shuffle == HDF5IO_SHUFFLE_FULL ? &sampler_whole : &sampler_lanes;
 }
 
-static err_code_t way_open(const hdf5io_sampler_config_t *config, int version,
+static err_code_t way_open(const hdf5io_sampler_config_t *config,
                            sampler_way_t *out, err_t *err)
 {
-    out->kind = sampler_kind(config->shuffle, version);
+    out->kind = sampler_kind(config->shuffle, config->order);
     return out->kind == NULL ? ERR_OK
                              : out->kind->open(config, &out->state, err);
 }
@@ -73,6 +75,7 @@ static void way_close(sampler_way_t *way)
 {
     if (way->kind != NULL)
         way->kind->close(way->state);
+    *way = (sampler_way_t){0};
 }
 
 err_code_t hdf5io_sampler_open(const hdf5io_sampler_config_t *config,
@@ -90,7 +93,7 @@ err_code_t hdf5io_sampler_open(const hdf5io_sampler_config_t *config,
     sampler->config = *config;
     sampler->epoch = -1;
     sampler->old_epoch = -1;
-    rc = way_open(config, config->order, &sampler->usual, err);
+    rc = way_open(config, &sampler->usual, err);
     if (rc != ERR_OK) {
         hdf5io_sampler_close(sampler);
         return rc;
@@ -108,21 +111,41 @@ void hdf5io_sampler_close(hdf5io_sampler_t *sampler)
     mem_free(sampler);
 }
 
+/* The configuration of an epoch that was begun in [order]. */
+static hdf5io_sampler_config_t config_of(const hdf5io_sampler_t *sampler,
+                                         const hdf5io_order_t *order)
+{
+    hdf5io_sampler_config_t config = sampler->config;
+
+    config.order = order->version > HDF5IO_ORDER_FIRST ? HDF5IO_ORDER_NEWEST
+                                                       : HDF5IO_ORDER_FIRST;
+    if (sampler_has_lanes(&config))
+        config.lanes = order->lanes;
+    return config;
+}
+
 err_code_t hdf5io_sampler_old_epoch(hdf5io_sampler_t *sampler, int64_t epoch,
-                                    err_t *err)
+                                    const hdf5io_order_t *order, err_t *err)
 {
     const hdf5io_sampler_config_t *config = &sampler->config;
+    sampler_way_t old = {0};
     err_code_t rc = ERR_OK;
 
     if (config->shuffle == HDF5IO_SHUFFLE_NONE ||
         config->order <= HDF5IO_ORDER_FIRST)
         return ERR_OK;
-    if (sampler->old.kind == NULL && epoch >= 0)
-        rc = way_open(config, HDF5IO_ORDER_FIRST, &sampler->old, err);
-    if (rc != ERR_OK) {
-        sampler->old = (sampler_way_t){0};
-        return rc;
+    if (epoch >= 0) {
+        const hdf5io_sampler_config_t was = config_of(sampler, order);
+
+        rc = sampler_check(&was, err);
+        if (rc == ERR_OK)
+            rc = way_open(&was, &old, err);
+        if (rc != ERR_OK)
+            return rc;
+        sampler->was = was;
     }
+    way_close(&sampler->old);
+    sampler->old = old;
     sampler->old_epoch = epoch;
     sampler->epoch = -1;
     return ERR_OK;
@@ -131,11 +154,13 @@ err_code_t hdf5io_sampler_old_epoch(hdf5io_sampler_t *sampler, int64_t epoch,
 hdf5io_order_t hdf5io_sampler_order(const hdf5io_sampler_t *sampler,
                                     int64_t epoch)
 {
-    const hdf5io_sampler_config_t *config = &sampler->config;
+    const hdf5io_sampler_config_t *config =
+        epoch >= 0 && epoch == sampler->old_epoch ? &sampler->was
+                                                  : &sampler->config;
     hdf5io_order_t order = {.version = HDF5IO_ORDER_FIRST,
                             .shuffle = config->shuffle};
 
-    if (config->order <= HDF5IO_ORDER_FIRST || epoch == sampler->old_epoch)
+    if (config->order <= HDF5IO_ORDER_FIRST)
         return order;
     order.version = config->order;
     if (sampler_has_lanes(config)) {
@@ -145,6 +170,16 @@ hdf5io_order_t hdf5io_sampler_order(const hdf5io_sampler_t *sampler,
         order.units = hdf5io_units_hash(config->units);
     }
     return order;
+}
+
+int64_t hdf5io_sampler_units_used(const hdf5io_sampler_t *sampler)
+{
+    const int64_t size = sampler->config.size;
+    int64_t lanes = hdf5io_sampler_order(sampler, -1).lanes, own;
+
+    /* The ends of a rank's part may be in lanes that it shares. */
+    own = lanes % size == 0 ? lanes / size : lanes / size + 2;
+    return (own < lanes ? own : lanes) * SAMPLER_UNITS;
 }
 
 /* The way in which the samples of [epoch] are ordered. */

@@ -82,8 +82,9 @@ typedef struct opt_row {
     const char *const *choices;
     const struct opt_row *rows; /* OPT_SECTION, OPT_MAP */
     size_t size;                /* OPT_MAP: bytes of a section's struct */
-    bool free;        /* may differ after a resume: resources, files, output */
-    const char *help; /* one sentence without full stop */
+    bool free; /* may differ after a resume: resources, files, output */
+    const char *former; /* the default of earlier versions, NULL: the same */
+    const char *help;   /* one sentence without full stop */
 } opt_row_t;
 
 /*

@@ -24,7 +24,7 @@
 #include "hdf5io/sampler.h"
 
 #define SHARE 64 /* samples of a thread in a batch */
-#define LANES 16 /* the default of data.lanes */
+#define LANES 64 /* the default of data.lanes */
 #define SEED 1
 
 /* What one thread reads. */

@@ -347,6 +347,24 @@ static const char *tree_default(const char *key)
     return strcmp(key, "ddp.hook") == 0 ? "none" : NULL;
 }
 
+/* Has [tree] the value [text]? */
+static bool has_text(const tree_t *tree, const char *text)
+{
+    return text != NULL && !is_absent(tree) && tree_kind(tree) == TREE_SCALAR &&
+           same_scalar(tree_text(tree), text);
+}
+
+/* Compare the values of the key that [row] describes. */
+static void compare_row(const pair_t *pair, const opt_row_t *row,
+                        const char *fallback, train_changes_t *out)
+{
+    const int before = out->count;
+
+    compare_or(*pair, fallback, out);
+    if (has_text(pair->was, row->former) && has_text(pair->now, row->fallback))
+        out->defaults += out->count - before;
+}
+
 /* Compare all keys of [maps] that [rows] describe. A key that the older version
  * did not know is missing in maps->was and is skipped. */
 static void compare_rows(const pair_t *maps, const opt_row_t *rows,
@@ -364,7 +382,7 @@ static void compare_rows(const pair_t *maps, const opt_row_t *rows,
         if (rows->type == OPT_SECTION)
             compare_rows(&pair, rows->rows, out);
         else if (!rows->free && (pair.was != NULL || rows->type == OPT_TREE))
-            compare_or(pair, tree_default(path), out);
+            compare_row(&pair, rows, tree_default(path), out);
         free(path);
     }
 }

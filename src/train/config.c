@@ -469,6 +469,15 @@ static err_code_t dir_resolve(const tree_t *tree, const slurm_job_t *job,
     return ERR_OK;
 }
 
+/* Does the run file have a value for [key] of [section]? */
+static bool is_chosen(const tree_t *tree, const char *section, const char *key)
+{
+    const tree_t *map = tree_get(tree, section);
+    const tree_t *node = map == NULL ? NULL : tree_get(map, key);
+
+    return node != NULL && tree_kind(node) != TREE_NULL;
+}
+
 err_code_t train_config_read(const tree_t *tree, const slurm_job_t *job,
                              train_config_t *config, err_t *err)
 {
@@ -478,6 +487,7 @@ err_code_t train_config_read(const tree_t *tree, const slurm_job_t *job,
     rc = opt_fill(train_options, tree, "", &read, err);
     if (rc != ERR_OK)
         return rc;
+    read.data.lanes_chosen = is_chosen(tree, "data", "lanes");
     rc = fields_check(tree, &read, err);
     if (rc == ERR_OK)
         rc = config_check(tree, &read, err);

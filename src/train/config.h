@@ -75,10 +75,11 @@ typedef struct train_config {
     struct {
         opt_texts_t train, valid;
         opt_map_t input, target; /* maps of hdf5io_field_t; see train_field */
-        int64_t sequence; /* tokens per sample; 0: samples are indexed along
-                             dimension 0 */
-        int shuffle;      /* hdf5io_shuffle_t */
-        int64_t lanes;    /* 0: order 1 of shuffle: chunk */
+        int64_t sequence;  /* tokens per sample; 0: samples are indexed along
+                              dimension 0 */
+        int shuffle;       /* hdf5io_shuffle_t */
+        int64_t lanes;     /* 0: order 1 of shuffle: chunk */
+        bool lanes_chosen; /* the run file says it; see order.h */
         int64_t prefetch;
         int64_t open_files; /* 0: half of what the process may open */
         int64_t memory;     /* bytes; 0: see train_limits_pool */

@@ -36,13 +36,13 @@ const opt_row_t train_data_options[] = {
                    "0: samples along dimension 0"),
     CONFIG(data.shuffle, "shuffle", OPT_CHOICE, "chunk", .choices = shuffles,
            .help = "order of the training samples in an epoch"),
-    CONFIG(data.lanes, "lanes", OPT_INT, "16", .min = 0,
-           .max = HDF5IO_LANES_MAX,
+    CONFIG(data.lanes, "lanes", OPT_INT, "64", .min = 0,
+           .max = HDF5IO_LANES_MAX, .former = "16",
            .help = "with shuffle: chunk, number of parts of the data from "
                    "which each batch takes samples, at most train.batch; "
                    "about 4 chunks of each part are in use at a time, and are "
-                   "decoded again if data.memory does not "
-                   "hold them: more parts are for many ranks. If the number "
+                   "decoded again if data.memory does not hold them (--check "
+                   "says what they need): fewer parts need less. If the number "
                    "of ranks divides it, each chunk is needed by one rank "
                    "only. 0: the order of earlier versions, in which "
                    "each rank reads nearly every chunk"),

@@ -299,7 +299,8 @@ static err_code_t loader_start(train_state_t *run, err_t *err)
 
     rc = hdf5io_sampler_old_epoch(
         run->data.train.sampler,
-        train_order_old(&run->progress, run->data.train.steps), err);
+        train_order_old(&run->progress, run->data.train.steps),
+        &run->progress.order, err);
     if (rc != ERR_OK)
         return rc;
     if (step == run->data.train.steps) {

@@ -109,6 +109,16 @@ static err_code_t units_check(const train_resumed_t *resumed, err_t *err)
     return ERR_OK;
 }
 
+/* Log that this epoch has other lanes than the next ones. */
+static void lanes_say(const train_resumed_t *resumed, int64_t was, int64_t now)
+{
+    if (was != now && resumed->logs)
+        log_info("train",
+                 "this epoch was begun with data.lanes %lld and is finished "
+                 "so; the next ones have %lld, the default",
+                 (long long)was, (long long)now);
+}
+
 err_code_t train_order_check(const train_resumed_t *resumed,
                              const hdf5io_order_t *now, err_t *err)
 {
@@ -135,18 +145,21 @@ err_code_t train_order_check(const train_resumed_t *resumed,
         now->version == HDF5IO_ORDER_FIRST
             ? ERR_OK /* data.lanes is 0 */
             : number_check(resumed, "train.batch", was->batch, now->batch, err);
-    if (rc == ERR_OK)
+    if (rc == ERR_OK && resumed->config->data.lanes_chosen)
         rc = number_check(resumed, "data.lanes", was->lanes, now->lanes, err);
+    else if (rc == ERR_OK)
+        lanes_say(resumed, was->lanes, now->lanes);
     return rc == ERR_OK && was->units != now->units ? units_check(resumed, err)
                                                     : rc;
 }
 
 int64_t train_order_old(const hdf5io_progress_t *progress, int64_t steps)
 {
+    const hdf5io_order_t *order = &progress->order;
     const bool within =
         progress->epoch_step > 0 && progress->epoch_step < steps;
 
-    return within && progress->order.version <= HDF5IO_ORDER_FIRST
+    return within && (order->version <= HDF5IO_ORDER_FIRST || order->lanes > 0)
                ? progress->epoch
                : -1;
 }

@@ -205,7 +205,8 @@ err_code_t train_resumed_settings(const train_resumed_t *resumed,
                                 &why) != ERR_OK)
         log_warn("train", "%s: what has changed since is not known: %s", path,
                  why.text);
-    else if (changes.count > 0 && is_complete(resumed) && is_own(resumed, path))
+    else if (changes.count > changes.defaults && is_complete(resumed) &&
+             is_own(resumed, path))
         rc = complete_refuse(resumed, &changes, err);
     else
         changes_say(resumed, &changes);

@@ -28,6 +28,33 @@ static void ways_add(const int counts[HDF5IO_WAYS], str_buf_t *text)
     }
 }
 
+/* Append what the chunks need that are in use at a time. */
+static void memory_add(const char *name, const train_data_t *data,
+                       str_buf_t *text)
+{
+    const hdf5io_dataset_t *dataset = data->dataset;
+    const uint64_t all = hdf5io_dataset_chunks_most(dataset);
+    const uint64_t bound = hdf5io_dataset_chunks_bound(dataset);
+    const int64_t units = hdf5io_sampler_units_used(data->sampler);
+    const uint64_t need = hdf5io_dataset_units_most(dataset, units);
+    char needed[32], there[32];
+
+    if (need == 0)
+        return;
+    str_buf_add(text, "  %s chunks in use at a time: %s per rank (data.lanes)",
+                name,
+                str_bytes(all < bound && all < need ? all : need, needed,
+                          sizeof needed));
+    str_bytes(bound, there, sizeof there);
+    if (need <= bound || all < bound)
+        str_buf_add(text, "; data.memory holds %s\n", there);
+    else
+        str_buf_add(text,
+                    ", but data.memory holds only %s: chunks are decoded "
+                    "again; raise it, or lower data.lanes\n",
+                    there);
+}
+
 void train_ways_add(const char *name, const train_data_t *data, str_buf_t *text)
 {
     const hdf5io_dataset_t *dataset = data->dataset;
@@ -44,4 +71,5 @@ void train_ways_add(const char *name, const train_data_t *data, str_buf_t *text)
         ways_add(counts, text);
         str_buf_add(text, "\n");
     }
+    memory_add(name, data, text);
 }

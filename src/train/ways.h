@@ -8,7 +8,9 @@
 #include "train/data.h"
 
 /* Append a line for each field of the split [name] ("train"): how its bytes are
- * read, and why not in a faster way. Nothing for a split without shards. */
+ * read, and why not in a faster way. Then, if data.lanes and chunks make a
+ * difference, the memory that this rank needs to decode each chunk once, and
+ * what data.memory gives. Nothing for a split without shards. */
 void train_ways_add(const char *name, const train_data_t *data,
                     str_buf_t *text);
 

@@ -94,6 +94,35 @@ refused 'data.lanes 4, but it is 0 now' zero --local 2 "${from[@]}" \
 train 0 other --resume whole/checkpoints/$border --set data.lanes=2 \
     --set data.shuffle=full --set train.batch=16
 
+# ---- another default -------------------------------------------------------
+
+# lanes NUMBER CHECKPOINT: its epoch has this number of lanes.
+lanes() {
+    grep -q "\"lanes\": $1," "$2/MANIFEST.json" ||
+        fail "$2: $(grep '"order"' "$2/MANIFEST.json")"
+}
+
+# The run file says no number, so this version has 8 lanes: one for each sample
+# of a batch. An epoch that was begun with 4 is finished with 4.
+cp run.yaml chosen.yaml
+sed -i 's/, lanes: 4}/}/' run.yaml
+for ranks in 1 2; do
+    train 0 default-$ranks --local $ranks "${from[@]}"
+    grep -q 'begun with data.lanes 4 and is finished so; the next ones have 8' \
+        default-$ranks.log || fail "nothing about lanes: $(cat default-$ranks.log)"
+    lanes 4 default-$ranks/checkpoints/step-0000000014
+    lanes 8 default-$ranks/checkpoints/step-0000000018
+    same whole/checkpoints/$border default-$ranks/checkpoints/$border ||
+        fail "4 lanes on $ranks ranks: $(cat diff.txt)"
+done
+same default-1 default-2 || fail "8 lanes differ: $(cat diff.txt)"
+# 16 was the default once: a run that is complete with it stays complete.
+train 0 complete --set data.lanes=16
+train 0 complete
+refused 'is complete with another configuration (data.lanes 16 -> 5)' complete \
+    --set data.lanes=5
+mv chosen.yaml run.yaml
+
 # ---- an epoch in order 1 ---------------------------------------------------
 
 train 0 old --set data.lanes=0

@@ -316,7 +316,9 @@ Test(sampler_lanes, an_old_epoch_keeps_its_order)
                                                     .seed = plan.seed},
                          &first, NULL),
                      ERR_OK);
-        cr_assert_eq(hdf5io_sampler_old_epoch(sampler, 4, NULL), ERR_OK);
+        cr_assert_eq(hdf5io_sampler_old_epoch(
+                         sampler, 4, &(hdf5io_order_t){.version = 1}, NULL),
+                     ERR_OK);
         for (int64_t epoch = 3; epoch <= 5; epoch++) {
             hdf5io_sampler_epoch_set(sampler, epoch);
             hdf5io_sampler_epoch_set(first, epoch);
@@ -330,6 +332,46 @@ Test(sampler_lanes, an_old_epoch_keeps_its_order)
         hdf5io_sampler_close(sampler);
         hdf5io_units_close(plan.units);
     }
+}
+
+/* Are the first samples of [epoch] equal in both? */
+static bool epoch_same(hdf5io_sampler_t *one, hdf5io_sampler_t *other,
+                       int64_t epoch)
+{
+    int64_t a[100], b[100];
+
+    hdf5io_sampler_epoch_set(one, epoch);
+    hdf5io_sampler_epoch_set(other, epoch);
+    hdf5io_sampler_index(one, 700, 100, a);
+    hdf5io_sampler_index(other, 700, 100, b);
+    return memcmp(a, b, sizeof a) == 0;
+}
+
+/* An epoch that was begun with other lanes is finished with them. */
+Test(sampler_lanes, an_old_epoch_keeps_its_lanes)
+{
+    plan_t plan = plan_even(5000, 64, 100, 64), few = plan;
+    hdf5io_sampler_t *sampler = plan_sampler(&plan, 0, 1, 0), *was;
+    const hdf5io_order_t old = {.version = 2, .batch = 100, .lanes = 16};
+
+    few.lanes = 16;
+    was = plan_sampler(&few, 0, 1, 0);
+    /* The second call takes the place of the first one. */
+    for (int64_t begun = 2; begun <= 4; begun += 2) {
+        cr_assert_eq(hdf5io_sampler_old_epoch(sampler, begun, &old, NULL),
+                     ERR_OK);
+        for (int64_t epoch = 1; epoch <= 5; epoch++) {
+            cr_assert_eq(epoch_same(sampler, was, epoch), epoch == begun);
+            cr_assert_eq(hdf5io_sampler_order(sampler, epoch).lanes,
+                         epoch == begun ? 16 : 64);
+        }
+    }
+    cr_assert_eq(hdf5io_sampler_old_epoch(sampler, -1, &old, NULL), ERR_OK);
+    cr_assert_not(epoch_same(sampler, was, 4));
+    cr_assert_eq(hdf5io_sampler_order(sampler, 4).lanes, 64);
+    hdf5io_sampler_close(was);
+    hdf5io_sampler_close(sampler);
+    hdf5io_units_close(plan.units);
 }
 
 Test(sampler_lanes, the_order_says_what_it_depends_on)

@@ -213,6 +213,34 @@ Test(changes, settings_of_another_version)
     free(was);
 }
 
+/* The defaults of the checkpoint were others. */
+Test(changes, to_a_newer_default_are_told_apart)
+{
+    char *was = kept(ALL), *lanes = strstr(was, "  lanes: 64\n");
+    train_changes_t changes = {0};
+    train_config_t config;
+    tree_t *tree = NULL;
+    err_t err = ERR_INIT;
+
+    cr_assert_not_null(lanes, "%s", was);
+    lanes[strlen("  lanes: ")] = '1';
+    lanes[strlen("  lanes: 1")] = '6';
+    config_read(ALL "train: {epochs: 20}\n", &tree, &config);
+    cr_assert_eq(train_changes_find(was, &config, &changes, &err), ERR_OK, "%s",
+                 err.text);
+    cr_expect_eq(changes.count, 2);
+    cr_expect_eq(changes.defaults, 1);
+    cr_expect_str_eq(changes.items[0].key, "data.lanes");
+    train_changes_free(&changes);
+    config.data.lanes = 32;
+    cr_assert_eq(train_changes_find(was, &config, &changes, &err), ERR_OK);
+    cr_expect_eq(changes.defaults, 0, "32 was never the default");
+    train_changes_free(&changes);
+    train_config_free(&config);
+    tree_free(tree);
+    free(was);
+}
+
 Test(changes, settings_that_cannot_be_read)
 {
     train_changes_t changes = {0};

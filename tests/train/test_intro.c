@@ -35,10 +35,9 @@ Test(intro, one_of_two_hardware_threads_is_enough)
     cr_expect_not(train_intro_idle("", 1, 1, why, sizeof why));
 }
 
-/* What [ranks] ranks print that read the chunks [h5] (see harness.h); free()
- * it.
- */
-static char *listen(bool h5, int ranks)
+/* What [ranks] ranks print that read the chunks [h5] (see harness.h) with the
+ * setting [more] (NULL: none); free() it. */
+static char *listen(bool h5, int ranks, const char *more)
 {
     char path[] = "/tmp/cddp-intro-XXXXXX";
     const int old = dup(STDOUT_FILENO), catcher = mkstemp(path);
@@ -51,6 +50,8 @@ static char *listen(bool h5, int ranks)
     harness_chunks_add(&harness, "/c", 16, h5);
     harness.settings[0] = "train.epochs=1";
     harness.settings[1] = "data.input={path: /c}";
+    harness.settings[2] = "data.shuffle=chunk";
+    harness.settings[3] = more;
     fflush(stdout);
     dup2(catcher, STDOUT_FILENO);
     harness_run_ok(&harness, ranks, &out);
@@ -66,7 +67,7 @@ static char *listen(bool h5, int ranks)
 
 Test(intro, says_how_each_field_is_read_and_why)
 {
-    char *ours = listen(false, 2), *h5 = listen(true, 1);
+    char *ours = listen(false, 2, NULL), *h5 = listen(true, 1, NULL);
 
     FACTS(ours, "  train input /c: chunks\n", "  train target /y: pread\n",
           "  valid input /c: chunks\n", "  valid target /y: pread\n");
@@ -74,4 +75,21 @@ Test(intro, says_how_each_field_is_read_and_why)
           "  valid input /c: H5Dread, as only HDF5 undoes its filters\n");
     free(h5);
     free(ours);
+}
+
+/* Without lanes it is not known which chunks are in use together. */
+Test(intro, says_what_the_chunks_in_use_need)
+{
+    const char *const line = "  train chunks in use at a time: ";
+    char *enough = listen(false, 2, NULL);
+    char *little = listen(false, 1, "data.memory=1");
+    char *none = listen(false, 1, "data.lanes=0");
+
+    FACTS(enough, line, " per rank (data.lanes); data.memory holds ");
+    FACTS(little, line, ", but data.memory holds only ", "lower data.lanes");
+    cr_expect_null(strstr(none, line), "%s", none);
+    cr_expect_null(strstr(enough, "valid chunks"), "%s", enough);
+    free(none);
+    free(little);
+    free(enough);
 }

@@ -10,6 +10,7 @@
 
 static const hdf5io_order_t lanes = {2, HDF5IO_SHUFFLE_CHUNK, 256, 64, 7};
 static const hdf5io_order_t full = {2, HDF5IO_SHUFFLE_FULL, 0, 0, 0};
+static bool lanes_chosen = true; /* the run file has data.lanes */
 static const hdf5io_order_t old = {1, HDF5IO_SHUFFLE_CHUNK, 0, 0, 0};
 
 /* Resume a run of 5000 samples, whose checkpoint is at sample [done] of an
@@ -25,6 +26,7 @@ static err_t check_at(int64_t done, const hdf5io_order_t *was,
     err_t err = ERR_INIT;
 
     config.train.reproducible = reproducible;
+    config.data.lanes_chosen = lanes_chosen;
     cr_assert_eq(train_order_check(&resumed, now, &err), err.code);
     return err;
 }
@@ -59,6 +61,18 @@ Test(order, another_one_is_refused_within_an_epoch)
     later.version = 3;
     check_refused(&later, &lanes,
                   "in order 3, but this cddp knows only orders");
+}
+
+/* The number of lanes is a default, which was another one. */
+Test(order, a_new_default_changes_no_epoch)
+{
+    hdf5io_order_t was = lanes, now = lanes;
+
+    lanes_chosen = false;
+    was.lanes = 16;
+    cr_assert_eq(check_at(1024, &was, &lanes, true).code, ERR_OK);
+    now.batch = 128;
+    check_refused(&was, &now, "train.batch 256, but it is 128 now");
 }
 
 Test(order, the_same_one_goes_on)
@@ -96,6 +110,8 @@ Test(order, only_an_epoch_in_progress_is_an_old_one)
     cr_assert_eq(train_order_old(&progress, 20), -1, "it has not begun");
     progress.epoch_step = 5;
     progress.order = lanes;
+    cr_assert_eq(train_order_old(&progress, 20), 3);
+    progress.order = full;
     cr_assert_eq(train_order_old(&progress, 20), -1);
 }
 
