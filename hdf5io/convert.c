@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * A macro makes two loops for each kind of number: load (by memcpy, so that
+ * Macros make the loops for each kind of number: load (by memcpy, so that
  * alignment and aliasing do not matter, and a byte swap that the compiler makes
  * one instruction of), then convert.
  */
@@ -29,6 +29,17 @@
 
 #define CONVERT_SAME(bits) (bits)
 
+/* Two loops, so that the common one without swap is vectorized. */
+#define CONVERT_LOOPS(name, type, real)                                       \
+    static void convert_##real##s_##name(const unsigned char *in, bool swap,  \
+                                         size_t count, real *out)             \
+    {                                                                         \
+        for (size_t i = 0; !swap && i < count; i++)                           \
+            out[i] = (real)convert_load_##name(in + i * sizeof(type), false); \
+        for (size_t i = 0; swap && i < count; i++)                            \
+            out[i] = (real)convert_load_##name(in + i * sizeof(type), true);  \
+    }
+
 #define CONVERT_LOAD(name, type, word, swapped)                                \
     static inline type convert_load_##name(const unsigned char *in, bool swap) \
     {                                                                          \
@@ -41,24 +52,8 @@
         memcpy(&value, &bits, sizeof value);                                   \
         return value;                                                          \
     }                                                                          \
-    static void convert_floats_##name(const unsigned char *in, bool swap,      \
-                                      size_t count, float scale, float shift,  \
-                                      float *out)                              \
-    {                                                                          \
-        /* Two loops, so that the common one without swap is vectorized. */    \
-        for (size_t i = 0; !swap && i < count; i++) {                          \
-            float value =                                                      \
-                (float)convert_load_##name(in + i * sizeof(type), false);      \
-                                                                               \
-            out[i] = value * scale + shift;                                    \
-        }                                                                      \
-        for (size_t i = 0; swap && i < count; i++) {                           \
-            float value =                                                      \
-                (float)convert_load_##name(in + i * sizeof(type), true);       \
-                                                                               \
-            out[i] = value * scale + shift;                                    \
-        }                                                                      \
-    }
+    CONVERT_LOOPS(name, type, float)                                           \
+    CONVERT_LOOPS(name, type, double)
 CONVERT_MAP(CONVERT_LOAD)
 #undef CONVERT_LOAD
 
@@ -82,15 +77,13 @@ static void half_widen(convert_type_t type, const unsigned char *in,
 }
 
 static void convert_halves(convert_type_t type, const unsigned char *in,
-                           size_t count, float scale, float shift, float *out)
+                           size_t count, float *out)
 {
     for (size_t from = 0; from < count; from += HALF_PIECE) {
-        const size_t piece =
-            count - from < HALF_PIECE ? count - from : HALF_PIECE;
+        const size_t left = count - from;
 
-        half_widen(type, in + from * sizeof(uint16_t), piece, out + from);
-        for (size_t i = from; i < from + piece; i++)
-            out[i] = out[i] * scale + shift;
+        half_widen(type, in + from * sizeof(uint16_t),
+                   left < HALF_PIECE ? left : HALF_PIECE, out + from);
     }
 }
 
@@ -120,22 +113,52 @@ bool hdf5io_convert_is_real(convert_type_t type)
 }
 
 void hdf5io_convert_floats(convert_type_t type, const void *in, size_t count,
-                           float scale, float shift, float *out)
+                           float *out)
 {
-    /* x * 1 + 0 is x, except for x = -0.0, which would lose its sign. Adding
-     * -0.0 keeps it. */
-    if (shift == 0.0F)
-        shift = -0.0F;
     switch (type.kind) {
-#define CONVERT_CASE(name, ctype, word, swapped)                        \
-    case CONVERT_##name:                                                \
-        convert_floats_##name(in, type.swap, count, scale, shift, out); \
+#define CONVERT_CASE(name, ctype, word, swapped)          \
+    case CONVERT_##name:                                  \
+        convert_floats_##name(in, type.swap, count, out); \
         return;
         CONVERT_MAP(CONVERT_CASE)
 #undef CONVERT_CASE
     case CONVERT_F16:
     case CONVERT_BF16:
-        convert_halves(type, in, count, scale, shift, out);
+        convert_halves(type, in, count, out);
+        return;
+    case CONVERT_KINDS:
+        break;
+    }
+}
+
+static void convert_halves_widely(convert_type_t type, const unsigned char *in,
+                                  size_t count, double *out)
+{
+    float piece[HALF_PIECE];
+
+    for (size_t from = 0; from < count; from += HALF_PIECE) {
+        const size_t left = count - from;
+        const size_t take = left < HALF_PIECE ? left : HALF_PIECE;
+
+        half_widen(type, in + from * sizeof(uint16_t), take, piece);
+        for (size_t i = 0; i < take; i++)
+            out[from + i] = (double)piece[i];
+    }
+}
+
+void hdf5io_convert_doubles(convert_type_t type, const void *in, size_t count,
+                            double *out)
+{
+    switch (type.kind) {
+#define CONVERT_CASE(name, ctype, word, swapped)           \
+    case CONVERT_##name:                                   \
+        convert_doubles_##name(in, type.swap, count, out); \
+        return;
+        CONVERT_MAP(CONVERT_CASE)
+#undef CONVERT_CASE
+    case CONVERT_F16:
+    case CONVERT_BF16:
+        convert_halves_widely(type, in, count, out);
         return;
     case CONVERT_KINDS:
         break;
@@ -221,7 +244,7 @@ char *hdf5io_convert_format(convert_type_t type, const void *in, char *out,
     if (type.kind == CONVERT_F64) {
         numeric_print(out, room, "%.17g", convert_load_F64(in, type.swap));
     } else if (hdf5io_convert_is_real(type)) {
-        hdf5io_convert_floats(type, in, 1, 1.0F, 0.0F, &real);
+        hdf5io_convert_floats(type, in, 1, &real);
         numeric_print(out, room, "%.9g", (double)real);
     } else if (type.kind == CONVERT_U64)
         snprintf(out, room, "%" PRIu64, convert_load_U64(in, type.swap));

@@ -40,10 +40,12 @@ size_t hdf5io_convert_bytes(convert_type_t type);
 /* Is it a type of real numbers? */
 bool hdf5io_convert_is_real(convert_type_t type);
 
-/* out[i] = (float)in[i] * scale + shift, in float32. Scale 1 with shift 0 keeps
- * each value exactly. [in] may be unaligned. */
+/* out[i] = in[i], rounded to the nearest float or double. [in] may be
+ * unaligned. */
 void hdf5io_convert_floats(convert_type_t type, const void *in, size_t count,
-                           float scale, float shift, float *out);
+                           float *out);
+void hdf5io_convert_doubles(convert_type_t type, const void *in, size_t count,
+                            double *out);
 
 /* out[i] = in[i]. Returns [count], or the index of the first number that is not
  * an int64 (a fraction, NaN, too large). */

@@ -23,46 +23,6 @@ _Static_assert(DATASET_FIELDS_MAX <= SHARD_COLUMNS_MAX, "columns");
  * shuffle window of 16384 samples of 4 KB for an input and a target. */
 #define DATASET_CACHE_BYTES ((size_t)128 << 20)
 
-static const char *const dataset_casts[] = {"float32", NULL};
-
-#define DATASET_SCALE_ROWS                                            \
-    {.name = "scale",                                                 \
-     .type = OPT_REAL,                                                \
-     .offset = offsetof(hdf5io_field_t, scale),                       \
-     .fallback = "1.0",                                               \
-     .help = "each value is multiplied by it"},                       \
-    {                                                                 \
-        .name = "shift", .type = OPT_REAL,                            \
-        .offset = offsetof(hdf5io_field_t, shift), .fallback = "0.0", \
-        .help = "added after the scale"                               \
-    }
-
-const opt_row_t hdf5io_input_options[] = {
-    {.name = "path",
-     .type = OPT_TEXT,
-     .offset = offsetof(hdf5io_field_t, path),
-     .help = "the HDF5 dataset that holds the inputs, samples along "
-             "dimension 0"},
-    {.name = "cast",
-     .type = OPT_CHOICE,
-     .offset = offsetof(hdf5io_field_t, cast),
-     .fallback = "float32",
-     .choices = dataset_casts,
-     .help = "the type that the model receives"},
-    DATASET_SCALE_ROWS,
-    {.name = NULL}};
-
-const opt_row_t hdf5io_target_options[] = {
-    {.name = "path",
-     .type = OPT_TEXT,
-     .offset = offsetof(hdf5io_field_t, path),
-     .fallback = "",
-     .help = "the HDF5 dataset that holds the targets, samples along "
-             "dimension 0; the loss chooses their type; with data.sequence "
-             "there is none"},
-    DATASET_SCALE_ROWS,
-    {.name = NULL}};
-
 /* Set the configuration with which shards are opened and reopened. */
 static err_code_t dataset_how_set(hdf5io_dataset_t *dataset,
                                   const hdf5io_dataset_config_t *config,
@@ -105,8 +65,6 @@ static void dataset_field_add(hdf5io_dataset_t *dataset,
         .path = str_dup(from->path),
         .place = want->place == NULL ? NULL : str_dup(want->place),
         .as = want->as,
-        .scale = (float)from->scale,
-        .shift = (float)from->shift,
         .whole = want->as == HDF5IO_AS_REALS ? 0 : (int64_t)from->shift,
         .limit = want->limit,
         .ignore = want->ignore,
@@ -275,6 +233,7 @@ void hdf5io_dataset_close(hdf5io_dataset_t *dataset)
     hdf5io_read_scratch_free(dataset->scratch);
     pthread_mutex_destroy(&dataset->lock);
     for (int k = 0; k < dataset->field_count; k++) {
+        hdf5io_transform_free(&dataset->fields[k].transform);
         free(dataset->fields[k].place);
         free(dataset->fields[k].path);
     }

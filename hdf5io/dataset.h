@@ -21,33 +21,21 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "base/opt.h"
 #include "base/retry.h"
 #include "base/trace.h"
 #include "hdf5io/catalogue.h"
+#include "hdf5io/field.h"
 #include "hdf5io/h5mpi.h"
 #include "hdf5io/units.h"
 
 typedef struct hdf5io_dataset hdf5io_dataset_t;
-
-/* An entry of `data.input` or `data.target` in the run file. */
-typedef struct hdf5io_field {
-    char *path; /* "/spins" */
-    int cast; /* inputs: index of the choice "float32"; targets: by the loss */
-    /* value * scale + shift, in float32; class numbers and tokens need scale 1
-     * and a whole shift (-1 if labels start at 1) */
-    double scale, shift;
-} hdf5io_field_t;
-
-extern const opt_row_t hdf5io_input_options[];
-extern const opt_row_t hdf5io_target_options[];
 
 /* Maximum number of inputs of a sample, and of targets. */
 #define HDF5IO_FIELDS_MAX OPT_MAP_MAX
 
 /* Type and range in which the numbers of a field are delivered. */
 typedef enum hdf5io_as {
-    HDF5IO_AS_REALS,  /* float: scaled and shifted */
+    HDF5IO_AS_REALS,  /* float: see field.h */
     HDF5IO_AS_TOKENS, /* int32 from 0 to limit - 1 */
     HDF5IO_AS_CLASSES /* int64 from 0 to limit - 1 */
 } hdf5io_as_t;
@@ -62,7 +50,7 @@ typedef struct hdf5io_sum {
 
 /* One input or target as the model needs it. */
 typedef struct hdf5io_want {
-    const hdf5io_field_t *field; /* its dataset, scale and shift */
+    const hdf5io_field_t *field; /* as the run file describes it */
     hdf5io_as_t as;
     int64_t limit;
     bool ignore;     /* class numbers equal to [ignored] are accepted */

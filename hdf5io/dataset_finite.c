@@ -9,7 +9,7 @@
 #include "hdf5io/dataset_impl.h"
 
 /* Set the error about [value], which is not finite, in field [k] of sample
- * [index]; it is given after scale and shift. */
+ * [index]; it is given after the transform. */
 static err_code_t finite_fail(const hdf5io_dataset_t *dataset, int k,
                               int64_t index, float value, err_t *err)
 {
@@ -17,19 +17,21 @@ static err_code_t finite_fail(const hdf5io_dataset_t *dataset, int k,
     const hdf5io_shard_t *shard = dataset->shards;
     const hdf5io_column_t *column;
     const char *text = isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
-    char after[96] = "";
+    str_buf_t after = {0};
 
     while (index >= shard->first + shard->rows)
         shard++;
     column = &hdf5io_dataset_columns(dataset, shard)[k];
-    if (field->scale != 1.0F || field->shift != 0.0F)
-        snprintf(after, sizeof after, " after scale %g and shift %g",
-                 (double)field->scale, (double)field->shift);
-    return err_set(err, ERR_DATA,
-                   "%s holds %s%s in row %" PRId64 " of %s:%s: training takes "
-                   "finite numbers only; mend the data or leave the row out",
-                   k < dataset->inputs ? "input" : "target", text, after,
-                   index - shard->first, shard->path, column->path);
+    hdf5io_transform_say(&field->transform, &after);
+    err_set(err, ERR_DATA,
+            "%s holds %s%s%s in row %" PRId64 " of %s:%s: training takes "
+            "finite numbers only; mend the data or leave the row out",
+            k < dataset->inputs ? "input" : "target", text,
+            after.length > 0 ? " after " : "",
+            after.length > 0 ? after.text : "", index - shard->first,
+            shard->path, column->path);
+    str_buf_free(&after);
+    return ERR_DATA;
 }
 
 err_code_t hdf5io_dataset_finite(const hdf5io_dataset_t *dataset,

@@ -77,23 +77,62 @@ err_code_t hdf5io_dataset_fits(const hdf5io_dataset_t *dataset,
     return rc;
 }
 
+/* The entry of the run file that describes field [k]. */
+static const hdf5io_field_t *dataset_field_of(const hdf5io_dataset_t *dataset,
+                                              int k)
+{
+    const hdf5io_dataset_config_t *config = dataset->config;
+
+    if (k < dataset->inputs)
+        return config->inputs[k].field;
+    return config->sequence > 0 ? config->inputs[0].field
+                                : config->targets[k - dataset->inputs].field;
+}
+
+err_code_t hdf5io_dataset_transforms_make(hdf5io_dataset_t *dataset,
+                                          const hdf5io_shard_t *shard,
+                                          err_t *err)
+{
+    const hdf5io_column_t *columns = hdf5io_dataset_columns(dataset, shard);
+    uint64_t dims[H5S_MAX_RANK];
+    err_code_t rc = ERR_OK;
+
+    for (int k = 0; k < dataset->field_count && rc == ERR_OK; k++) {
+        const transform_source_t source = {
+            .file = shard->path,
+            .path = columns[k].path,
+            .key = k < dataset->inputs ? "data.input" : "data.target",
+            .ndim = columns[k].ndim,
+            .dims = dims};
+
+        for (int d = 0; d < columns[k].ndim; d++)
+            dims[d] = columns[k].dims[d];
+        if (!dataset->fields[k].transform.made)
+            rc = hdf5io_transform_make(dataset_field_of(dataset, k), &source,
+                                       &dataset->fields[k].transform, err);
+    }
+    return rc;
+}
+
 err_code_t hdf5io_want_check(const hdf5io_want_t *want, const char *key,
                              err_t *err)
 {
     const hdf5io_field_t *field = want->field;
+    const bool lists = field->mean.count > 0 || field->std.count > 0;
 
     if (want->as == HDF5IO_AS_REALS ||
         (field->scale == 1.0 && field->shift == rint(field->shift) &&
-         fabs(field->shift) <= INT32_MAX))
+         fabs(field->shift) <= INT32_MAX && !lists))
         return ERR_OK;
-    return err_set(
-        err, ERR_CONFIG,
-        "%s%sdata.%s%s%s: scale %g and shift %g: %s take scale 1 "
-        "and a whole shift",
-        want->place == NULL ? "" : want->place, want->place == NULL ? "" : ": ",
-        key, want->name == NULL ? "" : ".",
-        want->name == NULL ? "" : want->name, field->scale, field->shift,
-        want->as == HDF5IO_AS_TOKENS ? "tokens" : "class numbers");
+    return err_set(err, ERR_CONFIG,
+                   "%s%sdata.%s%s%s: scale %g and shift %g%s: %s take scale 1 "
+                   "and a whole shift, and no mean or std",
+                   want->place == NULL ? "" : want->place,
+                   want->place == NULL ? "" : ": ", key,
+                   want->name == NULL ? "" : ".",
+                   want->name == NULL ? "" : want->name, field->scale,
+                   field->shift, lists ? ", and mean or std" : "",
+                   want->as == HDF5IO_AS_TOKENS ? "tokens" : "class numbers");
 }
 
 /* The first shard that has samples; there is at least one. */

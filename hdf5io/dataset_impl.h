@@ -10,6 +10,7 @@
 
 #include "hdf5io/dataset.h"
 #include "hdf5io/shard.h"
+#include "hdf5io/transform.h"
 
 /* Buffers of one read in progress. They are reused, so that after the first
  * batches nothing is allocated. */
@@ -19,8 +20,8 @@ typedef struct read_scratch read_scratch_t;
 typedef struct dataset_field {
     char *path, *place; /* [place]: see hdf5io_want_t; may be NULL */
     hdf5io_as_t as;
-    float scale, shift;
-    int64_t whole; /* shift of tokens and class numbers */
+    hdf5io_transform_t transform; /* of real numbers */
+    int64_t whole;                /* shift of tokens and class numbers */
     int64_t limit, ignored;
     bool ignore;
     const char *shares;
@@ -79,8 +80,8 @@ err_code_t hdf5io_dataset_use(hdf5io_dataset_t *dataset, hdf5io_shard_t *shard,
                               dataset_work_t work, void *context, err_t *err);
 
 /* Compare the known shard [shard] with the first one, if that is known, and
- * with the model. ERR_DATA. */
-err_code_t hdf5io_dataset_suits(const hdf5io_dataset_t *dataset,
+ * with the model; find what is done to its numbers. ERR_DATA, ERR_MEMORY. */
+err_code_t hdf5io_dataset_suits(hdf5io_dataset_t *dataset,
                                 const hdf5io_shard_t *shard, err_t *err);
 
 /* Make shards of the facts in the catalogue, which must all be known, and
@@ -109,10 +110,16 @@ typedef struct dataset_rows {
 /* Read [rows] with all tries, see hdf5io_dataset_use. ERR_IO, ERR_DATA. */
 err_code_t hdf5io_dataset_rows(dataset_rows_t *rows, err_t *err);
 
-/* Check scale and shift of [want]: tokens and class numbers take only scale 1
- * and a whole shift. [key] is "input" or "target". ERR_CONFIG. */
+/* Check what is done to the numbers of [want]: tokens and class numbers take
+ * only scale 1 and a whole shift. [key] is "input" or "target". ERR_CONFIG. */
 err_code_t hdf5io_want_check(const hdf5io_want_t *want, const char *key,
                              err_t *err);
+
+/* Find what is done to the numbers of the samples, which have the shapes of
+ * those of [shard]; once. ERR_DATA: it does not suit them. ERR_MEMORY. */
+err_code_t hdf5io_dataset_transforms_make(hdf5io_dataset_t *dataset,
+                                          const hdf5io_shard_t *shard,
+                                          err_t *err);
 
 /* Do the samples of [shard] have the numbers of values that the model expects?
  * ERR_DATA. */

@@ -182,7 +182,7 @@ static err_code_t dataset_shape_know(hdf5io_dataset_t *dataset, int index,
     return ERR_OK;
 }
 
-err_code_t hdf5io_dataset_suits(const hdf5io_dataset_t *dataset,
+err_code_t hdf5io_dataset_suits(hdf5io_dataset_t *dataset,
                                 const hdf5io_shard_t *shard, err_t *err)
 {
     const hdf5io_shard_t *first = &dataset->shards[0];
@@ -191,6 +191,8 @@ err_code_t hdf5io_dataset_suits(const hdf5io_dataset_t *dataset,
     for (int k = 0; first->path != NULL && k < shard->count && rc == ERR_OK;
          k++)
         rc = dataset_same_shape(dataset, k, first, shard, err);
+    if (rc == ERR_OK)
+        rc = hdf5io_dataset_transforms_make(dataset, shard, err);
     return rc == ERR_OK
                ? hdf5io_dataset_fits(dataset, dataset->config, shard, err)
                : rc;

@@ -154,8 +154,8 @@ err_code_t hdf5io_dataset_row(const dataset_row_t *row, err_t *err)
         return row_classes(row, (int64_t *)row->out + at, err);
     case HDF5IO_AS_REALS:
         reals = (float *)row->out + at;
-        hdf5io_convert_floats(column->type, row->stored, (size_t)column->elems,
-                              field->scale, field->shift, reals);
+        hdf5io_transform_reals(&field->transform, column->type, row->stored,
+                               reals);
         if (field->shares != NULL)
             return row_shares(row, reals, err);
         break;

@@ -97,6 +97,18 @@ void hdf5io_dataset_ways(const hdf5io_dataset_t *dataset, int field,
     }
 }
 
+void hdf5io_dataset_transform_say(const hdf5io_dataset_t *dataset, int field,
+                                  str_buf_t *out)
+{
+    str_buf_t text = {0};
+
+    if (dataset->fields[field].as == HDF5IO_AS_REALS)
+        hdf5io_transform_say(&dataset->fields[field].transform, &text);
+    if (text.length > 0)
+        str_buf_add(out, "; the model gets %s", text.text);
+    str_buf_free(&text);
+}
+
 hdf5io_reads_t hdf5io_dataset_reads(const hdf5io_dataset_t *dataset)
 {
     hdf5io_reads_t reads = {.retries = atomic_load(&dataset->retries)};

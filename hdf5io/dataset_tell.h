@@ -7,6 +7,7 @@
 
 #include <stdint.h>
 
+#include "base/str.h"
 #include "hdf5io/dataset.h"
 #include "hdf5io/way.h"
 
@@ -30,6 +31,11 @@ const char *hdf5io_dataset_path(const hdf5io_dataset_t *dataset, int field);
  * this way; shards without samples do not count. */
 void hdf5io_dataset_ways(const hdf5io_dataset_t *dataset, int field,
                          int counts[HDF5IO_WAYS]);
+
+/* Append what is done to the numbers of field [field]: "; the model gets (x -
+ * mean) / std, 3 channels". Nothing if they are delivered as stored. */
+void hdf5io_dataset_transform_say(const hdf5io_dataset_t *dataset, int field,
+                                  str_buf_t *out);
 
 /* What reading has cost so far, in all threads. */
 typedef struct hdf5io_reads {

@@ -28,6 +28,7 @@ typedef enum opt_type {
     /* opt_ints_t: a list of integers, or a single one; if the row has choices,
      * also one of these words */
     OPT_INTS,
+    OPT_REALS, /* opt_reals_t: a list of numbers, or a single one */
     OPT_TEXTS, /* opt_texts_t: a list of texts, or a single one */
     OPT_TREE, /* const tree_t *: the sub-tree itself (not owned), of any kind */
     /* a struct inside the target, described by [rows]; if absent, its defaults
@@ -49,6 +50,11 @@ typedef struct opt_ints {
     int count; /* < 0: the word choices[-1 - count] instead of numbers */
     int64_t items[OPT_LIST_MAX];
 } opt_ints_t;
+
+typedef struct opt_reals {
+    int count;
+    double *items; /* owned by the target */
+} opt_reals_t;
 
 typedef struct opt_texts {
     int count;
@@ -75,7 +81,7 @@ typedef struct opt_row {
      * NULL: the option is required. An optional OPT_TREE has "": its field is
      * NULL without it. In a run file `key:` (null) counts as absent. */
     const char *fallback;
-    /* bounds of INT, REAL, SECONDS and each of INTS; both 0: none */
+    /* bounds of INT, REAL, SECONDS, each of INTS and of REALS; both 0: none */
     double min, max;
     const char *unit; /* "samples", "MiB", NULL */
     /* for OPT_CHOICE; optional for OPT_INTS; ends with NULL */

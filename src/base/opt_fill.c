@@ -136,6 +136,24 @@ static err_code_t opt_fill_texts(const opt_row_t *row, const tree_t *value,
     return ERR_OK;
 }
 
+static err_code_t opt_fill_reals(const opt_row_t *row, const tree_t *value,
+                                 const char *name, opt_reals_t *out, err_t *err)
+{
+    const opt_row_t one = {
+        .type = OPT_REAL, .min = row->min, .max = row->max, .unit = row->unit};
+    const size_t count = opt_items(value);
+    err_code_t rc = ERR_OK;
+
+    out->items = calloc(count + 1, sizeof *out->items);
+    if (out->items == NULL)
+        abort();
+    for (size_t i = 0; i < count && rc == ERR_OK; i++)
+        rc = opt_fill_scalar(&one, opt_item(value, i), name, &out->items[i],
+                             err);
+    out->count = (int)count;
+    return rc;
+}
+
 /* Is [value] a map of names to sections? */
 static bool opt_map_is_named(const tree_t *value)
 {
@@ -186,6 +204,8 @@ static err_code_t opt_fill_value(const opt_row_t *row, const tree_t *value,
     switch (row->type) {
     case OPT_INTS:
         return opt_fill_ints(row, value, name, field, err);
+    case OPT_REALS:
+        return opt_fill_reals(row, value, name, field, err);
     case OPT_TEXTS:
         return opt_fill_texts(row, value, name, field, err);
     case OPT_SECTION:
@@ -286,6 +306,8 @@ static void opt_clear(const opt_row_t *rows, void *target)
             *(char **)field = NULL;
         else if (rows->type == OPT_TREE)
             *(const tree_t **)field = NULL;
+        else if (rows->type == OPT_REALS)
+            *(opt_reals_t *)field = (opt_reals_t){0};
         else if (rows->type == OPT_TEXTS)
             *(opt_texts_t *)field = (opt_texts_t){0};
         else if (rows->type == OPT_MAP)
@@ -347,6 +369,8 @@ void opt_free(const opt_row_t *rows, void *target)
 
         if (row->type == OPT_TEXT)
             free(*(char **)field);
+        if (row->type == OPT_REALS)
+            free(((opt_reals_t *)field)->items);
         if (row->type == OPT_SECTION)
             opt_free(row->rows, field);
         if (row->type == OPT_MAP)

@@ -19,6 +19,7 @@ static void opt_print_list(const opt_row_t *row, const void *field,
                            str_buf_t *out)
 {
     const opt_texts_t *texts = field;
+    const opt_reals_t *reals = field;
     const opt_ints_t *ints = field;
     int i;
 
@@ -29,6 +30,10 @@ static void opt_print_list(const opt_row_t *row, const void *field,
     str_buf_add(out, "[");
     for (i = 0; row->type == OPT_INTS && i < ints->count; i++)
         str_buf_add(out, "%s%" PRId64, i == 0 ? "" : ", ", ints->items[i]);
+    for (i = 0; row->type == OPT_REALS && i < reals->count; i++) {
+        str_buf_add(out, "%s", i == 0 ? "" : ", ");
+        opt_value_print_real(reals->items[i], out);
+    }
     for (i = 0; row->type == OPT_TEXTS && i < texts->count; i++) {
         str_buf_add(out, "%s", i == 0 ? "" : ", ");
         tree_print_text(texts->items[i], out);
@@ -67,6 +72,7 @@ static void opt_print_value(const opt_row_t *row, const void *field,
         opt_value_print_every(*(const opt_every_t *)field, out);
         break;
     case OPT_INTS:
+    case OPT_REALS:
     case OPT_TEXTS:
         opt_print_list(row, field, out);
         break;
@@ -133,6 +139,7 @@ bool opt_is_default(const opt_row_t *row, const void *target)
 {
     union {
         opt_ints_t ints;
+        opt_reals_t reals;
         opt_texts_t texts;
         opt_every_t every;
         double real;

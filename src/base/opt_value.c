@@ -156,6 +156,7 @@ void opt_value_describe(const opt_row_t *row, str_buf_t *out)
         [OPT_EVERY] = ("an interval such as '1 epoch', '100 steps', "
                        "'10 min' or 'never'"),
         [OPT_INTS] = "an integer or a list of integers",
+        [OPT_REALS] = "a number or a list of numbers",
         [OPT_TEXTS] = "a text or a list of texts",
         [OPT_TREE] = "a value",
         [OPT_SECTION] = "a map",

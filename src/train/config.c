@@ -490,6 +490,10 @@ err_code_t train_config_read(const tree_t *tree, const slurm_job_t *job,
     read.data.lanes_chosen = is_chosen(tree, "data", "lanes");
     rc = fields_check(tree, &read, err);
     if (rc == ERR_OK)
+        rc = train_config_stats(&read.data.input, "input", err);
+    if (rc == ERR_OK)
+        rc = train_config_stats(&read.data.target, "target", err);
+    if (rc == ERR_OK)
         rc = config_check(tree, &read, err);
     if (rc == ERR_OK)
         rc = signals_check(tree, &read, err);

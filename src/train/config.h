@@ -139,7 +139,8 @@ extern const opt_row_t train_options[];
 /*
  * Fill [config] from the parsed run file [tree], which must outlive [config],
  * and check the rules that involve several keys. run.dir becomes the directory
- * of a run of [job] (see dir_name.h). [job] NULL: the job is not known yet, so
+ * of a run of [job] (see dir_name.h); files of statistics are replaced by the
+ * numbers in them. [job] NULL: the job is not known yet, so
  * {array} and {job} stay in run.dir. train_config_free frees [config].
  * ERR_CONFIG with file:line:column.
  */

@@ -10,7 +10,7 @@ libtrain_la_SOURCES = \
 	src/train/checkpoint.c src/train/checkpoint.h \
 	src/train/clocks.c src/train/clocks.h \
 	src/train/config.c src/train/config.h \
-	src/train/config_data.c src/train/config_rows.h \
+	src/train/config_data.c src/train/config_stats.c src/train/config_rows.h \
 	src/train/data.c src/train/data.h \
 	src/train/deadline.c src/train/deadline.h \
 	src/train/device.c src/train/device.h \

@@ -69,6 +69,7 @@ void train_ways_add(const char *name, const train_data_t *data, str_buf_t *text)
         str_buf_add(text, "  %s %s %s: ", name, k < inputs ? "input" : "target",
                     hdf5io_dataset_path(dataset, k));
         ways_add(counts, text);
+        hdf5io_dataset_transform_say(dataset, k, text);
         str_buf_add(text, "\n");
     }
     memory_add(name, data, text);

@@ -12,6 +12,7 @@ BASE_TESTS = \
 	tests/base/test_mem \
 	tests/base/test_numeric \
 	tests/base/test_opt \
+	tests/base/test_opt_reals \
 	tests/base/test_opt_map \
 	tests/base/test_retry \
 	tests/base/test_rng \

@@ -287,3 +287,92 @@ Test(config, the_rate_scales_with_the_batch)
         tree_free(tree);
     }
 }
+
+/* A run file with [input] as data.input.x beside another field. */
+static err_code_t read_stats(const char *input, tree_t **tree,
+                             train_config_t *config, err_t *err)
+{
+    char text[1024];
+
+    snprintf(text, sizeof text,
+             "data: {train: a.h5, target: {path: /y}, input: {"
+             "x: {%s}, z: {path: /z}}}\n"
+             "model: {input: {x: [3], z: [3]}, layers: [{linear: {out: 2}}]}\n"
+             "loss: cross_entropy\noptimizer: sgd\n",
+             input);
+    return read_text(text, tree, config, err);
+}
+
+static void write_stats(const char *text)
+{
+    FILE *file = fopen("test_config.stats.yaml", "w");
+
+    cr_assert_not_null(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+Test(config, a_file_of_statistics_becomes_its_numbers)
+{
+    train_config_t config, again;
+    str_buf_t text = {0};
+    tree_t *tree = NULL, *second = NULL;
+    err_t err = ERR_INIT;
+
+    write_stats("samples: 9\n\"/x\":\n  type: uint8\n"
+                "  mean: [1.5, 0, -2e-3]\n  std: [0.1, 0, 7]\n");
+    cr_assert_eq(read_stats("path: x, stats: test_config.stats.yaml", &tree,
+                            &config, &err),
+                 ERR_OK, "%s", err.text);
+    remove("test_config.stats.yaml");
+    opt_print(train_options, &config, 0, &text);
+    FACTS(text.text, "mean: [1.5, 0.0, -0.002]", "std: [0.1, 1.0, 7.0]");
+    cr_expect_eq(train_field(&config.data.input, 1)->mean.count, 0);
+    cr_assert_eq(read_text(text.text, &second, &again, &err), ERR_OK,
+                 "the resolved configuration does without the file: %s",
+                 err.text);
+    cr_expect_eq(train_config_hash(&again), train_config_hash(&config));
+    train_config_free(&again);
+    train_config_free(&config);
+    str_buf_free(&text);
+    tree_free(second);
+    tree_free(tree);
+}
+
+Test(config, statistics_that_do_not_fit_are_refused)
+{
+    static const struct {
+        const char *file, *input, *facts[FACTS_MAX];
+    } bad[] = {
+        {"a: 1\n", "path: /x", {"test_config.stats.yaml", "/x"}},
+        {"\"/x\": 1\n", "path: /x", {"test_config.stats.yaml:1:7", "/x"}},
+        {"\"/x\": {mean: [1]}\n", "path: /x", {":1:7", "/x.std"}},
+        {"\"/x\": {mean: [1, .nan], std: [1, 1]}\n",
+         "path: /x",
+         {":1:18", "/x.mean", "a number"}},
+        {"\"/x\": {mean: [1], std: [1]}\n",
+         "path: /x, mean: 3",
+         {"run.yaml:1:", "data.input", "stats", "mean"}},
+        {"\"/x\": {mean: [1], std: [1]}\n",
+         "path: /x, scale: 3",
+         {"run.yaml:1:", "data.input", "stats", "scale"}},
+        {NULL, "path: /x", {"test_config.stats.yaml"}},
+    };
+
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        train_config_t config;
+        tree_t *tree = NULL;
+        err_t err = ERR_INIT;
+        char input[256];
+
+        snprintf(input, sizeof input, "%s, stats: test_config.stats.yaml",
+                 bad[i].input);
+        if (bad[i].file != NULL)
+            write_stats(bad[i].file);
+        cr_expect_eq(read_stats(input, &tree, &config, &err), ERR_CONFIG, "%zu",
+                     i);
+        tree_free(tree);
+        remove("test_config.stats.yaml");
+        facts_expect(err.text, bad[i].facts);
+    }
+}

@@ -70,7 +70,7 @@ Test(inputs, a_number_that_is_none_is_named)
          "/x",
          3e38f,
          {"data.input.scale=10"},
-         "input holds inf after scale 10 and shift 0 in row 37 of "},
+         "input holds inf after x * 10 in row 37 of "},
         {"train.h5",
          "/x",
          NAN,
