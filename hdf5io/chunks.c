@@ -167,6 +167,20 @@ static bool chunks_shift(hdf5io_chunks_t *chunks, const chunks_source_t *source,
     return good;
 }
 
+/* chunks->row_bytes, once the places are known. */
+static size_t chunks_row_bytes(const hdf5io_chunks_t *chunks)
+{
+    if (chunks->pipe.count > 0)
+        return 0;
+    for (int d = 1; d < chunks->ndim; d++)
+        if (chunks->chunk[d] != chunks->dims[d])
+            return 0;
+    for (uint64_t i = 0; i < chunks->count; i++)
+        if (chunks->places[i].bytes != chunks->bytes)
+            return 0;
+    return chunks->bytes / (size_t)chunks->chunk[0];
+}
+
 /* Find where all chunks are stored. *way: they were found, or not.
  * ERR_MEMORY. */
 static err_code_t chunks_locate(hdf5io_chunks_t *chunks,
@@ -185,7 +199,11 @@ static err_code_t chunks_locate(hdf5io_chunks_t *chunks,
         good = chunks->places[i].bytes > 0;
     if (good && block > 0)
         good = chunks_shift(chunks, source, block);
+    if (good)
+        chunks->row_bytes = chunks_row_bytes(chunks);
     *way = good ? HDF5IO_WAY_CHUNKS : HDF5IO_WAY_PLACES;
+    if (good && chunks->row_bytes >= CHUNK_ROW_LEAST)
+        *way = HDF5IO_WAY_ROWS;
     return ERR_OK;
 }
 
@@ -250,7 +268,8 @@ err_code_t hdf5io_chunks_open(const chunks_source_t *source,
     chunks->owner = hdf5io_pool_owner(source->pool);
     rc = chunks_find(chunks, source, way, err);
     H5Eclear2(H5E_DEFAULT);
-    if (rc != ERR_OK || !hdf5io_way_decodes(*way)) {
+    if (rc != ERR_OK ||
+        !(hdf5io_way_decodes(*way) || *way == HDF5IO_WAY_ROWS)) {
         hdf5io_chunks_close(chunks);
         chunks = NULL;
     }

@@ -4,7 +4,8 @@
  * chunks: reads a chunked dataset without HDF5's lock. It knows where the
  * chunks are, reads them by pread, and decodes them (filter.h) into a pool. If
  * there are too many chunks to ask an old HDF5 for their places, HDF5 reads the
- * stored bytes, under the lock, and only decoding happens outside of it.
+ * stored bytes, under the lock, and only decoding happens outside of it. Rows
+ * of chunks without filters are read to their places by themselves.
  *
  * Thread rule: several threads may read.
  */

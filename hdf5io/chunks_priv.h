@@ -7,6 +7,9 @@
 #include "hdf5io/chunks.h"
 #include "hdf5io/filter.h"
 
+/* Rows of fewer bytes are copied from a chunk in the pool. */
+#define CHUNK_ROW_LEAST ((size_t)4096)
+
 /* Where a chunk is stored. */
 typedef struct chunk_place {
     uint64_t at;    /* byte of the file */
@@ -24,6 +27,9 @@ struct hdf5io_chunks {
     hsize_t grid[H5S_MAX_RANK]; /* number of chunks in each dimension */
     size_t number_bytes;
     size_t bytes; /* of a decoded chunk */
+    /* Bytes of a row, if chunks hold whole rows and are stored without filters,
+     * so that rows can be read by themselves; else 0. */
+    size_t row_bytes;
     filter_pipe_t pipe;
     uint64_t count;        /* of chunks */
     chunk_place_t *places; /* [count]; NULL: HDF5 reads the stored bytes */

@@ -3,7 +3,8 @@
 /*
  * Reading a block: for each chunk that it touches, the decoded chunk is taken
  * from the pool, where it is filled first if it is not there, and the common
- * part is copied.
+ * part is copied. Rows of chunks without filters are read to their places at
+ * once, unless they are so short that one read of the whole chunk is faster.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -14,6 +15,9 @@
 #include "base/clock.h"
 #include "hdf5io/chunks_priv.h"
 #include "hdf5io/h5.h"
+
+/* Neighbouring chunks are read together up to this many bytes. */
+#define PLAIN_MOST ((size_t)4 << 20)
 
 /* First row of the chunk at [grid]. */
 static uint64_t chunk_row(const hdf5io_chunks_t *chunks, const hsize_t *grid)
@@ -286,6 +290,61 @@ static bool read_next(int ndim, const hsize_t *first, const hsize_t *last,
     return false;
 }
 
+/* Can the rows of [block] be read without the pool? */
+static bool plain_is(const hdf5io_chunks_t *chunks, const chunks_block_t *block)
+{
+    for (int d = 1; d < chunks->ndim; d++)
+        if (block->count[d] != chunks->dims[d])
+            return false;
+    return chunks->row_bytes > 0 &&
+           block->count[0] >= (CHUNK_ROW_LEAST - 1) / chunks->row_bytes + 1;
+}
+
+/* The bytes from [row] on, up to [end] or up to a chunk that is stored
+ * elsewhere. */
+static chunk_place_t plain_piece(const hdf5io_chunks_t *chunks, hsize_t row,
+                                 hsize_t end)
+{
+    hsize_t number = row / chunks->chunk[0];
+    hsize_t next = (number + 1) * chunks->chunk[0];
+    hsize_t last = next < end ? next : end;
+    uint64_t at = chunks->places[number].at +
+                  (row - number * chunks->chunk[0]) * chunks->row_bytes;
+    uint64_t bytes = (last - row) * chunks->row_bytes;
+
+    while (last < end && bytes < PLAIN_MOST &&
+           chunks->places[++number].at == at + bytes) {
+        next += chunks->chunk[0];
+        row = last;
+        last = next < end ? next : end;
+        bytes += (last - row) * chunks->row_bytes;
+    }
+    return (chunk_place_t){.at = at, .bytes = (uint32_t)bytes};
+}
+
+/* Read rows of chunks that are stored without filters. */
+static err_code_t plain_read(const hdf5io_chunks_t *chunks, int fd,
+                             const chunks_block_t *block, unsigned char *out,
+                             err_t *err)
+{
+    const hsize_t end = block->start[0] + block->count[0];
+    hsize_t row = block->start[0];
+    err_code_t rc = ERR_OK;
+
+    while (row < end && rc == ERR_OK) {
+        const chunk_place_t piece = plain_piece(chunks, row, end);
+
+        rc = fill_pread(chunks, fd, &piece, row, out, err);
+        out += piece.bytes;
+        row += piece.bytes / chunks->row_bytes;
+    }
+    /* Bytes of long rows are counted by those who ask for them. */
+    if (rc == ERR_OK && chunks->row_bytes < CHUNK_ROW_LEAST)
+        hdf5io_pool_count(chunks->pool,
+                          (size_t)block->count[0] * chunks->row_bytes, 0);
+    return rc;
+}
+
 err_code_t hdf5io_chunks_read(hdf5io_chunks_t *chunks,
                               const chunks_from_t *from,
                               const chunks_block_t *block, void *out,
@@ -307,6 +366,8 @@ err_code_t hdf5io_chunks_read(hdf5io_chunks_t *chunks,
         grid[d] = first[d] = block->start[d] / chunks->chunk[d];
         last[d] = (block->start[d] + block->count[d] - 1) / chunks->chunk[d];
     }
+    if (plain_is(chunks, block))
+        return plain_read(chunks, from->fd, block, out, err);
     do
         rc = read_chunk(chunks, from, block, grid, out, err);
     while (rc == ERR_OK && read_next(chunks->ndim, first, last, grid));

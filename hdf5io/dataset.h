@@ -76,8 +76,8 @@ typedef struct hdf5io_dataset_config {
                          With T > 0 there is one input and one target, and both
                          use the field of the input. */
     h5mpi_t *mpi;     /* not NULL: collective MPI-IO reads */
-    /* (optional) Maximum bytes of HDF5's chunk caches, and of chunks decoded
-     * without HDF5; a shard that needs more gets it. Default: 128 MiB. */
+    /* (optional) Maximum bytes of HDF5's chunk caches, and of decoded chunks
+     * and kept rows; a shard that needs more gets it. Default: 128 MiB. */
     size_t cache_bytes;
     /* (optional) Maximum number of open shards. Default: as many as the limit
      * of open files allows. Not used with mpi. */
@@ -177,7 +177,7 @@ err_code_t hdf5io_dataset_finite(const hdf5io_dataset_t *dataset,
 /* Bytes of samples that this process has read from files. */
 int64_t hdf5io_dataset_bytes_read(const hdf5io_dataset_t *dataset);
 /* Maximum bytes of HDF5's chunk caches and of places of chunks; bytes of chunks
- * decoded without HDF5; number of open shards. */
+ * decoded without HDF5, and of short rows; number of open shards. */
 size_t hdf5io_dataset_cached(hdf5io_dataset_t *dataset);
 size_t hdf5io_dataset_pooled(hdf5io_dataset_t *dataset);
 int hdf5io_dataset_open_shards(hdf5io_dataset_t *dataset);

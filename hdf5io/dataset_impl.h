@@ -44,8 +44,11 @@ struct hdf5io_dataset {
     int like_count;
     hdf5io_shard_t *shards;
     int count;
-    hdf5io_shard_config_t how; /* how shards are opened; owns [access] */
-    hdf5io_pool_t *pool;       /* of decoded chunks */
+    hdf5io_shard_config_t how;       /* how shards are opened; owns [access] */
+    hdf5io_pool_t *pool;             /* of decoded chunks and of bands */
+    bool banded[DATASET_FIELDS_MAX]; /* read in bands (dataset_band.c) */
+    uint64_t band_owner; /* in the pool, of field 0 of shard 0; those of the
+                            other fields and shards follow */
     retry_t retry;
     /* bytes of chunk caches: limit, and of all open shards */
     size_t cache_max, cached;
@@ -103,12 +106,21 @@ typedef struct dataset_rows {
     hdf5io_shard_t *shard;
     int column;
     const column_run_t *runs;
+    /* NULL: the runs follow each other in [out]. Else run i begins at row
+     * slots[i] of [out]; not with mpi. */
+    const int64_t *slots;
     int64_t count; /* of [runs] */
     void *out;
 } dataset_rows_t;
 
 /* Read [rows] with all tries, see hdf5io_dataset_use. ERR_IO, ERR_DATA. */
 err_code_t hdf5io_dataset_rows(dataset_rows_t *rows, err_t *err);
+
+/* Choose the fields whose rows are so short that bands of them are read into
+ * the pool. All shards are known. */
+void hdf5io_dataset_bands_choose(hdf5io_dataset_t *dataset);
+/* hdf5io_dataset_rows for such a field. */
+err_code_t hdf5io_dataset_band_rows(const dataset_rows_t *rows, err_t *err);
 
 /* Check what is done to the numbers of [want]: tokens and class numbers take
  * only scale 1 and a whole shift. [key] is "input" or "target". ERR_CONFIG. */
@@ -152,6 +164,11 @@ err_code_t hdf5io_dataset_row(const dataset_row_t *row, err_t *err);
 /* Samples per unit of [shard]. All shards are known. */
 int64_t hdf5io_dataset_unit_of(const hdf5io_dataset_t *dataset,
                                const hdf5io_shard_t *shard);
+
+/* Are the delivered bytes of [field] those that [column] stores, whatever they
+ * are? Then hdf5io_dataset_row only copies. */
+bool hdf5io_dataset_row_same(const dataset_field_t *field,
+                             const hdf5io_column_t *column);
 
 /* Close least recently used shards after [last] was opened, while the chunk
  * caches exceed their limit or descriptors are scarce. Lock held, or the

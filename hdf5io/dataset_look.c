@@ -288,5 +288,7 @@ err_code_t hdf5io_dataset_settle(hdf5io_dataset_t *dataset, err_t *err)
         rc = err_set(err, ERR_DATA,
                      "none of the %d shards holds a sample; the first is %s",
                      dataset->count, first);
+    if (rc == ERR_OK)
+        hdf5io_dataset_bands_choose(dataset);
     return rc;
 }

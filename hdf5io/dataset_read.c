@@ -8,32 +8,18 @@
  *     entries (index, slot), sorted -> per shard -> per column -> blocks that
  *     fit the stage -> runs -> stage -> convert -> fields[column][slot]
  *
+ * Rows that are delivered as they are stored are read to their places.
+ *
  * With MPI-IO the ranks first exchange which shards any of them needs. For
  * these shards each rank takes part in the reads of every column, even after an
  * error of its own, which it reports at the end.
  */
 #include <inttypes.h>
-#include <stdlib.h>
+#include <string.h>
 
 #include "base/check.h"
-#include "base/mem.h"
 #include "hdf5io/dataset_impl.h"
-
-/* Bytes per read; more if one row is larger. */
-#define READ_STAGE_BYTES ((size_t)1 << 20)
-
-typedef struct read_entry {
-    int64_t index, slot;
-} read_entry_t;
-
-struct read_scratch {
-    read_scratch_t *next;
-    read_entry_t *entries;
-    column_run_t *runs;
-    int64_t room; /* capacity of [entries] and of [runs] */
-    unsigned char *stage;
-    size_t stage_bytes;
-};
+#include "hdf5io/dataset_scratch.h"
 
 /* One call of hdf5io_dataset_read. */
 typedef struct read_call {
@@ -51,150 +37,6 @@ typedef struct read_block {
     int64_t count; /* of [entries], with duplicates */
     int64_t runs, rows;
 } read_block_t;
-
-void hdf5io_read_scratch_free(read_scratch_t *scratch)
-{
-    while (scratch != NULL) {
-        read_scratch_t *next = scratch->next;
-
-        mem_free(scratch->stage);
-        mem_free(scratch->runs);
-        mem_free(scratch->entries);
-        mem_free(scratch);
-        scratch = next;
-    }
-}
-
-static err_code_t read_stage_grow(read_scratch_t *scratch, size_t bytes,
-                                  err_t *err)
-{
-    void *stage;
-    err_code_t rc;
-
-    if (bytes <= scratch->stage_bytes)
-        return ERR_OK;
-    rc = mem_alloc(bytes, "reading samples", &stage, err);
-    if (rc != ERR_OK)
-        return rc;
-    mem_free(scratch->stage);
-    scratch->stage = stage;
-    scratch->stage_bytes = bytes;
-    return ERR_OK;
-}
-
-static err_code_t read_room_grow(read_scratch_t *scratch, int64_t count,
-                                 err_t *err)
-{
-    read_entry_t *entries = NULL;
-    column_run_t *runs = NULL;
-    err_code_t rc;
-
-    if (count <= scratch->room)
-        return ERR_OK;
-    rc = mem_new(read_entry_t, (size_t)count, "sample numbers", &entries, err);
-    if (rc != ERR_OK)
-        return rc;
-    rc = mem_new(column_run_t, (size_t)count, "runs of samples", &runs, err);
-    if (rc != ERR_OK) {
-        mem_free(entries);
-        return rc;
-    }
-    mem_free(scratch->entries);
-    mem_free(scratch->runs);
-    scratch->entries = entries;
-    scratch->runs = runs;
-    scratch->room = count;
-    return ERR_OK;
-}
-
-static void read_scratch_give(hdf5io_dataset_t *dataset,
-                              read_scratch_t *scratch)
-{
-    pthread_mutex_lock(&dataset->lock);
-    scratch->next = dataset->scratch;
-    dataset->scratch = scratch;
-    pthread_mutex_unlock(&dataset->lock);
-}
-
-/* Get buffers for [count] samples: unused ones, or new ones. */
-static err_code_t read_scratch_take(hdf5io_dataset_t *dataset, int64_t count,
-                                    read_scratch_t **out, err_t *err)
-{
-    size_t bytes = READ_STAGE_BYTES;
-    read_scratch_t *scratch;
-    err_code_t rc = ERR_OK;
-
-    pthread_mutex_lock(&dataset->lock);
-    scratch = dataset->scratch;
-    if (scratch != NULL)
-        dataset->scratch = scratch->next;
-    pthread_mutex_unlock(&dataset->lock);
-    if (scratch == NULL)
-        rc = mem_new(read_scratch_t, 1, "reading samples", &scratch, err);
-    if (rc != ERR_OK)
-        return rc;
-    if (bytes < dataset->row_bytes)
-        bytes = dataset->row_bytes;
-    rc = read_stage_grow(scratch, bytes, err);
-    if (rc == ERR_OK)
-        rc = read_room_grow(scratch, count, err);
-    if (rc != ERR_OK) {
-        read_scratch_give(dataset, scratch);
-        return rc;
-    }
-    *out = scratch;
-    return ERR_OK;
-}
-
-static void read_sift(read_entry_t *entries, int64_t root, int64_t count)
-{
-    read_entry_t moved = entries[root];
-
-    for (;;) {
-        int64_t child = 2 * root + 1;
-
-        if (child >= count)
-            break;
-        if (child + 1 < count &&
-            entries[child + 1].index > entries[child].index)
-            child++;
-        if (entries[child].index <= moved.index)
-            break;
-        entries[root] = entries[child];
-        root = child;
-    }
-    entries[root] = moved;
-}
-
-static bool read_sorted(const read_entry_t *entries, int64_t count)
-{
-    int64_t i = 1;
-
-    while (i < count && entries[i - 1].index <= entries[i].index)
-        i++;
-    return i >= count;
-}
-
-/* Heap sort, since it works in place and qsort may allocate. Sorted input takes
- * one pass. */
-static void read_sort(read_entry_t *entries, int64_t count)
-{
-    int64_t i;
-
-    if (read_sorted(entries, count))
-        return;
-    for (i = count / 2; i-- > 0;)
-        read_sift(entries, i, count);
-    for (i = count; i-- > 1;) {
-        read_entry_t largest = entries[0];
-
-        entries[0] = entries[i];
-        entries[i] = largest;
-        read_sift(entries, 0, i);
-    }
-    check(read_sorted(entries, count), "%lld entries are not sorted",
-          (long long)count);
-}
 
 /* Make the next block from the first [entries]: up to [rows_max] different
  * rows, or all if [rows_max] is 0. Fills the runs. */
@@ -246,15 +88,24 @@ static err_code_t read_place(const read_call_t *call, int k,
     return hdf5io_dataset_row(&row, err);
 }
 
-/* Count [rows] rows of a column that were read. */
-static void read_count(hdf5io_dataset_t *dataset, const hdf5io_column_t *column,
-                       int64_t rows)
+/* Read [rows], [different] ones, and count them. */
+static err_code_t read_rows(dataset_rows_t *rows, int64_t different, err_t *err)
 {
-    const int64_t bytes = rows * (int64_t)column->row_bytes;
+    hdf5io_dataset_t *dataset = rows->dataset;
+    const hdf5io_column_t *column =
+        &hdf5io_dataset_columns(dataset, rows->shard)[rows->column];
+    const int64_t bytes = different * (int64_t)column->row_bytes;
+    const bool banded = dataset->banded[rows->column];
+    const err_code_t rc = banded ? hdf5io_dataset_band_rows(rows, err)
+                                 : hdf5io_dataset_rows(rows, err);
 
+    if (rc != ERR_OK)
+        return rc;
     atomic_fetch_add(&dataset->bytes_read, bytes);
-    if (!hdf5io_way_decodes(column->way))
+    /* The pool counts the others. */
+    if (!banded && !hdf5io_way_decodes(column->way))
         atomic_fetch_add(&dataset->bytes_direct, bytes);
+    return ERR_OK;
 }
 
 static err_code_t read_block(const read_call_t *call, int k,
@@ -275,12 +126,11 @@ static err_code_t read_block(const read_call_t *call, int k,
     check((size_t)block->rows * column->row_bytes <= call->scratch->stage_bytes,
           "%lld rows of %zu bytes in a stage of %zu", (long long)block->rows,
           column->row_bytes, call->scratch->stage_bytes);
-    rc = hdf5io_dataset_rows(&rows, err);
+    rc = read_rows(&rows, block->rows, err);
     trace_end(trace, begin, "read", "data", TRACE_NO_NUMBER);
     if (rc != ERR_OK)
         return rc;
     begin = trace_begin(trace);
-    read_count(call->dataset, column, block->rows);
     for (int64_t i = 0; i < block->count && rc == ERR_OK; i++) {
         const read_entry_t *entry = &block->entries[i];
 
@@ -289,6 +139,65 @@ static err_code_t read_block(const read_call_t *call, int k,
         rc = read_place(call, k, entry, stored, err);
     }
     trace_end(trace, begin, "convert", "data", TRACE_NO_NUMBER);
+    return rc;
+}
+
+/* Make runs of rows that are neighbours in the file and in the output. Returns
+ * the number of runs; *rows becomes that of rows, each counted once. */
+static int64_t read_runs_cut(const read_call_t *call,
+                             const read_entry_t *entries, int64_t count,
+                             int64_t *rows)
+{
+    read_scratch_t *scratch = call->scratch;
+    int64_t runs = 0;
+
+    *rows = 0;
+    for (int64_t i = 0; i < count; i++) {
+        const read_entry_t *entry = &entries[i];
+
+        if (i > 0 && entry->index == entry[-1].index)
+            continue;
+        if (i > 0 && entry->index == entry[-1].index + 1 &&
+            entry->slot ==
+                scratch->slots[runs - 1] + scratch->runs[runs - 1].count) {
+            scratch->runs[runs - 1].count++;
+        } else {
+            scratch->runs[runs] = (column_run_t){
+                .row = entry->index - call->shard->first, .count = 1};
+            scratch->slots[runs++] = entry->slot;
+        }
+        ++*rows;
+    }
+    return runs;
+}
+
+/* Read all entries of one shard and column to their places in the output, which
+ * takes them as they are stored. */
+static err_code_t read_straight(const read_call_t *call, int k,
+                                const read_entry_t *entries, int64_t count,
+                                err_t *err)
+{
+    const hdf5io_column_t *column = &call->columns[k];
+    unsigned char *out = call->fields[k];
+    trace_t *trace = call->dataset->trace;
+    const double begin = trace_begin(trace);
+    dataset_rows_t rows = {.dataset = call->dataset,
+                           .shard = call->shard,
+                           .column = k,
+                           .runs = call->scratch->runs,
+                           .slots = call->scratch->slots,
+                           .out = out};
+    int64_t different;
+    err_code_t rc;
+
+    rows.count = read_runs_cut(call, entries, count, &different);
+    rc = read_rows(&rows, different, err);
+    for (int64_t i = 1; i < count && rc == ERR_OK; i++)
+        if (entries[i].index == entries[i - 1].index)
+            memcpy(out + (size_t)entries[i].slot * column->row_bytes,
+                   out + (size_t)entries[i - 1].slot * column->row_bytes,
+                   column->row_bytes);
+    trace_end(trace, begin, "read", "data", TRACE_NO_NUMBER);
     return rc;
 }
 
@@ -306,10 +215,12 @@ static err_code_t read_column(const read_call_t *call, int k,
 
     if (call->dataset->mpi != NULL) {
         block = read_block_cut(call, entries, count, 0);
-        rc = read_stage_grow(call->scratch,
-                             (size_t)block.rows * column->row_bytes, err);
+        rc = hdf5io_read_stage_grow(
+            call->scratch, (size_t)block.rows * column->row_bytes, err);
         return rc == ERR_OK ? read_block(call, k, &block, err) : rc;
     }
+    if (hdf5io_dataset_row_same(&call->dataset->fields[k], column))
+        return read_straight(call, k, entries, count, err);
     while (count > 0 && rc == ERR_OK) {
         block = read_block_cut(call, entries, count, rows_max);
         rc = read_block(call, k, &block, err);
@@ -409,7 +320,7 @@ err_code_t hdf5io_dataset_read_fields(hdf5io_dataset_t *dataset,
     const double begin = trace_begin(dataset->trace);
     err_code_t rc;
 
-    rc = read_scratch_take(dataset, count, &call.scratch, err);
+    rc = hdf5io_read_scratch_take(dataset, count, &call.scratch, err);
     if (rc != ERR_OK)
         return rc;
     for (int64_t i = 0; i < count && rc == ERR_OK; i++) {
@@ -421,13 +332,13 @@ err_code_t hdf5io_dataset_read_fields(hdf5io_dataset_t *dataset,
                          index[i], dataset->samples);
     }
     if (rc == ERR_OK) {
-        read_sort(call.scratch->entries, count);
+        hdf5io_read_sort(call.scratch->entries, count);
         rc = read_shards(&call, count, err);
     } else if (dataset->mpi != NULL) {
         /* The other ranks wait for this rank in their reads. */
         read_shards(&call, 0, NULL);
     }
-    read_scratch_give(dataset, call.scratch);
+    hdf5io_read_scratch_give(dataset, call.scratch);
     trace_end(dataset->trace, begin, "batch", "data", TRACE_NO_NUMBER);
     return rc;
 }

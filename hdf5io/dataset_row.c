@@ -162,3 +162,11 @@ err_code_t hdf5io_dataset_row(const dataset_row_t *row, err_t *err)
     }
     return ERR_OK;
 }
+
+bool hdf5io_dataset_row_same(const dataset_field_t *field,
+                             const hdf5io_column_t *column)
+{
+    return field->as == HDF5IO_AS_REALS && field->transform.made &&
+           field->transform.plain && field->shares == NULL &&
+           column->type.kind == CONVERT_F32 && !column->type.swap;
+}

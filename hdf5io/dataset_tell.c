@@ -13,7 +13,7 @@ static uint64_t chunks_bytes(const hdf5io_column_t *column, int64_t rows)
     const uint64_t band = (uint64_t)column->band;
     uint64_t bytes = column->row_bytes;
 
-    if (band == 0 || rows == 0)
+    if (band == 0 || rows == 0 || column->way == HDF5IO_WAY_ROWS)
         return 0;
     if (__builtin_mul_overflow(bytes, band, &bytes) ||
         __builtin_mul_overflow(bytes, ((uint64_t)rows - 1) / band + 1, &bytes))
@@ -30,10 +30,15 @@ uint64_t hdf5io_dataset_chunks_most(const hdf5io_dataset_t *dataset)
         const hdf5io_shard_t *shard = &dataset->shards[s];
         const hdf5io_column_t *columns = hdf5io_dataset_columns(dataset, shard);
 
-        for (int k = 0; k < dataset->field_count; k++)
-            if (__builtin_add_overflow(
-                    all, chunks_bytes(&columns[k], shard->rows), &all))
+        for (int k = 0; k < dataset->field_count; k++) {
+            const uint64_t bytes =
+                dataset->banded[k]
+                    ? (uint64_t)shard->rows * columns[k].row_bytes
+                    : chunks_bytes(&columns[k], shard->rows);
+
+            if (__builtin_add_overflow(all, bytes, &all))
                 return bound;
+        }
     }
     return all < bound ? all : bound;
 }

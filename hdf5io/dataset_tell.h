@@ -11,8 +11,8 @@
 #include "hdf5io/dataset.h"
 #include "hdf5io/way.h"
 
-/* The most bytes that decoded chunks will take: the bound for them, or less if
- * all chunks fit into less. 0: no data is chunked. */
+/* The most bytes that decoded chunks and short rows will take in memory: the
+ * bound for them, or less if all fit into less. */
 uint64_t hdf5io_dataset_chunks_most(const hdf5io_dataset_t *dataset);
 
 /* The most bytes of decoded chunks that the samples of [units] units need

@@ -336,14 +336,20 @@ void hdf5io_pool_allow(hdf5io_pool_t *pool, size_t bytes)
     pthread_mutex_unlock(&pool->lock);
 }
 
-uint64_t hdf5io_pool_owner(hdf5io_pool_t *pool)
+uint64_t hdf5io_pool_owners(hdf5io_pool_t *pool, uint64_t count)
 {
-    uint64_t owner;
+    uint64_t first;
 
     pthread_mutex_lock(&pool->lock);
-    owner = ++pool->owners;
+    first = pool->owners + 1;
+    pool->owners += count;
     pthread_mutex_unlock(&pool->lock);
-    return owner;
+    return first;
+}
+
+uint64_t hdf5io_pool_owner(hdf5io_pool_t *pool)
+{
+    return hdf5io_pool_owners(pool, 1);
 }
 
 void hdf5io_pool_forget(hdf5io_pool_t *pool, uint64_t owner)

@@ -24,6 +24,7 @@ static const struct {
     [HDF5IO_WAY_PLACES] = {"H5Dread", "HDF5 does not say where its chunks "
                                       "are"},
     [HDF5IO_WAY_ASKED] = {"H5Dread", NULL},
+    [HDF5IO_WAY_ROWS] = {"pread in chunks", NULL},
 };
 
 bool hdf5io_way_decodes(hdf5io_way_t way)

@@ -22,13 +22,16 @@ typedef enum hdf5io_way {
     HDF5IO_WAY_EDGES,     /* chunks at the edges have no filters */
     HDF5IO_WAY_PLACES,    /* chunks are not where HDF5 says */
     HDF5IO_WAY_ASKED,     /* the caller wants it */
+    /* and without HDF5: */
+    HDF5IO_WAY_ROWS, /* pread of rows in chunks that have no filters */
     HDF5IO_WAYS
 } hdf5io_way_t;
 
 /* Are chunks decoded without HDF5? */
 bool hdf5io_way_decodes(hdf5io_way_t way);
 
-/* The way for people: "pread", "chunks", "mpi" or "H5Dread". */
+/* The way for people: "pread", "chunks", "pread in
+ * chunks", "mpi" or "H5Dread". */
 const char *hdf5io_way_name(hdf5io_way_t way);
 
 /* Why it is not in a faster way: "only HDF5 undoes its filters". NULL: it is

@@ -143,7 +143,9 @@ static void way_add(const hdf5io_column_t *column, uint64_t bytes,
             str_buf_add(text, " of %s", column->source);
     } else if (column->chunks != NULL) {
         ways->chunks += bytes;
-        str_buf_add(text, "read chunk by chunk, decoded outside of HDF5");
+        str_buf_add(text, column->way == HDF5IO_WAY_ROWS
+                              ? "rows read by pread in chunks"
+                              : "read chunk by chunk, decoded outside of HDF5");
     } else {
         ways->library += bytes;
         str_buf_add(text, "read by H5Dread");

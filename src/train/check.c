@@ -140,7 +140,7 @@ static err_code_t hook_measure(check_t *check, err_t *err)
     return rc;
 }
 
-/* Bytes of decoded chunks of both splits, at most. */
+/* Bytes of decoded chunks and short rows of both splits, at most. */
 static uint64_t chunks_most(const check_t *check)
 {
     const hdf5io_dataset_t *const both[] = {check->train.dataset,

@@ -64,7 +64,10 @@ const opt_row_t train_data_options[] = {
            .unit = "bytes", .free = true,
            .help = "memory in which a rank keeps the decoded chunks of each "
                    "split; others are decoded again when they are needed. A "
-                   "row of chunks is kept even if it needs more. 0: 1/16 of "
+                   "row of chunks is kept even if it needs more. Short rows "
+                   "(below 4 KiB, labels for example) of contiguous datasets "
+                   "are kept, too, if all of them fit into an eighth. "
+                   "0: 1/16 of "
                    "the memory that the job may use on the node, divided "
                    "among its ranks there, at least 128 MiB"),
     CONFIG(data.validate, "validate", OPT_CHOICE, "quick", .choices = validates,

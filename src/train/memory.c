@@ -16,7 +16,7 @@ static const char *const names[TRAIN_MEMORY_KINDS] = {
     [TRAIN_MEMORY_BUFFERS] = "running statistics",
     [TRAIN_MEMORY_ACTIVATIONS] = "activations, scratch",
     [TRAIN_MEMORY_BATCHES] = "batches",
-    [TRAIN_MEMORY_CHUNKS] = "decoded chunks",
+    [TRAIN_MEMORY_CHUNKS] = "chunks, short rows",
     [TRAIN_MEMORY_SAVE] = "copy for checkpoints",
 };
 

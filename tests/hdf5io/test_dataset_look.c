@@ -335,6 +335,7 @@ Test(look, the_shard_that_was_read_longest_ago_is_closed)
 
     shards_write(FILES_CONTIGUOUS);
     open_all.config.open_files = 2;
+    open_all.config.cache_bytes = 1; /* so that no rows are kept */
     dataset = open_dataset(&open_all);
     cr_assert_eq(opens_for(dataset, 0), 1);
     cr_assert_eq(opens_for(dataset, 1), 1);

@@ -161,7 +161,8 @@ static err_code_t run_slowly(atomic_int *left, int fast, const char *io_timeout,
     harness.settings[0] = pace.timeout;
     harness.settings[1] = io_timeout;
     harness.settings[2] = "checkpoint.every=5 steps";
-    harness.settings[3] = more;
+    harness.settings[3] = "data.memory=1"; /* rows are not kept */
+    harness.settings[4] = more;
     atomic_store(left, fast);
     rc = harness_run(&harness, 2, &out, err);
     cr_assert_lt(atomic_load(left), 1);
@@ -186,6 +187,7 @@ static void expect_patience(const char *where, const char *phase,
         harness.settings[0] = pace.timeout;
         harness.settings[1] = limits[i];
         harness.settings[2] = "train.epochs=1";
+        harness.settings[3] = "data.memory=1";
         place = NULL;
         if (resume == TRAIN_RESUME_AUTO)
             harness_run_ok(&harness, 2, &out);

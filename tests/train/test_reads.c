@@ -25,6 +25,7 @@ Test(reads, rows_count_what_was_read_since_the_row_before)
     harness_open(&harness, SAMPLES);
     harness.settings[0] = "train.log_every=2";
     harness.settings[1] = "data.prefetch=0";
+    harness.settings[2] = "data.memory=1"; /* short rows are read again, too */
     harness_run_ok(&harness, 1, &out);
     values(&harness, "read_bytes", bytes);
     values(&harness, "data_wait_s", waited);
