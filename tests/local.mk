@@ -11,7 +11,7 @@ tests/%.o: AM_CPPFLAGS += -I$(srcdir)/tests
 tests/%.lo: AM_CFLAGS += $(TEST_CFLAGS)
 tests/%.lo: AM_CPPFLAGS += -I$(srcdir)/tests
 
-check_LTLIBRARIES += libfixtures.la liballoc.la libiocount.la
+check_LTLIBRARIES += libfixtures.la liballoc.la libiocount.la libiotape.la
 libfixtures_la_SOURCES = \
 	tests/comm/collectives.c tests/comm/collectives.h \
 	tests/comm/far_ranks.c tests/comm/far_ranks.h \
@@ -20,6 +20,7 @@ libfixtures_la_SOURCES = \
 	tests/ddp/hook_fixture.c tests/ddp/hook_fixture.h \
 	tests/hdf5io/chunk_files.c tests/hdf5io/chunk_files.h \
 	tests/hdf5io/ckpt_fixture.c tests/hdf5io/ckpt_fixture.h \
+	tests/hdf5io/crash_scenes.c tests/hdf5io/crash_scenes.h \
 	tests/hdf5io/files.c tests/hdf5io/files.h \
 	tests/hdf5io/open.c tests/hdf5io/open.h \
 	tests/hdf5io/sampler_plan.c tests/hdf5io/sampler_plan.h \
@@ -63,6 +64,9 @@ libfixtures_la_SOURCES = \
 liballoc_la_SOURCES = tests/lib/alloc_count.c tests/lib/alloc_count.h
 # Apart, as it replaces open.
 libiocount_la_SOURCES = tests/lib/io_count.c tests/lib/io_count.h
+# Apart, as it replaces all calls that change files.
+libiotape_la_SOURCES = tests/lib/io_tape.c tests/lib/io_tape.h \
+	tests/lib/power_loss.c tests/lib/power_loss.h
 
 dist_check_SCRIPTS += tests/verdicts.sh
 EXTRA_DIST += tests/bench tests/data tests/python

@@ -3,6 +3,7 @@ HDF5IO_TESTS = \
 	tests/hdf5io/test_catalogue \
 	tests/hdf5io/test_checkpoint \
 	tests/hdf5io/test_checkpoint_box \
+	tests/hdf5io/test_checkpoint_crash \
 	tests/hdf5io/test_checkpoint_damage \
 	tests/hdf5io/test_checkpoint_debris \
 	tests/hdf5io/test_checkpoint_durable \
@@ -11,6 +12,7 @@ HDF5IO_TESTS = \
 	tests/hdf5io/test_checkpoint_h5py \
 	tests/hdf5io/test_checkpoint_manifest \
 	tests/hdf5io/test_checkpoint_parts \
+	tests/hdf5io/test_checkpoint_power \
 	tests/hdf5io/test_checkpoint_retry \
 	tests/hdf5io/test_checkpoint_share \
 	tests/hdf5io/test_checkpoint_verify \
@@ -35,10 +37,15 @@ HDF5IO_TESTS = \
 	tests/hdf5io/test_units \
 	tests/hdf5io/test_virtual
 check_PROGRAMS += $(HDF5IO_TESTS)
+# Those that make check-long runs with CDDP_LONG=1.
+LONG_CHECKS = tests/hdf5io/test_checkpoint_crash \
+	tests/hdf5io/test_checkpoint_power
 HDF5IO_TEST_LIBS = libfixtures.la libhdf5io.la libbase.la
 $(HDF5IO_TESTS): $(HDF5IO_TEST_LIBS)
 $(HDF5IO_TESTS): LDADD = $(HDF5IO_TEST_LIBS) $(HDF5_LIBS) $(TEST_LIBS)
 tests_hdf5io_test_loader_LDADD = liballoc.la $(LDADD)
+tests_hdf5io_test_checkpoint_crash_LDADD = libiotape.la $(LDADD)
+tests_hdf5io_test_checkpoint_power_LDADD = libiotape.la $(LDADD)
 tests_hdf5io_test_dataset_look_LDADD = libiocount.la $(LDADD)
 EXTRA_DIST += tests/hdf5io/h5py_read.py
 # End of tests/hdf5io

@@ -85,7 +85,10 @@ check-slurm: all $(SLURM_PROBES) $(SLURM_MODULES)
 	    bash $(srcdir)/tests/slurm/run-slurm-tests $(SLURM_TESTS)
 
 # The long forms, by hand: docs/benchmarks/long-tests.md has the last record.
-check-long: all $(SLURM_PROBES) $(SLURM_MODULES)
+check-long: all $(LONG_CHECKS) $(SLURM_PROBES) $(SLURM_MODULES)
+	CDDP_LONG=1 $(MAKE) $(AM_MAKEFLAGS) check-TESTS check_PROGRAMS= \
+	    TESTS="$(LONG_CHECKS)"
+	grep -h ' cases' $(LONG_CHECKS:=.log)
 	SOURCE=$(abs_top_srcdir) BUILD=$(abs_top_builddir) \
 	CDDP_KILLS=60 CDDP_LIVES=40 CDDP_LIFE_ALL=1 CDDP_LIFE_AWAY=20 \
 	CDDP_RESTARTS=20 CDDP_STORM_SECONDS=1800 CDDP_STORM_EVERY=20 \
