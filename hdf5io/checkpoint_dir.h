@@ -75,6 +75,9 @@ err_code_t hdf5io_dir_candidates(const hdf5io_io_t *io, const char *directory,
                                  hdf5io_entry_t **entries, int *count,
                                  err_t *err);
 
+/* fsync the files in the directory [path], and their names. ERR_IO. */
+err_code_t hdf5io_dir_sync(const hdf5io_io_t *io, const char *path, err_t *err);
+
 /* Rename intact debris among the candidates to its final name. Damaged debris
  * is left as it is. ERR_IO if debris cannot be read or renamed. */
 err_code_t hdf5io_dir_adopt(const hdf5io_io_t *io, const char *directory,

@@ -229,16 +229,41 @@ static err_code_t whole_check(const hdf5io_io_t *io, const char *path,
     return err_copy(err, &why);
 }
 
-/* Rename debris to its final name. It is no error if another process, or the
- * writer if it is still alive, did the same meanwhile. */
+err_code_t hdf5io_dir_sync(const hdf5io_io_t *io, const char *path, err_t *err)
+{
+    DIR *list = opendir(path);
+    struct dirent *next;
+    err_code_t rc = ERR_OK;
+
+    if (list == NULL)
+        return err_set(err, ERR_IO, "%s: cannot list: %s", path,
+                       strerror(errno));
+    while (rc == ERR_OK && (next = readdir(list)) != NULL)
+        if (next->d_name[0] != '.') {
+            char *file = str_printf("%s/%s", path, next->d_name);
+
+            rc = hdf5io_io_sync(io, file, err);
+            free(file);
+        }
+    closedir(list);
+    return rc == ERR_OK ? hdf5io_io_sync(io, path, err) : rc;
+}
+
+/* Rename debris to its final name, durably. It is no error if another process,
+ * or the writer if it is still alive, did the same meanwhile. */
 static err_code_t name_give(const hdf5io_io_t *io, const char *directory,
                             const hdf5io_entry_t *entry, err_t *err)
 {
     char *from = str_printf("%s/%s", directory, entry->name);
     char *to = hdf5io_dir_path(directory, "", entry->step, 0);
-    err_code_t rc = ERR_OK;
+    err_t why = ERR_INIT;
+    /* Its process may have ended before it did that. */
+    err_code_t rc = hdf5io_dir_sync(io, from, &why);
 
-    if (io->rename(io->context, from, to, 0) == 0) {
+    if (rc != ERR_OK) {
+        rc = access(from, F_OK) != 0 && errno == ENOENT ? ERR_OK
+                                                        : err_copy(err, &why);
+    } else if (io->rename(io->context, from, to, 0) == 0) {
         log_warn("hdf5io",
                  "an interrupted save left %s, which is intact; it is now %s",
                  from, to);

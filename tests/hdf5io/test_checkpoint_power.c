@@ -137,3 +137,74 @@ Test(checkpoint_power, what_is_durable_is_found_after_the_power_failed)
     }
     fprintf(stderr, "checkpoint_power: %d cases\n", states);
 }
+
+/* ---- a run that goes on after a kill, and then a loss of power ------------
+ */
+
+/* The newest checkpoint in [home], as a start finds it. The caller frees it. */
+static char *newest_path(const char *home)
+{
+    char **paths = NULL, *newest = NULL;
+    int count = 0;
+
+    cr_assert_eq(hdf5io_checkpoint_list(home, &paths, &count, NULL), ERR_OK);
+    for (int i = 0; i < count; i++) {
+        if (i == 0)
+            newest = paths[i];
+        else
+            free(paths[i]);
+    }
+    free(paths);
+    return newest;
+}
+
+/* A process was killed after [count] changes; the next one gives the newest
+ * checkpoint its name, if it has none. Then it must outlast a loss of power.
+ * Returns the number of states that were judged. */
+static int adoption_judge(session_t *session, int count)
+{
+    char *root = crash_root_make();
+    char *home = str_printf("%s/run/checkpoints", root), *path;
+    const io_tape_plan_t plan = {
+        .root = root, .note = power_loss_note, .context = session->power};
+    crash_scene_t found = {.name = "adopted"};
+    int states = 0;
+    err_code_t code;
+    err_t err = ERR_INIT;
+
+    power_loss_continue(session->power, count, root);
+    found.after = crash_find(home, &code, &err);
+    cr_assert_eq(code, ERR_OK, "%s", err.text);
+    path = newest_path(home);
+    if (strstr(path, "/.tmp-") != NULL) {
+        io_tape_begin(&plan);
+        cr_assert_eq(hdf5io_checkpoint_adopt(home, path, &err), ERR_OK, "%s",
+                     err.text);
+        io_tape_end();
+        while (states < SHORT_STATES) {
+            state_judge(session, &found, power_loss_count(session->power),
+                        (uint64_t)states);
+            states++;
+        }
+    }
+    free(path);
+    free(home);
+    ckpt_home_remove(root);
+    return states;
+}
+
+Test(checkpoint_power, what_a_killed_save_left_is_durable_once_it_has_a_name)
+{
+    const crash_scene_t *scene = &crash_scenes[1];
+    session_t session;
+    int states = 0;
+
+    session_begin(&session, scene);
+    session_act(&session, scene);
+    /* Backwards, as the record ends where it goes on. */
+    for (int count = power_loss_count(session.power); count > 0; count--)
+        states += adoption_judge(&session, count);
+    session_end(&session);
+    fprintf(stderr, "checkpoint_power: adopted: %d cases\n", states);
+    cr_assert_gt(states, 0);
+}
