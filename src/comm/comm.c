@@ -122,6 +122,12 @@ void comm_group_fail(comm_group_t *group, const err_t *reason)
     group->ops->fail(group, &fault);
 }
 
+void comm_group_tell(comm_group_t *group, const err_t *fault)
+{
+    if (group->ops->fail != NULL && comm_group_check(group, NULL) == ERR_OK)
+        group->ops->fail(group, fault);
+}
+
 /* ---- arena --------------------------------------------------------------- */
 
 err_code_t comm_arena_open(comm_group_t *group, size_t bytes,

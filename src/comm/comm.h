@@ -107,6 +107,13 @@ err_code_t comm_group_look(comm_group_t *group, double waited, err_t *err);
  * in a group of one rank. Any thread; never blocks. */
 void comm_group_fail(comm_group_t *group, const err_t *reason);
 
+/* Tell the peers of [fault], an ERR_PEER that another group of this rank
+ * returned. All pending and future works of all ranks end with it. So when this
+ * rank leaves because of it, nobody takes this rank for the culprit. Without
+ * effect if the group knows a fault, or has one rank. Any thread; never
+ * blocks. */
+void comm_group_tell(comm_group_t *group, const err_t *fault);
+
 /* Leave the group, and tell the peers, so that they do not take it for a death.
  * Returns within the timeout even if works are pending or have failed. After a
  * fault, a culprit on this node that does not end by itself is killed, so that

@@ -26,6 +26,12 @@ void train_outcome_fill(const train_state_t *run, train_outcome_t *out)
         run->compute.dev != NULL && dev_abandoned(run->compute.dev);
 }
 
+void train_outcome_tell(train_state_t *run, const err_t *fault)
+{
+    train_world_tell(&run->world, fault);
+    train_saver_tell(run->saving.saver, fault);
+}
+
 bool train_outcome_survivor(const train_world_t *world, err_code_t rc,
                             const err_t *err)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* outcome: what a run tells its caller, and what it leaves in its directory
- * when it ends: exit.json (why it ended) and summary.json (its results). */
+/* outcome: what a run tells its caller and the other ranks, and what it leaves
+ * in its directory when it ends: exit.json (why it ended) and summary.json (its
+ * results). */
 #ifndef CDDP_TRAIN_OUTCOME_H
 #define CDDP_TRAIN_OUTCOME_H
 
@@ -14,6 +15,11 @@ void train_outcome_fill(const train_state_t *run, train_outcome_t *out);
  * of another node is chosen, if there is one. */
 bool train_outcome_survivor(const train_world_t *world, err_code_t rc,
                             const err_t *err);
+
+/* The run ends because of [fault], an ERR_PEER. One group of this rank may know
+ * it before another rank's groups do: tell all of them, so that they do not
+ * take this rank for the culprit when it leaves. Does not wait. */
+void train_outcome_tell(train_state_t *run, const err_t *fault);
 
 /* Return whether the run ended with [rc] because its start was refused. Such a
  * run leaves the directory as it was and writes no record: all ranks end with

@@ -169,8 +169,10 @@ err_code_t train_predict(const train_config_t *config, const train_env_t *env,
     slurm_signal_started();
     if (rc == ERR_OK)
         rc = outputs_write(&run, err);
-    if (rc == ERR_PEER)
+    if (rc == ERR_PEER) {
+        train_outcome_tell(&run, err);
         run.world.speaker = train_outcome_survivor(&run.world, rc, err);
+    }
     train_outcome_fill(&run, out);
     train_close(&run);
     return rc;

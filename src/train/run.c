@@ -480,6 +480,8 @@ err_code_t train_run(const train_config_t *config, const train_env_t *env,
         rc = complete(&run, err);
     if (rc != ERR_OK && rc != ERR_PEER)
         save_finish(&run);
+    if (rc == ERR_PEER)
+        train_outcome_tell(&run, err);
     train_seen_end(&run, rc);
     if (rc == ERR_PEER && culprit_is_here(&run.world, err))
         rc = train_oom_look(&run.life.oom, err);

@@ -286,6 +286,12 @@ bool train_saver_failed(train_saver_t *saver)
            comm_group_check(saver->group, NULL) != ERR_OK;
 }
 
+void train_saver_tell(train_saver_t *saver, const err_t *fault)
+{
+    if (saver != NULL)
+        comm_group_tell(saver->group, fault);
+}
+
 void train_saver_start(train_saver_t *saver, const train_save_t *save)
 {
     const train_kept_t *kept = saver->kept;

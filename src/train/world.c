@@ -45,6 +45,16 @@ err_code_t train_world_lost(train_world_t *world, err_t *err)
     return fault_name(world, err);
 }
 
+void train_world_tell(train_world_t *world, const err_t *fault)
+{
+    if (world->group != NULL)
+        comm_group_tell(world->group, fault);
+    if (world->data != NULL && world->data != world->group)
+        comm_group_tell(world->data, fault);
+    if (world->sync != NULL)
+        comm_group_tell(world->sync, fault);
+}
+
 err_code_t train_world_vote(train_world_t *world, err_code_t code, err_t *err)
 {
     if (world->working && code != ERR_OK && err != NULL && device_failed(err))

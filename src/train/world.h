@@ -44,6 +44,10 @@ err_code_t train_world_vote(train_world_t *world, err_code_t code, err_t *err);
  * culprit. Returns err->code. */
 err_code_t train_world_lost(train_world_t *world, err_t *err);
 
+/* This rank ends because of [fault], an ERR_PEER: tell the other ranks in each
+ * group of the world, as only one of them may know it. */
+void train_world_tell(train_world_t *world, const err_t *fault);
+
 /* Open world->data for the memory of [dev]. [like] describes world->group,
  * except for its backend. From then on, waits for [dev] end when a rank has a
  * fault, or when [dev] makes no progress. train_world_data_close closes it.

@@ -9,9 +9,10 @@
 
 #include "base/clock.h"
 #include "comm/comm_split.h"
+#include "comm/waits.h"
 #include "lib/ranks.h"
 
-TestSuite(comm_split, .init = ranks_transports, .timeout = 120);
+TestSuite(comm_split, .init = ranks_transports, .timeout = 600);
 
 /* Nodes of two, three and two ranks; ranks of one node are not consecutive. */
 static const char *const hosts[] = {"n0", "n1", "n1", "n0", "n2", "n1", "n2"};
@@ -277,4 +278,57 @@ Test(comm_split, a_rank_that_left_is_named_as_the_parent_does)
     split_case_t what = {.backend = "threads", .timeout = 20};
 
     cr_assert_eq(ranks_threads(SIZE, run_fault, &what), 0);
+}
+
+/* Rank 2 knows from elsewhere that rank 1 is lost, and leaves. Without being
+ * told, rank 0, which waits, would take rank 2 for the culprit. */
+static int run_tell(const comm_oob_t *oob, void *argument)
+{
+    const split_case_t *what = argument;
+    comm_config_t config = {.timeout = what->timeout};
+    comm_group_t *parent, *whole;
+    err_code_t rc;
+    float data = 1;
+    err_t err = ERR_INIT;
+
+    RANKS_OK(parent_open(oob, what, &parent, &err), err);
+    config.backend = comm_group_backend(parent);
+    RANKS_OK(comm_split_whole(parent, &config, &whole, &err), err);
+    /* When rank 2 has this sum, all ranks have opened both groups. */
+    rc = comm_allreduce(whole, &data, 1, COMM_FLOAT32, COMM_SUM, &err);
+    if (oob->rank == 2) {
+        RANKS_OK(rc, err);
+        err_set_peer(&err, 1, comm_group_host(parent, 1), "rank 1 is lost");
+        comm_group_tell(whole, &err);
+        comm_group_tell(parent, &err);
+        /* What is known already stays. */
+        err_set_peer(&err, 0, comm_group_host(parent, 0), "rank 0 is lost");
+        comm_group_tell(parent, &err);
+    } else {
+        if (rc == ERR_OK)
+            rc = comm_allreduce(whole, &data, 1, COMM_FLOAT32, COMM_SUM, &err);
+        RANKS_CHECK(rc == ERR_PEER);
+        RANKS_CHECK(err.culprit == 1);
+        err = (err_t)ERR_INIT;
+        RANKS_CHECK(comm_allreduce(parent, &data, 1, COMM_FLOAT32, COMM_SUM,
+                                   &err) == ERR_PEER);
+        RANKS_CHECK(err.culprit == 1);
+        RANKS_CHECK(strcmp(err.host, comm_group_host(parent, 1)) == 0);
+        RANKS_CHECK(strcmp(err.text, "rank 1 is lost") == 0);
+    }
+    comm_group_close(whole);
+    comm_group_close(parent);
+    return 0;
+}
+
+Test(comm_split, a_fault_that_one_rank_knows_is_told)
+{
+    split_case_t ucx = {.backend = "ucx", .timeout = waits_timeout(5)};
+    split_case_t threads = {.backend = "threads", .timeout = ucx.timeout};
+    int results[3];
+
+    cr_assert_eq(
+        ranks_forks(3, waits_deadline(ucx.timeout), run_tell, &ucx, results),
+        0);
+    cr_assert_eq(ranks_threads(3, run_tell, &threads), 0);
 }
