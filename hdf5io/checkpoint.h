@@ -53,6 +53,8 @@ typedef struct hdf5io_tensor {
     int part_count;
 } hdf5io_tensor_t;
 
+#define HDF5IO_SPREAD_ALIGN 64
+
 /* How ranks communicate. [exchange] is an all-gather as in boot.h. */
 typedef struct hdf5io_votes {
     void *context;
@@ -62,6 +64,16 @@ typedef struct hdf5io_votes {
     /* (optional) Called repeatedly while bytes are moved, so that other ranks
      * do not take a long checkpoint for a hanging rank. Default: nothing. */
     void (*alive)(void *context);
+    /* (optional) All-gather of ranges: bytes cuts[r] .. cuts[r + 1] - 1 of
+     * [data] are those of rank r; all ranks get all of them. Cuts are equal on
+     * all ranks, ascending multiples of HDF5IO_SPREAD_ALIGN from 0 on; [data]
+     * is aligned to that. Default: by [exchange]. */
+    err_code_t (*spread)(void *context, void *data, const size_t *cuts,
+                         err_t *err);
+    /* (optional) Copy [bytes] bytes at [data] from rank 0 to all ranks.
+     * Default: by [exchange]. */
+    err_code_t (*broadcast)(void *context, void *data, size_t bytes,
+                            err_t *err);
 } hdf5io_votes_t;
 
 /* Fingerprint of one shard of the data, or of several consecutive shards, taken
@@ -88,8 +100,10 @@ typedef struct hdf5io_checkpoint_config {
     /* Every file is read back past the page cache before the checkpoint is
      * published. What differs is ERR_IO. */
     bool verify_disk;
-    int format;           /* of the manifest, 1 or 2; 0: 2 */
-    uint64_t block_bytes; /* of format 2; 0: 4 MiB; tests have smaller ones */
+    int format; /* of the manifest, 1 or 2; 0: 2 */
+    /* Bytes of a block of format 2, and of the window through which ranks pass
+     * on what they read; 0: 4 MiB and 64 MiB. Tests have smaller ones. */
+    uint64_t block_bytes, window_bytes;
     uint64_t config_hash, model_hash, build_hash;
     /* another model_hash is ERR_CONFIG, even if all tensors fit; else a warning
      */
@@ -128,17 +142,17 @@ err_code_t hdf5io_checkpoint_write(const hdf5io_checkpoint_config_t *config,
  * newest intact checkpoint in the directory. This may be an intact one that an
  * interrupted save left under a temporary name; no file is changed or renamed.
  *
- * Every byte of a candidate is verified by its hash before use; the ranks share
- * this work. A damaged candidate (a file is missing, or has another size or
- * hash) is logged as a warning, and the next older one is tried. *found is
- * false if the directory holds no checkpoint at all.
+ * The ranks read each byte of a candidate once, all together, compare its hash,
+ * and pass on what others want. A damaged candidate (a file is missing, or has
+ * another size or hash) is logged as a warning, and the next older one is
+ * tried. *found is false if the directory holds no checkpoint at all.
  *
  * ERR_DATA: all candidates are damaged; the sentence lists them and says that
  * --fresh starts anew. Also if a permission is missing; the sentence names the
  * owner. ERR_CONFIG: the checkpoint belongs to another model; names the first
  * tensor that differs. ERR_IO: storage could not be read. That is no damage, so
- * no older checkpoint is tried instead. Collective; every rank gets the same
- * result.
+ * no older checkpoint is tried instead. After ERR_DATA and ERR_IO the tensors
+ * are undefined. Collective; every rank gets the same result.
  */
 err_code_t hdf5io_checkpoint_read(const hdf5io_checkpoint_config_t *config,
                                   const char *path,

@@ -9,67 +9,12 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "base/hash.h"
-#include "base/mem.h"
 #include "hdf5io/checkpoint.h"
-#include "hdf5io/checkpoint_blocks.h"
+#include "hdf5io/checkpoint_load.h"
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "checkpoints hold little-endian floats, which are read in place"
 #endif
-
-/* Compare the hashes [found] of file number [file] with the manifest. */
-static err_code_t sums_compare(const hdf5io_saved_t *saved, int file,
-                               const hdf5io_sums_t *found, const char *path,
-                               err_t *err)
-{
-    const hdf5io_manifest_file_t *want = &saved->manifest->files[file];
-    const uint64_t each = saved->manifest->block_bytes;
-    const size_t blocks = hdf5io_blocks_count(saved->manifest, file);
-    char expected[HASH_TEXT_MAX], hash[HASH_TEXT_MAX];
-
-    for (size_t b = 0; b < blocks; b++)
-        if (found->blocks[b] != want->blocks[b])
-            return err_set(err, ERR_DATA,
-                           "%s: its content from byte %llu on, block %zu of "
-                           "%zu, has the hash %s instead of %s, so it is "
-                           "damaged",
-                           path, (unsigned long long)(b * each), b, blocks,
-                           hash_format(found->blocks[b], hash),
-                           hash_format(want->blocks[b], expected));
-    if (found->hash == want->hash)
-        return ERR_OK;
-    return err_set(err, ERR_DATA,
-                   "%s: its content has the hash %s instead of %s, so it is "
-                   "damaged",
-                   path, hash_format(found->hash, hash),
-                   hash_format(want->hash, expected));
-}
-
-err_code_t hdf5io_checkpoint_check(const hdf5io_saved_t *saved, int file,
-                                   retry_cause_t *cause, err_t *err)
-{
-    const hdf5io_manifest_file_t *want = &saved->manifest->files[file];
-    char *path = str_printf("%s/%s", saved->directory, want->name);
-    hdf5io_sums_t sums = {.block_bytes = saved->manifest->block_bytes};
-    err_code_t rc = hdf5io_io_size(saved->io, path, &sums.bytes, cause, err);
-
-    if (rc == ERR_OK && sums.bytes == want->bytes)
-        rc = hdf5io_io_hash(saved->io, path, &sums, cause, err);
-    if (rc != ERR_OK)
-        goto out;
-    *cause = RETRY_ABSENT;
-    if (sums.bytes != want->bytes)
-        rc = err_set(err, ERR_DATA, "%s: it has %llu bytes instead of %llu",
-                     path, (unsigned long long)sums.bytes,
-                     (unsigned long long)want->bytes);
-    else
-        rc = sums_compare(saved, file, &sums, path, err);
-out:
-    mem_free(sums.blocks);
-    free(path);
-    return rc;
-}
 
 /* Read the elements of [range], all of which [piece] holds. */
 static err_code_t piece_read(const hdf5io_saved_t *saved,
@@ -134,11 +79,11 @@ err_code_t hdf5io_checkpoint_verify(const char *path,
     hdf5io_manifest_t m = {0};
     uint64_t hash;
     const hdf5io_saved_t saved = {&hdf5io_io_system, path, &m};
-    retry_cause_t cause;
+    bool damaged;
     err_code_t rc = hdf5io_manifest_load(path, &m, &hash, err);
 
-    for (int i = 0; i < m.file_count && rc == ERR_OK; i++)
-        rc = hdf5io_checkpoint_check(&saved, i, &cause, err);
+    if (rc == ERR_OK)
+        rc = hdf5io_load_check(&saved, &damaged, err);
     if (rc == ERR_OK && info != NULL) {
         snprintf(info->path, sizeof info->path, "%s", path);
         info->progress = m.progress;

@@ -83,14 +83,30 @@ retry_t hdf5io_io_retry(const hdf5io_io_t *io);
 err_code_t hdf5io_io_read(const hdf5io_io_t *io, const char *path, void *bytes,
                           size_t count, off_t offset, err_t *err);
 
+/* A file that stays open from read to read. */
+typedef struct hdf5io_io_file {
+    const hdf5io_io_t *io;
+    const char *path;
+    int fd; /* -1: not open */
+    uint64_t size;
+} hdf5io_io_file_t;
+
+/* Open [path], which outlives the file, and get its size. */
+err_code_t hdf5io_io_file_open(const hdf5io_io_t *io, const char *path,
+                               hdf5io_io_file_t *out, retry_cause_t *cause,
+                               err_t *err);
+
+/* Read [count] bytes at [offset]. If storage refuses, the file is opened again.
+ */
+err_code_t hdf5io_io_file_read(hdf5io_io_file_t *file, void *bytes,
+                               size_t count, off_t offset, retry_cause_t *cause,
+                               err_t *err);
+void hdf5io_io_file_close(hdf5io_io_file_t *file);
+
 /* Read the whole manifest [path] and append a NUL byte. The caller frees *text.
  * ERR_DATA if it is larger than any manifest can be. [cause]: see retry_run. */
 err_code_t hdf5io_io_load(const hdf5io_io_t *io, const char *path, char **text,
                           size_t *bytes, retry_cause_t *cause, err_t *err);
-
-/* Size of the file [path]. */
-err_code_t hdf5io_io_size(const hdf5io_io_t *io, const char *path,
-                          uint64_t *bytes, retry_cause_t *cause, err_t *err);
 
 /* Hashes of the content of a file. */
 typedef struct hdf5io_sums {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /* The reading part of checkpoint_io. Each call opens, reads and closes the
- * file. If storage refuses, all three are repeated, since the open file itself
- * may be stale. */
+ * file, except those of hdf5io_io_file_t. If storage refuses, all three are
+ * repeated, since the open file itself may be stale. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -29,6 +30,7 @@ typedef struct reading {
     const char *path;
     /* Called with the open file; NULL: nothing to do. */
     err_code_t (*work)(struct reading *reading, err_t *err);
+    bool keep;      /* the file stays open if the try succeeds */
     int fd, number; /* descriptor and errno of the current try */
     uint64_t size;  /* bytes of the file */
     void *bytes; /* for work_read: destination; [count] and [offset] belong to
@@ -105,14 +107,17 @@ static err_code_t file_open(reading_t *r, err_t *err)
 static err_code_t attempt(void *context, int *number, err_t *err)
 {
     reading_t *r = context;
-    err_code_t rc;
+    err_code_t rc = ERR_OK;
 
     r->number = 0;
-    rc = file_open(r, err);
+    if (!r->keep || r->fd < 0)
+        rc = file_open(r, err);
     if (rc == ERR_OK && r->work != NULL)
         rc = r->work(r, err);
-    if (r->fd >= 0)
+    if (r->fd >= 0 && (rc != ERR_OK || !r->keep)) {
         close(r->fd);
+        r->fd = -1;
+    }
     *number = r->number;
     return rc;
 }
@@ -140,6 +145,42 @@ err_code_t hdf5io_io_read(const hdf5io_io_t *io, const char *path, void *bytes,
                    .offset = offset};
 
     return reading_run(&r, NULL, err);
+}
+
+err_code_t hdf5io_io_file_open(const hdf5io_io_t *io, const char *path,
+                               hdf5io_io_file_t *out, retry_cause_t *cause,
+                               err_t *err)
+{
+    reading_t r = {.io = io, .path = path, .keep = true, .fd = -1};
+    err_code_t rc = reading_run(&r, cause, err);
+
+    *out = (hdf5io_io_file_t){io, path, r.fd, r.size};
+    return rc;
+}
+
+err_code_t hdf5io_io_file_read(hdf5io_io_file_t *file, void *bytes,
+                               size_t count, off_t offset, retry_cause_t *cause,
+                               err_t *err)
+{
+    reading_t r = {.io = file->io,
+                   .path = file->path,
+                   .work = work_read,
+                   .keep = true,
+                   .fd = file->fd,
+                   .bytes = bytes,
+                   .count = count,
+                   .offset = offset};
+    err_code_t rc = reading_run(&r, cause, err);
+
+    file->fd = r.fd;
+    return rc;
+}
+
+void hdf5io_io_file_close(hdf5io_io_file_t *file)
+{
+    if (file->fd >= 0)
+        close(file->fd);
+    file->fd = -1;
 }
 
 static err_code_t work_load(reading_t *r, err_t *err)
@@ -173,17 +214,6 @@ err_code_t hdf5io_io_load(const hdf5io_io_t *io, const char *path, char **text,
     *text = r.text;
     *bytes = (size_t)r.size;
     return ERR_OK;
-}
-
-err_code_t hdf5io_io_size(const hdf5io_io_t *io, const char *path,
-                          uint64_t *bytes, retry_cause_t *cause, err_t *err)
-{
-    reading_t r = {.io = io, .path = path};
-    err_code_t rc = reading_run(&r, cause, err);
-
-    if (rc == ERR_OK)
-        *bytes = r.size;
-    return rc;
 }
 
 /* Add the [count] bytes at offset [at] of the file to the hashes of its blocks.

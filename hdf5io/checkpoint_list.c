@@ -19,6 +19,7 @@
 #include "base/str.h"
 #include "hdf5io/checkpoint.h"
 #include "hdf5io/checkpoint_dir.h"
+#include "hdf5io/checkpoint_load.h"
 #include "hdf5io/checkpoint_read.h"
 
 /* ---- listing ------------------------------------------------------------- */
@@ -219,12 +220,13 @@ static err_code_t whole_check(const hdf5io_io_t *io, const char *path,
     err_t why = ERR_INIT;
     err_code_t rc =
         hdf5io_checkpoint_manifest(io, path, &m, &hash, &cause, &why);
+    bool damaged = rc == ERR_DATA && cause == RETRY_ABSENT;
 
-    for (int i = 0; i < m.file_count && rc == ERR_OK; i++)
-        rc = hdf5io_checkpoint_check(&saved, i, &cause, &why);
+    if (rc == ERR_OK)
+        rc = hdf5io_load_check(&saved, &damaged, &why);
     *whole = rc == ERR_OK && m.progress.step == step;
     hdf5io_manifest_free(&m);
-    if (rc == ERR_OK || (rc == ERR_DATA && cause == RETRY_ABSENT))
+    if (rc == ERR_OK || damaged)
         return ERR_OK;
     return err_copy(err, &why);
 }

@@ -258,7 +258,7 @@ static bool plan_covers(const hdf5io_manifest_t *m)
     return true;
 }
 
-static int piece_compare(const void *a, const void *b)
+int hdf5io_piece_compare(const void *a, const void *b)
 {
     const hdf5io_manifest_piece_t *x = a, *y = b;
 
@@ -277,7 +277,7 @@ bool hdf5io_manifest_disjoint(const hdf5io_manifest_t *manifest)
                               &sorted, NULL) != ERR_OK)
         return true;
     memcpy(sorted, manifest->pieces, count * sizeof *sorted);
-    qsort(sorted, count, sizeof *sorted, piece_compare);
+    qsort(sorted, count, sizeof *sorted, hdf5io_piece_compare);
     for (size_t i = 1; i < count; i++)
         disjoint =
             disjoint && (sorted[i - 1].file != sorted[i].file ||

@@ -111,6 +111,9 @@ int64_t hdf5io_manifest_common(const hdf5io_manifest_t *manifest,
 void hdf5io_manifest_share(int64_t elems, int rank, int size, int64_t *first,
                            int64_t *last);
 
+/* Order of two pieces (for qsort) by their place: file and offset. */
+int hdf5io_piece_compare(const void *a, const void *b);
+
 /* Does each byte of a file belong to one piece at most? Sorts all pieces.
  * True if there is no memory for that. */
 bool hdf5io_manifest_disjoint(const hdf5io_manifest_t *manifest);

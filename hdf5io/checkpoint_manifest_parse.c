@@ -513,34 +513,51 @@ err_code_t hdf5io_manifest_parse(const char *text, size_t bytes,
     return ERR_OK;
 }
 
-err_code_t hdf5io_checkpoint_manifest(const hdf5io_io_t *io,
-                                      const char *directory,
-                                      hdf5io_manifest_t *out, uint64_t *hash,
-                                      retry_cause_t *cause, err_t *err)
+err_code_t hdf5io_checkpoint_text(const hdf5io_io_t *io, const char *directory,
+                                  char **text, size_t *bytes,
+                                  retry_cause_t *cause, err_t *err)
 {
-    char *path = str_printf("%s/%s", directory, MANIFEST_NAME), *text = NULL;
-    size_t bytes = 0;
-    err_t why = ERR_INIT;
+    char *path = str_printf("%s/%s", directory, MANIFEST_NAME);
     err_code_t rc;
 
     *cause = RETRY_ABSENT;
     if (access(path, F_OK) != 0 && (errno == ENOENT || errno == ENOTDIR))
-        rc = err_set(&why, ERR_DATA,
+        rc = err_set(err, ERR_DATA,
                      "'%s' is no checkpoint, as it has no " MANIFEST_NAME
                      ": a checkpoint is a directory such as "
                      "RUNDIR/checkpoints/step-0000000100",
                      directory);
     else
-        rc = hdf5io_io_load(io, path, &text, &bytes, cause, &why);
-    if (rc == ERR_OK) {
-        rc = hdf5io_manifest_parse(text, bytes, out, hash, &why);
-        if (rc != ERR_OK)
-            err_prefix(&why, "%s", path);
-    }
-    if (rc != ERR_OK)
-        err_copy(err, &why);
-    free(text);
+        rc = hdf5io_io_load(io, path, text, bytes, cause, err);
     free(path);
+    return rc;
+}
+
+err_code_t hdf5io_checkpoint_parse(const char *directory, const char *text,
+                                   size_t bytes, hdf5io_manifest_t *out,
+                                   uint64_t *hash, err_t *err)
+{
+    err_t why = ERR_INIT;
+
+    if (hdf5io_manifest_parse(text, bytes, out, hash, &why) == ERR_OK)
+        return ERR_OK;
+    err_prefix(&why, "%s/%s", directory, MANIFEST_NAME);
+    return err_copy(err, &why);
+}
+
+err_code_t hdf5io_checkpoint_manifest(const hdf5io_io_t *io,
+                                      const char *directory,
+                                      hdf5io_manifest_t *out, uint64_t *hash,
+                                      retry_cause_t *cause, err_t *err)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    err_code_t rc =
+        hdf5io_checkpoint_text(io, directory, &text, &bytes, cause, err);
+
+    if (rc == ERR_OK)
+        rc = hdf5io_checkpoint_parse(directory, text, bytes, out, hash, err);
+    free(text);
     return rc;
 }
 

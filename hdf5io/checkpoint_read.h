@@ -15,6 +15,17 @@ err_code_t hdf5io_checkpoint_manifest(const hdf5io_io_t *io,
                                       hdf5io_manifest_t *out, uint64_t *hash,
                                       retry_cause_t *cause, err_t *err);
 
+/* The text of [directory]/MANIFEST.json, to be freed. ERR_DATA, ERR_IO; *cause
+ * as below. */
+err_code_t hdf5io_checkpoint_text(const hdf5io_io_t *io, const char *directory,
+                                  char **text, size_t *bytes,
+                                  retry_cause_t *cause, err_t *err);
+
+/* hdf5io_manifest_parse of this text; the error names the file. */
+err_code_t hdf5io_checkpoint_parse(const char *directory, const char *text,
+                                   size_t bytes, hdf5io_manifest_t *out,
+                                   uint64_t *hash, err_t *err);
+
 /* A checkpoint to read: its directory and its manifest. */
 typedef struct hdf5io_saved {
     const hdf5io_io_t *io;
@@ -29,12 +40,6 @@ typedef struct hdf5io_range {
     int64_t first, count;
     float *data;
 } hdf5io_range_t;
-
-/* Compare size and hash of file number [file] with the manifest. ERR_DATA: the
- * file is missing, cut off or changed. *cause (see retry_run) is RETRY_ABSENT
- * for such damage; another cause means that the file could not be read. */
-err_code_t hdf5io_checkpoint_check(const hdf5io_saved_t *saved, int file,
-                                   retry_cause_t *cause, err_t *err);
 
 /* Read the whole tensor number [tensor] of a checked checkpoint into [data].
  * ERR_IO, ERR_DATA. */

@@ -9,6 +9,7 @@
 #include "base/retry.h"
 #include "hdf5io/checkpoint.h"
 #include "train/patience.h"
+#include "train/relay.h"
 
 #define KEEP 3
 #define IO_TIMEOUT 600.0 /* seconds */
@@ -31,6 +32,20 @@ static err_code_t storage_exchange(void *context, const void *mine,
     const storage_t *storage = context;
 
     return comm_allgather(storage->group, mine, bytes, all, err);
+}
+
+static err_code_t storage_spread(void *context, void *data, const size_t *cuts,
+                                 err_t *err)
+{
+    return train_relay(((storage_t *)context)->group, data, cuts, err);
+}
+
+static err_code_t storage_broadcast(void *context, void *data, size_t bytes,
+                                    err_t *err)
+{
+    comm_group_t *group = ((storage_t *)context)->group;
+
+    return comm_broadcast(group, data, bytes, 0, err);
 }
 
 /* Called when reading or writing has progressed: restarts the time limit of the
@@ -91,7 +106,9 @@ static err_code_t storage_open(cddp_group_t *group,
                                       .rank = comm_group_rank(inner),
                                       .size = comm_group_size(inner),
                                       .exchange = storage_exchange,
-                                      .alive = storage_alive};
+                                      .alive = storage_alive,
+                                      .spread = storage_spread,
+                                      .broadcast = storage_broadcast};
     storage->config = (hdf5io_checkpoint_config_t){
         .directory = config->directory,
         .votes = &storage->votes,

@@ -15,6 +15,7 @@
 #include "train/best.h"
 #include "train/lives.h"
 #include "train/record.h"
+#include "train/relay.h"
 #include "train/save_failed.h"
 #include "train/seen.h"
 
@@ -24,6 +25,20 @@ static err_code_t state_exchange(void *context, const void *mine, size_t bytes,
     const train_votes_t *votes = &((train_world_t *)context)->votes;
 
     return votes->exchange(votes->context, mine, bytes, all, err);
+}
+
+static err_code_t state_spread(void *context, void *data, const size_t *cuts,
+                               err_t *err)
+{
+    return train_relay(((train_world_t *)context)->group, data, cuts, err);
+}
+
+static err_code_t state_broadcast(void *context, void *data, size_t bytes,
+                                  err_t *err)
+{
+    comm_group_t *group = ((train_world_t *)context)->group;
+
+    return comm_broadcast(group, data, bytes, 0, err);
 }
 
 /* Called while bytes are written or read: report progress. The next access may
@@ -45,7 +60,9 @@ void train_checkpoint_config_fill(train_state_t *run,
                                                  .rank = run->world.rank,
                                                  .size = run->world.size,
                                                  .exchange = state_exchange,
-                                                 .alive = state_alive}};
+                                                 .alive = state_alive,
+                                                 .spread = state_spread,
+                                                 .broadcast = state_broadcast}};
     out->directory = str_printf("%s/checkpoints", config->run.dir);
     opt_print(train_options, config, 0, &out->text);
     best = train_best_of(run, &out->best);

@@ -54,6 +54,7 @@ libtrain_la_SOURCES = \
 	src/train/record.c src/train/record.h \
 	src/train/replay.c src/train/replay.h \
 	src/train/replica.c src/train/replica.h \
+	src/train/relay.c src/train/relay.h \
 	src/train/resume.c \
 	src/train/resumed.c src/train/resumed.h \
 	src/train/rollback.c src/train/rollback.h \

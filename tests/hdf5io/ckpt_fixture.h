@@ -14,10 +14,12 @@
 #include "hdf5io/checkpoint.h"
 #include "hdf5io/checkpoint_io.h"
 
-#define CKPT_RANKS_MAX 9
+#define CKPT_RANKS_MAX 64
 #define CKPT_TENSORS 8
 /* Bytes of a block: a shard has several, whose limits are within elements. */
 #define CKPT_BLOCK 601
+/* Bytes of the window: for three blocks. */
+#define CKPT_WINDOW 2000
 
 /* Counts the system calls. Call number [fail_at] (from 1, 0: none) fails with
  * [error], or ends the process if [error] is 0. With [half] writes are

@@ -10,6 +10,7 @@ HDF5IO_TESTS = \
 	tests/hdf5io/test_checkpoint_fault \
 	tests/hdf5io/test_checkpoint_format \
 	tests/hdf5io/test_checkpoint_h5py \
+	tests/hdf5io/test_checkpoint_load \
 	tests/hdf5io/test_checkpoint_manifest \
 	tests/hdf5io/test_checkpoint_parts \
 	tests/hdf5io/test_checkpoint_power \
@@ -46,6 +47,7 @@ $(HDF5IO_TESTS): LDADD = $(HDF5IO_TEST_LIBS) $(HDF5_LIBS) $(TEST_LIBS)
 tests_hdf5io_test_loader_LDADD = liballoc.la $(LDADD)
 tests_hdf5io_test_checkpoint_crash_LDADD = libiotape.la $(LDADD)
 tests_hdf5io_test_checkpoint_power_LDADD = libiotape.la $(LDADD)
+tests_hdf5io_test_checkpoint_load_LDADD = libiocount.la $(LDADD)
 tests_hdf5io_test_dataset_look_LDADD = libiocount.la $(LDADD)
 EXTRA_DIST += tests/hdf5io/h5py_read.py
 # End of tests/hdf5io

@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * A chunk is hashed in bites that are still in the processor's cache. One rank
+ * alone reads large runs straight to their place. Several ranks read into a
+ * window, which has room for the chunks of some ranks; if there are more ranks,
+ * the window goes over them group by group.
+ */
+#include "hdf5io/checkpoint_load.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "base/hash.h"
+#include "base/mem.h"
+#include "hdf5io/checkpoint_blocks.h"
+#include "hdf5io/checkpoint_cut.h"
+#include "hdf5io/checkpoint_wants.h"
+
+#define BITE ((size_t)256 << 10)
+/* Runs of at least so many bytes are read to their place. */
+#define DIRECT_MIN ((uint64_t)64 << 10)
+/* Bytes of a window, unless one chunk is larger. */
+#define WINDOW_MAX ((uint64_t)64 << 20)
+
+typedef struct loader {
+    const hdf5io_load_t *load;
+    const hdf5io_manifest_t *manifest;
+    const hdf5io_votes_t *votes;
+    hdf5io_cut_t cut;
+    hdf5io_wants_t *wants;
+    hash_state_t *hash; /* of what has been read since a chunk began it */
+    char *path;         /* of the open file; NULL: none */
+    hdf5io_io_file_t file;
+    int number;          /* of the open file in the manifest */
+    char *scratch;       /* [BITE], if there is one rank, else NULL */
+    int group;           /* ranks whose chunks fit in the window */
+    char *window;        /* NULL if there is one rank */
+    char *own;           /* this rank's chunk, if there are several groups */
+    size_t *cuts;        /* [size + 1] of the window */
+    retry_cause_t cause; /* of this rank's error */
+} loader_t;
+
+err_code_t hdf5io_load_vote(const hdf5io_votes_t *votes,
+                            hdf5io_ballot_t *ballots, const err_t *mine,
+                            retry_cause_t cause, uint64_t numbers[VOTE_NUMBERS],
+                            bool *damaged, err_t *err)
+{
+    const bool bad = mine->code == ERR_DATA && cause == RETRY_ABSENT;
+    const err_t none = ERR_INIT;
+    err_code_t rc;
+
+    numbers[VOTE_NUMBERS - 1] = bad;
+    rc = hdf5io_vote(votes, bad ? &none : mine, numbers, ballots, NULL, err);
+    for (int i = 0; rc == ERR_OK && i < votes->size; i++)
+        *damaged |= ballots[i].numbers[VOTE_NUMBERS - 1] != 0;
+    if (rc != ERR_OK || !*damaged)
+        return rc;
+    return hdf5io_vote(votes, mine, NULL, NULL, NULL, err);
+}
+
+/* ---- opening ------------------------------------------------------------- */
+
+static uint64_t room_of(uint64_t bytes)
+{
+    return (bytes + HDF5IO_SPREAD_ALIGN - 1) / HDF5IO_SPREAD_ALIGN *
+           HDF5IO_SPREAD_ALIGN;
+}
+
+static err_code_t window_open(loader_t *l, err_t *err)
+{
+    static const char what[] = "reading a checkpoint";
+    const uint64_t each = room_of(l->cut.most > 0 ? l->cut.most : 1);
+    const uint64_t most = l->load->window > 0 ? l->load->window : WINDOW_MAX;
+    const uint64_t fit = each < most ? most / each : 1;
+    const int size = l->votes->size;
+    err_code_t rc;
+
+    if (size == 1)
+        return mem_new(char, BITE, what, &l->scratch, err);
+    l->group = fit < (uint64_t)size ? (int)fit : size;
+    rc = mem_new(char, (size_t)(each * (uint64_t)l->group), what, &l->window,
+                 err);
+    if (rc == ERR_OK && l->group < size)
+        rc = mem_new(char, (size_t)each, what, &l->own, err);
+    if (rc == ERR_OK)
+        rc = mem_new(size_t, (size_t)size + 1, what, &l->cuts, err);
+    return rc;
+}
+
+static err_code_t loader_open(loader_t *l, err_t *err)
+{
+    const hdf5io_wish_t wish = {.manifest = l->manifest,
+                                .tensors = l->load->tensors,
+                                .wanted = l->load->wanted,
+                                .rank = l->votes->rank};
+    err_code_t rc = hdf5io_cut_open(l->manifest, l->votes->size, &l->cut, err);
+
+    if (rc == ERR_OK)
+        rc = hdf5io_wants_open(&wish, &l->wants, err);
+    if (rc == ERR_OK)
+        rc = window_open(l, err);
+    l->hash = hash_state_open();
+    return rc;
+}
+
+static void file_close(loader_t *l)
+{
+    if (l->path != NULL)
+        hdf5io_io_file_close(&l->file);
+    free(l->path);
+    l->path = NULL;
+}
+
+static void loader_close(loader_t *l)
+{
+    file_close(l);
+    hash_state_free(l->hash);
+    hdf5io_wants_close(l->wants);
+    hdf5io_cut_close(&l->cut);
+    mem_free(l->scratch);
+    mem_free(l->window);
+    mem_free(l->own);
+    mem_free(l->cuts);
+}
+
+/* ---- one chunk ----------------------------------------------------------- */
+
+/* Open file number [number], unless it is open, and compare its size. */
+static err_code_t file_choose(loader_t *l, int number, err_t *err)
+{
+    const hdf5io_manifest_file_t *want = &l->manifest->files[number];
+    err_code_t rc;
+
+    if (l->path != NULL && l->number == number)
+        return ERR_OK;
+    file_close(l);
+    l->path = str_printf("%s/%s", l->load->saved.directory, want->name);
+    l->number = number;
+    rc = hdf5io_io_file_open(l->load->saved.io, l->path, &l->file, &l->cause,
+                             err);
+    if (rc != ERR_OK || l->file.size == want->bytes)
+        return rc;
+    l->cause = RETRY_ABSENT;
+    return err_set(err, ERR_DATA, "%s: it has %llu bytes instead of %llu",
+                   l->path, (unsigned long long)l->file.size,
+                   (unsigned long long)want->bytes);
+}
+
+/* Read and hash [count] bytes at [at]. */
+static err_code_t bite_read(loader_t *l, void *to, uint64_t at, uint64_t count,
+                            err_t *err)
+{
+    err_code_t rc = hdf5io_io_file_read(&l->file, to, (size_t)count, (off_t)at,
+                                        &l->cause, err);
+
+    if (rc == ERR_OK)
+        hash_state_add(l->hash, to, (size_t)count);
+    return rc;
+}
+
+static uint64_t at_most(uint64_t count, uint64_t most)
+{
+    return count < most ? count : most;
+}
+
+/* Number of bytes from [at] on that go through the scratch: up to a run that is
+ * read to its place, at most [count] and a bite. */
+static uint64_t scratch_run(const loader_t *l, const hdf5io_chunk_t *chunk,
+                            uint64_t at, uint64_t count)
+{
+    uint64_t run = 0;
+
+    count = at_most(count, BITE);
+    while (run < count) {
+        uint64_t next = DIRECT_MIN;
+
+        if (hdf5io_wants_place(l->wants, chunk->file, at + run, &next) !=
+                NULL &&
+            next == DIRECT_MIN && run > 0)
+            break;
+        run += next;
+    }
+    return at_most(run, count);
+}
+
+/* Read the chunk to its place. */
+static err_code_t chunk_place(loader_t *l, const hdf5io_chunk_t *chunk,
+                              err_t *err)
+{
+    const uint64_t end = chunk->first + chunk->bytes;
+    err_code_t rc = ERR_OK;
+
+    for (uint64_t at = chunk->first; at < end && rc == ERR_OK;) {
+        uint64_t run = at_most(end - at, BITE);
+        void *to = hdf5io_wants_place(l->wants, chunk->file, at, &run);
+
+        if (to != NULL && run >= DIRECT_MIN) {
+            rc = bite_read(l, to, at, run, err);
+        } else {
+            run = scratch_run(l, chunk, at, end - at);
+            rc = bite_read(l, l->scratch, at, run, err);
+            if (rc == ERR_OK)
+                hdf5io_wants_copy(l->wants, chunk->file, at, l->scratch, run);
+        }
+        at += run;
+    }
+    return rc;
+}
+
+/* Read the chunk to [to]. */
+static err_code_t chunk_read(loader_t *l, const hdf5io_chunk_t *chunk, char *to,
+                             err_t *err)
+{
+    err_code_t rc = ERR_OK;
+
+    for (uint64_t done = 0; done < chunk->bytes && rc == ERR_OK;) {
+        const uint64_t run = at_most(chunk->bytes - done, BITE);
+
+        rc = bite_read(l, to + done, chunk->first + done, run, err);
+        done += run;
+    }
+    return rc;
+}
+
+static err_code_t hash_compare(loader_t *l, const hdf5io_chunk_t *chunk,
+                               err_t *err)
+{
+    const uint64_t found = hash_state_value(l->hash);
+    char expected[HASH_TEXT_MAX], hash[HASH_TEXT_MAX];
+
+    if (found == chunk->hash)
+        return ERR_OK;
+    l->cause = RETRY_ABSENT;
+    hash_format(found, hash);
+    hash_format(chunk->hash, expected);
+    if (l->manifest->block_bytes == 0)
+        return err_set(err, ERR_DATA,
+                       "%s: its content has the hash %s instead of %s, so it "
+                       "is damaged",
+                       l->path, hash, expected);
+    return err_set(
+        err, ERR_DATA,
+        "%s: its content from byte %llu on, block %llu of %zu, has "
+        "the hash %s instead of %s, so it is damaged",
+        l->path, (unsigned long long)chunk->first,
+        (unsigned long long)(chunk->first / l->manifest->block_bytes),
+        hdf5io_blocks_count(l->manifest, chunk->file), hash, expected);
+}
+
+/* Read this rank's chunk, to [to] or, if that is NULL, to its place. */
+static err_code_t chunk_take(loader_t *l, const hdf5io_chunk_t *chunk, char *to,
+                             err_t *err)
+{
+    err_code_t rc = file_choose(l, chunk->file, err);
+
+    if (chunk->begins)
+        hash_state_reset(l->hash);
+    if (rc == ERR_OK && to == NULL)
+        rc = chunk_place(l, chunk, err);
+    else if (rc == ERR_OK)
+        rc = chunk_read(l, chunk, to, err);
+    if (rc == ERR_OK && chunk->ends)
+        rc = hash_compare(l, chunk, err);
+    return rc;
+}
+
+/* ---- turns --------------------------------------------------------------- */
+
+/* Set the cuts of the window for the group that begins with rank [first].
+ * Returns the bytes of the window. */
+static size_t window_cut(loader_t *l, int first, size_t turn)
+{
+    size_t at = 0;
+
+    for (int r = 0; r < l->votes->size; r++) {
+        hdf5io_chunk_t chunk;
+
+        l->cuts[r] = at;
+        if (r >= first && r < first + l->group &&
+            hdf5io_cut_chunk(&l->cut, r, turn, &chunk) &&
+            hdf5io_wants_any(l->wants, chunk.file, chunk.first, chunk.bytes))
+            at += (size_t)room_of(chunk.bytes);
+    }
+    l->cuts[l->votes->size] = at;
+    return at;
+}
+
+/* Pass on the chunks of the ranks from [first] on, which fit in the window, and
+ * take what this rank wants of them. */
+static err_code_t group_pass(loader_t *l, int first, size_t turn, err_t *err)
+{
+    const int rank = l->votes->rank;
+    err_code_t rc;
+
+    if (window_cut(l, first, turn) == 0)
+        return ERR_OK;
+    if (l->own != NULL && l->cuts[rank + 1] > l->cuts[rank])
+        memcpy(l->window + l->cuts[rank], l->own,
+               l->cuts[rank + 1] - l->cuts[rank]);
+    rc = hdf5io_spread_ranges(l->load->spread, l->window, l->cuts, err);
+    for (int r = 0; r < l->votes->size && rc == ERR_OK; r++) {
+        hdf5io_chunk_t chunk;
+
+        if (l->cuts[r + 1] > l->cuts[r] &&
+            hdf5io_cut_chunk(&l->cut, r, turn, &chunk))
+            hdf5io_wants_copy(l->wants, chunk.file, chunk.first,
+                              l->window + l->cuts[r], chunk.bytes);
+    }
+    return rc;
+}
+
+/* Where this rank reads its chunk to; NULL: to its place. */
+static char *chunk_room(loader_t *l, size_t turn)
+{
+    if (l->votes->size == 1)
+        return NULL;
+    if (l->own != NULL)
+        return l->own;
+    window_cut(l, 0, turn);
+    return l->window + l->cuts[l->votes->rank];
+}
+
+static err_code_t turn_make(loader_t *l, size_t turn, bool *damaged, err_t *err)
+{
+    uint64_t numbers[VOTE_NUMBERS] = {0};
+    hdf5io_chunk_t chunk;
+    err_t mine = ERR_INIT;
+    err_code_t rc;
+
+    l->cause = RETRY_ABSENT;
+    if (hdf5io_cut_chunk(&l->cut, l->votes->rank, turn, &chunk))
+        chunk_take(l, &chunk, chunk_room(l, turn), &mine);
+    rc = hdf5io_load_vote(l->votes, l->load->ballots, &mine, l->cause, numbers,
+                          damaged, err);
+    for (int first = 0;
+         first < l->votes->size && l->votes->size > 1 && rc == ERR_OK;
+         first += l->group)
+        rc = group_pass(l, first, turn, err);
+    return rc;
+}
+
+err_code_t hdf5io_load(const hdf5io_load_t *load, bool *damaged, err_t *err)
+{
+    loader_t l = {.load = load,
+                  .manifest = load->saved.manifest,
+                  .votes = load->spread->votes};
+    err_t mine = ERR_INIT;
+    err_code_t rc;
+
+    *damaged = false;
+    loader_open(&l, &mine);
+    rc = hdf5io_vote(l.votes, &mine, NULL, NULL, NULL, err);
+    for (size_t turn = 0; turn < l.cut.turns && rc == ERR_OK; turn++)
+        rc = turn_make(&l, turn, damaged, err);
+    loader_close(&l);
+    return rc;
+}
+
+/* The exchange of a rank that is alone. */
+static err_code_t alone(void *context, const void *mine, size_t bytes,
+                        void *all, err_t *err)
+{
+    (void)context;
+    (void)err;
+    if (bytes > 0)
+        memcpy(all, mine, bytes);
+    return ERR_OK;
+}
+
+err_code_t hdf5io_load_check(const hdf5io_saved_t *saved, bool *damaged,
+                             err_t *err)
+{
+    const hdf5io_votes_t votes = {.size = 1, .exchange = alone};
+    const int tensors = saved->manifest->tensor_count;
+    hdf5io_spread_t spread = {.votes = &votes};
+    hdf5io_ballot_t ballot;
+    int *wanted = NULL;
+    err_code_t rc =
+        mem_new(int, (size_t)tensors, "verifying a checkpoint", &wanted, err);
+
+    *damaged = false;
+    for (int i = 0; rc == ERR_OK && i < tensors; i++)
+        wanted[i] = -1;
+    if (rc == ERR_OK)
+        rc = hdf5io_load(&(hdf5io_load_t){.saved = *saved,
+                                          .spread = &spread,
+                                          .ballots = &ballot,
+                                          .wanted = wanted},
+                         damaged, err);
+    mem_free(wanted);
+    return rc;
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* relay: passes the bytes of a checkpoint between the ranks of a group, for
+ * hdf5io_votes_t. */
+#ifndef CDDP_TRAIN_RELAY_H
+#define CDDP_TRAIN_RELAY_H
+
+#include <stddef.h>
+
+#include "comm/comm.h"
+
+/* See hdf5io_votes_t.spread. [group] is of the host's memory. ERR_MEMORY is an
+ * error of this rank alone: it tells the group. Collective; blocks. */
+err_code_t train_relay(comm_group_t *group, void *data, const size_t *cuts,
+                       err_t *err);
+
+#endif
