@@ -235,6 +235,54 @@ size_t hdf5io_convert_ints(convert_type_t type, const void *in, size_t count,
     return count;
 }
 
+/* Is [value] a float? Its bits span at most 24. */
+static bool convert_exact(uint64_t value)
+{
+    return value == 0 || (uint64_t)1 << 24 >= value >> __builtin_ctzll(value);
+}
+
+/* The index of the first of [count] integers that is not exact, or [count]. */
+static size_t convert_inexact_find(convert_type_t type, const unsigned char *in,
+                                   size_t count)
+{
+    const size_t bytes = hdf5io_convert_bytes(type);
+
+    for (size_t i = 0; i < count; i++) {
+        int64_t value = 0;
+        const bool fits = convert_int(type, in + i * bytes, &value);
+        const uint64_t bits = (uint64_t)value;
+
+        if (!convert_exact(fits && value < 0 ? -bits : bits))
+            return i;
+    }
+    return count;
+}
+
+size_t hdf5io_convert_inexact(convert_type_t type, const void *in, size_t count)
+{
+    const size_t bytes = hdf5io_convert_bytes(type);
+    double piece[HALF_PIECE];
+
+    if (hdf5io_convert_is_real(type) || bytes < sizeof(float))
+        return count;
+    for (size_t from = 0; from < count; from += HALF_PIECE) {
+        const unsigned char *next = (const unsigned char *)in + from * bytes;
+        const size_t left = count - from;
+        const size_t take = left < HALF_PIECE ? left : HALF_PIECE;
+        bool large = false;
+        size_t found;
+
+        /* Most are small, which is seen fast. */
+        hdf5io_convert_doubles(type, next, take, piece);
+        for (size_t i = 0; i < take; i++)
+            large |= piece[i] > 0x1p24 || piece[i] < -0x1p24;
+        found = large ? convert_inexact_find(type, next, take) : take;
+        if (found < take)
+            return from + found;
+    }
+    return count;
+}
+
 char *hdf5io_convert_format(convert_type_t type, const void *in, char *out,
                             size_t room)
 {

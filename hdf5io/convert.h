@@ -52,6 +52,11 @@ void hdf5io_convert_doubles(convert_type_t type, const void *in, size_t count,
 size_t hdf5io_convert_ints(convert_type_t type, const void *in, size_t count,
                            int64_t *out);
 
+/* The index of the first integer that is not the value of a float, or [count].
+ * Numbers of real types are never found. */
+size_t hdf5io_convert_inexact(convert_type_t type, const void *in,
+                              size_t count);
+
 /* Write one stored number as text to [out] of [room] bytes; returns [out]. */
 char *hdf5io_convert_format(convert_type_t type, const void *in, char *out,
                             size_t room);

@@ -56,7 +56,7 @@ static void dataset_field_add(hdf5io_dataset_t *dataset,
                               const hdf5io_want_t *want)
 {
     const hdf5io_field_t *from = want->field;
-
+    const bool classes = want->as != HDF5IO_AS_REALS || from->one_hot > 0;
     dataset_field_t *field = &dataset->fields[dataset->field_count++];
 
     check(dataset->field_count <= DATASET_FIELDS_MAX, "field %d of %d",
@@ -65,8 +65,8 @@ static void dataset_field_add(hdf5io_dataset_t *dataset,
         .path = str_dup(from->path),
         .place = want->place == NULL ? NULL : str_dup(want->place),
         .as = want->as,
-        .whole = want->as == HDF5IO_AS_REALS ? 0 : (int64_t)from->shift,
-        .limit = want->limit,
+        .whole = classes ? (int64_t)from->shift : 0,
+        .limit = from->one_hot > 0 ? from->one_hot : want->limit,
         .ignore = want->ignore,
         .ignored = want->ignored,
         .shares = want->shares,

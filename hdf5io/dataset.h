@@ -26,6 +26,7 @@
 #include "hdf5io/catalogue.h"
 #include "hdf5io/field.h"
 #include "hdf5io/h5mpi.h"
+#include "hdf5io/transform.h"
 #include "hdf5io/units.h"
 
 typedef struct hdf5io_dataset hdf5io_dataset_t;
@@ -165,6 +166,13 @@ err_code_t hdf5io_dataset_read_fields(hdf5io_dataset_t *dataset,
 err_code_t hdf5io_dataset_read(hdf5io_dataset_t *dataset, const int64_t *index,
                                int64_t count, void *input, void *target,
                                err_t *err);
+
+/* The same for training: windows of images are at random and mirrored, as
+ * [draw] and the global index say. [draw] NULL: the middle, as above. */
+err_code_t hdf5io_dataset_read_drawn(hdf5io_dataset_t *dataset,
+                                     const hdf5io_draw_t *draw,
+                                     const int64_t *index, int64_t count,
+                                     void *const *fields, err_t *err);
 
 /* Look for a number that is not finite among [count] samples, which were read
  * into [fields] as above. [sample_ids] are their global indices. ERR_DATA names

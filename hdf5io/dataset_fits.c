@@ -20,38 +20,46 @@ static err_code_t dataset_misfit(const hdf5io_want_t *want, const char *file,
                    want->place == NULL ? "" : ": ", file, say);
 }
 
+/* What the run file makes of the stored samples, for error sentences. */
+static const char *changes_of(const hdf5io_transform_t *how)
+{
+    return how->out_elems == how->elems ? "" : " after crop and one_hot";
+}
+
 static err_code_t dataset_input_fits(const hdf5io_want_t *want,
                                      const char *file,
-                                     const hdf5io_column_t *column, err_t *err)
+                                     const hdf5io_column_t *column,
+                                     const hdf5io_transform_t *how, err_t *err)
 {
     char shape[256], say[ERR_TEXT_MAX];
 
-    if (column->elems == want->elems)
+    if (how->out_elems == want->elems)
         return ERR_OK;
     snprintf(say, sizeof say,
              "samples of %s are %s (%" PRId64
-             " values), but model.input%s%s is %s (%" PRId64 " values)",
+             " values%s), but model.input%s%s is %s (%" PRId64 " values)",
              column->path, hdf5io_column_shape(column, shape, sizeof shape),
-             column->elems, want->name == NULL ? "" : ".",
+             how->out_elems, changes_of(how), want->name == NULL ? "" : ".",
              want->name == NULL ? "" : want->name, want->shape, want->elems);
     return dataset_misfit(want, file, say, err);
 }
 
 static err_code_t dataset_target_fits(const hdf5io_want_t *want,
                                       const char *file,
-                                      const hdf5io_column_t *column, err_t *err)
+                                      const hdf5io_column_t *column,
+                                      const hdf5io_transform_t *how, err_t *err)
 {
     const bool class = want->as == HDF5IO_AS_CLASSES;
-    const bool soft = class && column->elems == want->elems * want->limit;
+    const bool soft = class && how->out_elems == want->elems * want->limit;
     char shape[256], say[ERR_TEXT_MAX];
 
-    if (column->elems == want->elems)
+    if (how->out_elems == want->elems)
         return ERR_OK;
     hdf5io_column_shape(column, shape, sizeof shape);
     snprintf(say, sizeof say,
-             "targets of %s are %s (%" PRId64 " values), but the %s %" PRId64
+             "targets of %s are %s (%" PRId64 " values%s), but the %s %" PRId64
              " %s%s%s%s",
-             column->path, shape, column->elems,
+             column->path, shape, how->out_elems, changes_of(how),
              class ? "loss takes" : "model gives", want->elems,
              class ? "class number" : "value", want->elems == 1 ? "" : "s",
              class ? " a sample" : "",
@@ -71,9 +79,11 @@ err_code_t hdf5io_dataset_fits(const hdf5io_dataset_t *dataset,
     for (int k = 0; k < dataset->field_count && rc == ERR_OK; k++)
         rc = k < dataset->inputs
                  ? dataset_input_fits(&config->inputs[k], shard->path,
-                                      &columns[k], err)
+                                      &columns[k],
+                                      &dataset->fields[k].transform, err)
                  : dataset_target_fits(&config->targets[k - dataset->inputs],
-                                       shard->path, &columns[k], err);
+                                       shard->path, &columns[k],
+                                       &dataset->fields[k].transform, err);
     return rc;
 }
 
@@ -114,25 +124,65 @@ err_code_t hdf5io_dataset_transforms_make(hdf5io_dataset_t *dataset,
     return rc;
 }
 
+/* Refuse a setting of a field. */
+static err_code_t want_refuse(const hdf5io_want_t *want, const char *key,
+                              const char *why, err_t *err)
+{
+    return err_set(err, ERR_CONFIG, "%s%sdata.%s%s%s: %s",
+                   want->place == NULL ? "" : want->place,
+                   want->place == NULL ? "" : ": ", key,
+                   want->name == NULL ? "" : ".",
+                   want->name == NULL ? "" : want->name, why);
+}
+
+/* Check the numbers of what counts as whole numbers, called [what]. */
+static err_code_t want_whole_check(const hdf5io_want_t *want, const char *key,
+                                   const char *what, err_t *err)
+{
+    const hdf5io_field_t *field = want->field;
+    const bool lists = field->mean.count > 0 || field->std.count > 0;
+    char why[256];
+
+    if (field->scale == 1.0 && field->shift == rint(field->shift) &&
+        fabs(field->shift) <= INT32_MAX && !lists)
+        return ERR_OK;
+    snprintf(why, sizeof why,
+             "scale %g and shift %g%s: %s take scale 1 and a whole shift, and "
+             "no mean or std",
+             field->scale, field->shift, lists ? ", and mean or std" : "",
+             what);
+    return want_refuse(want, key, why, err);
+}
+
 err_code_t hdf5io_want_check(const hdf5io_want_t *want, const char *key,
                              err_t *err)
 {
     const hdf5io_field_t *field = want->field;
-    const bool lists = field->mean.count > 0 || field->std.count > 0;
+    const bool last = field->layout == HDF5IO_NHWC;
+    const bool image = field->flip != HDF5IO_FLIP_NONE ||
+                       field->crop.count > 0 || field->pad > 0;
 
-    if (want->as == HDF5IO_AS_REALS ||
-        (field->scale == 1.0 && field->shift == rint(field->shift) &&
-         fabs(field->shift) <= INT32_MAX && !lists))
+    if (want->as == HDF5IO_AS_REALS && field->one_hot == 0)
         return ERR_OK;
-    return err_set(err, ERR_CONFIG,
-                   "%s%sdata.%s%s%s: scale %g and shift %g%s: %s take scale 1 "
-                   "and a whole shift, and no mean or std",
-                   want->place == NULL ? "" : want->place,
-                   want->place == NULL ? "" : ": ", key,
-                   want->name == NULL ? "" : ".",
-                   want->name == NULL ? "" : want->name, field->scale,
-                   field->shift, lists ? ", and mean or std" : "",
-                   want->as == HDF5IO_AS_TOKENS ? "tokens" : "class numbers");
+    if (want->as != HDF5IO_AS_REALS && field->one_hot > 0)
+        return want_refuse(want, key,
+                           "one_hot makes real numbers, but whole ones are "
+                           "needed here: leave it out",
+                           err);
+    if (last || (want->as == HDF5IO_AS_TOKENS && image))
+        return want_refuse(want, key,
+                           "layout, flip, crop and pad are for real numbers, "
+                           "and flip, crop and pad also for class numbers: "
+                           "leave them out",
+                           err);
+    if (want->as == HDF5IO_AS_CLASSES && field->pad > 0 && !want->ignore)
+        return want_refuse(want, key,
+                           "pad makes a border of ignored class numbers: set "
+                           "ignore_index of the loss, too",
+                           err);
+    return want_whole_check(
+        want, key, want->as == HDF5IO_AS_TOKENS ? "tokens" : "class numbers",
+        err);
 }
 
 /* The first shard that has samples; there is at least one. */

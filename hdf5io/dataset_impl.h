@@ -26,7 +26,7 @@ typedef struct dataset_field {
     bool ignore;
     const char *shares;
     hdf5io_sum_t sums[HDF5IO_SUMS_MAX];
-    int64_t elems;
+    int64_t elems; /* as delivered */
 } dataset_field_t;
 
 #define DATASET_FIELDS_MAX (2 * HDF5IO_FIELDS_MAX)
@@ -150,15 +150,19 @@ err_code_t hdf5io_dataset_classes_check(hdf5io_dataset_t *dataset,
 typedef struct dataset_row {
     const dataset_field_t *field;
     const hdf5io_column_t *column;
-    const char *file; /* name of the shard, for error sentences */
-    int64_t number;   /* within the shard, for error sentences */
+    const char *file;          /* name of the shard, for error sentences */
+    int64_t number;            /* within the shard, for error sentences */
+    int64_t sample;            /* global */
+    const hdf5io_draw_t *draw; /* NULL: none */
     const void *stored;
-    void *out;    /* [samples, field->elems] */
+    void *out;    /* [samples, field->elems]; field->elems is that of the
+                     transformed sample */
     int64_t slot; /* which of the samples at [out] it becomes */
 } dataset_row_t;
 
 /* Convert [row] to the type that the model needs, and check it. ERR_DATA: a
- * label or token is out of range, or the numbers are no probabilities. */
+ * label or token is out of range, the numbers are no probabilities, or float32
+ * cannot hold an integer. */
 err_code_t hdf5io_dataset_row(const dataset_row_t *row, err_t *err);
 
 /* Samples per unit of [shard]. All shards are known. */

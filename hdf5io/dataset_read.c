@@ -29,6 +29,7 @@ typedef struct read_call {
     const hdf5io_column_t *columns; /* of the shard, closed */
     void *const *fields;
     int64_t count; /* samples */
+    const hdf5io_draw_t *draw;
 } read_call_t;
 
 /* Consecutive sorted entries of one shard that are read together. */
@@ -79,6 +80,8 @@ static err_code_t read_place(const read_call_t *call, int k,
                                .column = &call->columns[k],
                                .file = call->shard->path,
                                .number = entry->index - call->shard->first,
+                               .sample = entry->index,
+                               .draw = call->draw,
                                .stored = stored,
                                .out = call->fields[k],
                                .slot = entry->slot};
@@ -312,11 +315,13 @@ static err_code_t read_shards(read_call_t *call, int64_t count, err_t *err)
     return first;
 }
 
-err_code_t hdf5io_dataset_read_fields(hdf5io_dataset_t *dataset,
-                                      const int64_t *index, int64_t count,
-                                      void *const *fields, err_t *err)
+err_code_t hdf5io_dataset_read_drawn(hdf5io_dataset_t *dataset,
+                                     const hdf5io_draw_t *draw,
+                                     const int64_t *index, int64_t count,
+                                     void *const *fields, err_t *err)
 {
-    read_call_t call = {.dataset = dataset, .fields = fields, .count = count};
+    read_call_t call = {
+        .dataset = dataset, .fields = fields, .count = count, .draw = draw};
     const double begin = trace_begin(dataset->trace);
     err_code_t rc;
 
@@ -341,6 +346,13 @@ err_code_t hdf5io_dataset_read_fields(hdf5io_dataset_t *dataset,
     hdf5io_read_scratch_give(dataset, call.scratch);
     trace_end(dataset->trace, begin, "batch", "data", TRACE_NO_NUMBER);
     return rc;
+}
+
+err_code_t hdf5io_dataset_read_fields(hdf5io_dataset_t *dataset,
+                                      const int64_t *index, int64_t count,
+                                      void *const *fields, err_t *err)
+{
+    return hdf5io_dataset_read_drawn(dataset, NULL, index, count, fields, err);
 }
 
 err_code_t hdf5io_dataset_read(hdf5io_dataset_t *dataset, const int64_t *index,

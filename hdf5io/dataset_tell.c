@@ -112,6 +112,10 @@ void hdf5io_dataset_transform_say(const hdf5io_dataset_t *dataset, int field,
     if (text.length > 0)
         str_buf_add(out, "; the model gets %s", text.text);
     str_buf_free(&text);
+    hdf5io_transform_moves_say(&dataset->fields[field].transform, &text);
+    if (text.length > 0)
+        str_buf_add(out, "; %s", text.text);
+    str_buf_free(&text);
 }
 
 hdf5io_reads_t hdf5io_dataset_reads(const hdf5io_dataset_t *dataset)

@@ -32,8 +32,9 @@ const char *hdf5io_dataset_path(const hdf5io_dataset_t *dataset, int field);
 void hdf5io_dataset_ways(const hdf5io_dataset_t *dataset, int field,
                          int counts[HDF5IO_WAYS]);
 
-/* Append what is done to the numbers of field [field]: "; the model gets (x -
- * mean) / std, 3 channels". Nothing if they are delivered as stored. */
+/* Append what is done to the samples of field [field]: "; the model gets (x -
+ * mean) / std, 3 channels; channels first". Nothing if they are delivered as
+ * stored. */
 void hdf5io_dataset_transform_say(const hdf5io_dataset_t *dataset, int field,
                                   str_buf_t *out);
 

@@ -2,7 +2,10 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 #include "hdf5io/field.h"
 
-static const char *const casts[] = {"float32", NULL};
+static const char *const casts[] = {"auto", "float32", NULL};
+static const char *const layouts[] = {"nchw", "nhwc", NULL};
+static const char *const flips[] = {"none", "horizontal", "vertical", "both",
+                                    NULL};
 
 #define FIELD(member, key, kind, value, ...)                             \
     {                                                                    \
@@ -12,8 +15,12 @@ static const char *const casts[] = {"float32", NULL};
     }
 
 #define NUMBER_ROWS                                                            \
-    FIELD(scale, "scale", OPT_REAL, "1.0",                                     \
-          .help = "each value is multiplied by it"),                           \
+    FIELD(cast, "cast", OPT_CHOICE, "auto", .choices = casts, .free = true,    \
+          .help = "float32: integers that float32 cannot hold (of more than "  \
+                  "24 bits) are rounded; auto: the first one ends the run. "   \
+                  "Without scale, shift, mean and std only"),                  \
+        FIELD(scale, "scale", OPT_REAL, "1.0",                                 \
+              .help = "each value is multiplied by it"),                       \
         FIELD(shift, "shift", OPT_REAL, "0.0",                                 \
               .help = "added after the scale"),                                \
         FIELD(mean, "mean", OPT_REALS, "[]",                                   \
@@ -28,14 +35,35 @@ static const char *const casts[] = {"float32", NULL};
         FIELD(stats, "stats", OPT_TEXT, "",                                    \
               .help = "a file of cddp-data stats --yaml, from which mean and " \
                       "std of this dataset are taken. A channel that does "    \
-                      "not vary gets std 1")
+                      "not vary gets std 1"),                                  \
+        FIELD(layout, "layout", OPT_CHOICE, "nchw", .choices = layouts,        \
+              .help = "of the stored samples. nhwc: their last dimension has " \
+                      "the channels; the model gets it as the first one"),     \
+        FIELD(one_hot, "one_hot", OPT_INT, "0", .min = 0, .max = 1 << 20,      \
+              .unit = "classes",                                               \
+              .help = "each stored number is a class, from 0 on (after "       \
+                      "shift), and becomes that many numbers, along a new "    \
+                      "first dimension: 1 for its class, else 0. 0: off"),     \
+        FIELD(flip, "flip", OPT_CHOICE, "none", .choices = flips,              \
+              .help = "in training, mirror the last dimension (horizontal), "  \
+                      "the one before it (vertical), or each of the two, of "  \
+                      "half of the samples. The choice depends on run.seed, "  \
+                      "epoch and sample only, so an input and a target with "  \
+                      "the same flip, crop and pad stay together"),            \
+        FIELD(crop, "crop", OPT_INTS, "[]", .min = 1, .max = 1 << 30,          \
+              .help = "height and width (one number: of both) of a window of " \
+                      "the last two dimensions: at random in training, else "  \
+                      "in the middle. []: all, or with pad the stored size"),  \
+        FIELD(pad, "pad", OPT_INT, "0", .min = 0, .max = 1 << 30,              \
+              .unit = "pixels",                                                \
+              .help = "width of a border of stored zeros around these two "    \
+                      "dimensions, from which crop takes its window. The "     \
+                      "border of class numbers is loss.ignore_index")
 
 const opt_row_t hdf5io_input_options[] = {
     FIELD(path, "path", OPT_TEXT, NULL,
           .help = "the HDF5 dataset that holds the inputs, samples along "
                   "dimension 0"),
-    FIELD(cast, "cast", OPT_CHOICE, "float32", .choices = casts,
-          .help = "the type that the model receives"),
     NUMBER_ROWS,
     {.name = NULL}};
 

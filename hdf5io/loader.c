@@ -68,6 +68,7 @@ static bool loader_read(hdf5io_loader_t *loader, loader_slot_t *slot)
 {
     const hdf5io_loader_config_t *config = &loader->config;
     hdf5io_batch_t *batch = &slot->batch;
+    const hdf5io_draw_t draw = {config->seed, loader->epoch};
     hdf5io_share_t share;
 
     slot->end = loader->epoch >= config->epochs;
@@ -87,8 +88,9 @@ static bool loader_read(hdf5io_loader_t *loader, loader_slot_t *slot)
     batch->global = share.global;
     for (int64_t i = 0; i < share.count; i++)
         batch->sample_ids[i] = (uint64_t)loader->index[i];
-    slot->rc = hdf5io_dataset_read_fields(
-        config->dataset, loader->index, share.count, slot->fields, &slot->err);
+    slot->rc = hdf5io_dataset_read_drawn(
+        config->dataset, config->augment ? &draw : NULL, loader->index,
+        share.count, slot->fields, &slot->err);
     if (++loader->step >= hdf5io_sampler_steps(config->sampler)) {
         loader->step = 0;
         loader->epoch++;

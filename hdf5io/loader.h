@@ -11,6 +11,7 @@
 #ifndef CDDP_HDF5IO_LOADER_H
 #define CDDP_HDF5IO_LOADER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -26,7 +27,9 @@ typedef struct hdf5io_loader_config {
     int kept; /* earlier batches that stay valid beside the newest one */
     int64_t epoch, step; /* the first batch to deliver */
     int64_t epochs;      /* [epoch, epochs) are delivered */
-    int rank;            /* for the thread's log lines */
+    bool augment;        /* windows are at random and mirrored, by [seed] */
+    uint64_t seed;
+    int rank; /* for the thread's log lines */
 } hdf5io_loader_config_t;
 
 typedef struct hdf5io_batch {

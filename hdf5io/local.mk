@@ -81,6 +81,7 @@ libhdf5io_la_SOURCES += hdf5io/storage.c
 libhdf5io_la_SOURCES += hdf5io/storage.h
 libhdf5io_la_SOURCES += hdf5io/transform.c
 libhdf5io_la_SOURCES += hdf5io/transform.h
+libhdf5io_la_SOURCES += hdf5io/transform_apply.c
 libhdf5io_la_SOURCES += hdf5io/units.c
 libhdf5io_la_SOURCES += hdf5io/units.h
 libhdf5io_la_SOURCES += hdf5io/virtual.c

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * transform: what is done to the numbers of a sample between file and model.
- * Arithmetic is in float64 with one rounding at the end, without fused
- * operations, so the bits are those of the same formula in NumPy.
+ * transform: what is done to a sample between file and model. Its numbers are
+ * scaled and normalized in float64 with one rounding at the end, without fused
+ * operations, so the bits are those of the same formula in NumPy. Its places
+ * change: channels first, a window, mirrored.
+ *
+ * An image has planes of lines of pixels. A pixel is a number, or with nhwc the
+ * numbers of all channels.
  */
 #ifndef CDDP_HDF5IO_TRANSFORM_H
 #define CDDP_HDF5IO_TRANSFORM_H
@@ -27,28 +31,74 @@ typedef struct transform_source {
 typedef struct hdf5io_transform {
     bool made;
     bool plain; /* numbers are only rounded */
+    bool exact; /* and an integer that float32 cannot hold is an error */
+    bool moves; /* numbers change their places */
     double scale, shift;
     double *mean, *std; /* [channels]; NULL: none, then of both */
-    int64_t elems;      /* numbers of a stored sample */
     int64_t channels;
-    int64_t inner; /* consecutive numbers of one channel */
+    int64_t inner;   /* consecutive stored numbers of one channel */
+    int64_t classes; /* one-hot; 0: no */
+    /* Numbers of a stored sample, and of one as the model gets it. */
+    int64_t elems, out_elems;
+    /* One plane, line and pixel of [elems] numbers unless it moves. */
+    int64_t planes, height, width; /* stored */
+    int64_t pixel;                 /* numbers of a pixel */
+    int64_t out_height, out_width, pad;
+    hdf5io_flip_t flip;
 } hdf5io_transform_t;
 
-/* Find what [field] does to the samples of [source]. ERR_DATA: mean or std
- * have numbers for more or fewer channels. ERR_MEMORY. The caller frees *out by
- * hdf5io_transform_free, which may be called for a zeroed one. */
+/* Find what [field] does to the samples of [source]. ERR_DATA: the samples have
+ * too few dimensions, other numbers of channels, or are too small. ERR_MEMORY.
+ * The caller frees *out by hdf5io_transform_free, which may be called for a
+ * zeroed one. */
 err_code_t hdf5io_transform_make(const hdf5io_field_t *field,
                                  const transform_source_t *source,
                                  hdf5io_transform_t *out, err_t *err);
 void hdf5io_transform_free(hdf5io_transform_t *transform);
 
-/* Transform one sample of [elems] numbers, stored at [in] in [type], which may
- * be unaligned, to out[elems]. Pure. */
+/* Upon what the random part depends. */
+typedef struct hdf5io_draw {
+    uint64_t seed;
+    int64_t epoch;
+} hdf5io_draw_t;
+
+/* The window of one sample: its place in the padded image, and whether it is
+ * mirrored. */
+typedef struct transform_window {
+    int64_t top, left;
+    bool flip_lines, flip_pixels;
+} transform_window_t;
+
+/* The window of sample [sample]; [draw] NULL: the middle, not mirrored. Pure.
+ */
+transform_window_t hdf5io_transform_window(const hdf5io_transform_t *transform,
+                                           const hdf5io_draw_t *draw,
+                                           int64_t sample);
+
+/* One line of a delivered sample: [left] pixels of border, [count] stored
+ * pixels from stored pixel [from] on, [right] pixels of border; [back]: the
+ * stored ones in the opposite order. */
+typedef struct transform_line {
+    int64_t from, left, count, right;
+    bool back;
+} transform_line_t;
+
+/* Line [line] (0 .. planes * out_height - 1) of a sample with [window]. Pure.
+ */
+transform_line_t hdf5io_transform_line(const hdf5io_transform_t *transform,
+                                       transform_window_t window, int64_t line);
+
+/* Transform one sample of real numbers, stored at [in] in [type], which may be
+ * unaligned, to out[out_elems]. Not with classes. Pure. */
 void hdf5io_transform_reals(const hdf5io_transform_t *transform,
-                            convert_type_t type, const void *in, float *out);
+                            transform_window_t window, convert_type_t type,
+                            const void *in, float *out);
 
 /* Append what is done to a number x, such as "(x * 2 - mean) / std, 3
- * channels". Nothing if it is plain. */
+ * channels"; nothing if it is plain (say). Append what is done to places, such
+ * as "channels first" (moves_say); nothing if they do not move. */
 void hdf5io_transform_say(const hdf5io_transform_t *transform, str_buf_t *out);
+void hdf5io_transform_moves_say(const hdf5io_transform_t *transform,
+                                str_buf_t *out);
 
 #endif

@@ -87,6 +87,7 @@ static hdf5io_want_t want_of(const cddp_field_t *field, hdf5io_field_t *where,
         .field = where, .as = HDF5IO_AS_REALS, .elems = elems, .shape = shape};
 
     *where = (hdf5io_field_t){.path = (char *)field->path,
+                              .cast = HDF5IO_CAST_FLOAT32,
                               .scale = field->scale != 0 ? field->scale : 1,
                               .shift = field->shift};
     snprintf(shape, 32, "[%lld]", (long long)elems);

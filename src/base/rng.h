@@ -40,7 +40,8 @@ enum {
     RNG_LOWRANK = 6,
     RNG_FIELDS = 7,
     RNG_ORDER = 8,
-    RNG_SPLIT = 9
+    RNG_SPLIT = 9,
+    RNG_AUGMENT = 10
 };
 
 /* Start a stream for [seed], [purpose] (RNG_*) and two free numbers, such as

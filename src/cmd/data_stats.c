@@ -19,7 +19,7 @@
 #include "hdf5io/h5.h"
 #include "import/copy.h"
 
-enum { ONLY = 256, YAML, PIECE = 65536 };
+enum { ONLY = 256, YAML, LAYOUT, PIECE = 65536 };
 
 /* Bytes of the largest number of a processor. */
 #define ITEM_MAX 16
@@ -27,10 +27,12 @@ enum { ONLY = 256, YAML, PIECE = 65536 };
 typedef struct stats_args {
     cmd_source_config_t source;
     const char *yaml; /* NULL: not given */
+    bool last;        /* channels are the last dimension */
 } stats_args_t;
 
 typedef struct stats_run {
     import_source_t *source;
+    bool last; /* channels are the last dimension */
     cmd_stats_t of[IMPORT_FIELDS_MAX];
     hid_t types[IMPORT_FIELDS_MAX]; /* of the numbers, or invalid */
     void *data[IMPORT_FIELDS_MAX];
@@ -180,16 +182,22 @@ static hid_t type_of(const import_field_t *field)
     return type;
 }
 
-/* Samples of three dimensions and more have channels along the first one;
- * those of one dimension are columns of a table, each a channel. */
-static void channels_set(const import_field_t *field, cmd_stats_t *stats)
+/* Samples of three dimensions and more have channels along the first one; those
+ * of one dimension are columns of a table, each a channel. [last]: those of
+ * two and more have channels along the last one. */
+static void channels_set(const import_field_t *field, bool last,
+                         cmd_stats_t *stats)
 {
     const bool along = field->ndim == 1 || field->ndim >= 3;
+    const bool behind = last && field->ndim >= 2;
+    const int at = behind ? field->ndim - 1 : 0;
 
     stats->channels = 1;
-    if (along && field->dims[0] <= CMD_STATS_CHANNELS)
-        stats->channels = (int)field->dims[0];
+    if ((along || behind) && field->dims[at] <= CMD_STATS_CHANNELS)
+        stats->channels = (int)field->dims[at];
     stats->inner = 1;
+    if (behind && stats->channels > 1)
+        return;
     for (int i = stats->channels > 1 ? 1 : 0; i < field->ndim; i++)
         stats->inner *= field->dims[i];
 }
@@ -205,7 +213,7 @@ static err_code_t field_open(stats_run_t *run, int index, int64_t slab,
     run->types[index] = type_of(field);
     if (rc != ERR_OK || run->types[index] < 0)
         return rc;
-    channels_set(field, stats);
+    channels_set(field, run->last, stats);
     rc = mem_new(cmd_stats_channel_t, (size_t)stats->channels, "channels",
                  &stats->of, err);
     if (rc == ERR_OK && cmd_labels_check(run->source, index, NULL) == ERR_OK)
@@ -264,12 +272,19 @@ static void run_free(stats_run_t *run)
 static err_code_t option_take(void *context, int option, err_t *err)
 {
     stats_args_t *args = context;
+    const bool first = option != LAYOUT || strcmp(optarg, "nchw") == 0;
 
-    (void)err;
     if (option == ONLY)
         args->source.only = optarg;
-    else
+    else if (option == YAML)
         args->yaml = optarg;
+    else if (first || strcmp(optarg, "nhwc") == 0)
+        args->last = !first;
+    else
+        return err_set(err, ERR_USAGE,
+                       "stats: --layout %s: expected nchw or nhwc; try "
+                       "cddp-data --help",
+                       optarg);
     return ERR_OK;
 }
 
@@ -278,6 +293,7 @@ static err_code_t args_take(int argc, char **argv, stats_args_t *args,
 {
     static const struct option table[] = {
         {"only", required_argument, NULL, ONLY},
+        {"layout", required_argument, NULL, LAYOUT},
         {"yaml", required_argument, NULL, YAML},
         {NULL, 0, NULL, 0}};
     const cmd_options_t options = {"cddp-data", ":", table, option_take};
@@ -304,6 +320,7 @@ err_code_t cmd_data_stats(int argc, char **argv, err_t *err)
         rc = cmd_source_open(&args.source, &run.source, err);
     if (rc != ERR_OK)
         return rc;
+    run.last = args.last;
     rc = samples_add(&run, err);
     if (rc == ERR_OK) {
         cmd_stats_print(run.source, run.of, &text);

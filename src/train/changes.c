@@ -365,6 +365,50 @@ static void compare_row(const pair_t *pair, const opt_row_t *row,
         out->defaults += out->count - before;
 }
 
+static void compare_rows(const pair_t *maps, const opt_row_t *rows,
+                         train_changes_t *out);
+
+/* Is [tree] a map of names to sections? */
+static bool is_named(const tree_t *tree)
+{
+    return tree_count(tree) > 0 && tree_kind(tree_at(tree, 0)) == TREE_MAP;
+}
+
+/* Do both have the same names of sections? */
+static bool same_names(const tree_t *a, const tree_t *b)
+{
+    if (tree_count(a) != tree_count(b))
+        return false;
+    for (size_t i = 0; i < tree_count(a); i++)
+        if (tree_get(b, tree_key(a, i)) == NULL)
+            return false;
+    return true;
+}
+
+/* Compare a section with or without names (OPT_MAP). */
+static void compare_sections(const pair_t *pair, const opt_row_t *row,
+                             train_changes_t *out)
+{
+    const tree_t *was = pair->was, *now = pair->now;
+
+    if (is_absent(was) || is_absent(now) || tree_kind(was) != TREE_MAP ||
+        tree_kind(now) != TREE_MAP || is_named(was) != is_named(now) ||
+        (is_named(was) && !same_names(was, now))) {
+        compare(pair, out);
+        return;
+    }
+    if (!is_named(was))
+        compare_rows(pair, row->rows, out);
+    for (size_t i = 0; is_named(was) && i < tree_count(was); i++) {
+        const char *name = tree_key(was, i);
+        char *path = str_printf("%s.%s", pair->path, name);
+
+        compare_rows(&(pair_t){"", path, tree_at(was, i), tree_get(now, name)},
+                     row->rows, out);
+        free(path);
+    }
+}
+
 /* Compare all keys of [maps] that [rows] describe. A key that the older version
  * did not know is missing in maps->was and is skipped. */
 static void compare_rows(const pair_t *maps, const opt_row_t *rows,
@@ -381,6 +425,8 @@ static void compare_rows(const pair_t *maps, const opt_row_t *rows,
 
         if (rows->type == OPT_SECTION)
             compare_rows(&pair, rows->rows, out);
+        else if (rows->type == OPT_MAP)
+            compare_sections(&pair, rows, out);
         else if (!rows->free && (pair.was != NULL || rows->type == OPT_TREE))
             compare_row(&pair, rows, tree_default(path), out);
         free(path);

@@ -256,6 +256,8 @@ err_code_t train_data_start(const train_split_t *split, train_data_t *data,
         .epoch = epoch,
         .step = step,
         .epochs = split->valid ? INT64_MAX : config->train.epochs,
+        .augment = !split->valid,
+        .seed = (uint64_t)config->run.seed,
         .rank = split->rank};
     err_code_t rc;
 

@@ -88,6 +88,22 @@ for name, of in found.items():
 END
 expect 0 '^/half  *float16' stats --only half s-0.h5
 grep -q image out && { echo "FAIL: --only shows others"; failed=1; }
+expect 0 '^2,000 samples' stats --layout nhwc --only big --yaml last.yaml s-*.h5
+/usr/bin/python3 - <<'END' || failed=1
+import glob
+
+import h5py
+import numpy as np
+import yaml
+
+with open("last.yaml") as file:
+    found = yaml.safe_load(file)["/big"]
+x = np.concatenate([h5py.File(path)["big"][()] for path in sorted(glob.glob("s-*.h5"))])
+x = x.astype("f8").reshape(-1, 4)
+np.testing.assert_allclose(found["mean"], x.mean(0), rtol=1e-9)
+np.testing.assert_allclose(found["std"], x.std(0), rtol=1e-9)
+END
+expect 64 'nchw or nhwc' stats --layout first s-0.h5
 expect 64 'name at least one file' stats
 expect 65 'none.h5' stats none.h5
 expect 74 'no/dir.yaml' stats --yaml no/dir.yaml s-0.h5

@@ -121,11 +121,15 @@ static void target_ask(target_t *target)
     hdf5io_dataset_config_t *config = &target->config;
     unsigned choice = case_pick(bytes, 36);
 
-    target->fields[0] = (hdf5io_field_t){
-        .path = (char *)names[choice < 12 ? choice : 0], .scale = 1};
+    target->fields[0] =
+        (hdf5io_field_t){.path = (char *)names[choice < 12 ? choice : 0],
+                         .cast = HDF5IO_CAST_FLOAT32,
+                         .scale = 1};
     choice = case_pick(bytes, 36);
     target->fields[1] = (hdf5io_field_t){
-        .path = (char *)names[choice < 12 ? (choice + 1) % 12 : 1], .scale = 1};
+        .path = (char *)names[choice < 12 ? (choice + 1) % 12 : 1],
+        .cast = HDF5IO_CAST_FLOAT32,
+        .scale = 1};
     if (case_pick(bytes, 8) == 7) {
         config->sequence = 1 + case_pick(bytes, 5);
         target->fields[1].path = target->fields[0].path;

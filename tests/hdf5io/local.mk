@@ -35,6 +35,7 @@ HDF5IO_TESTS = \
 	tests/hdf5io/test_storage \
 	tests/hdf5io/test_stream \
 	tests/hdf5io/test_transform \
+	tests/hdf5io/test_transform_moves \
 	tests/hdf5io/test_units \
 	tests/hdf5io/test_virtual
 check_PROGRAMS += $(HDF5IO_TESTS)

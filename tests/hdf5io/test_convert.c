@@ -104,6 +104,24 @@ Test(convert, doubles_have_all_bits)
     cr_assert_eq(out[1], 0.5 + 0x1p-11);
 }
 
+Test(convert, integers_that_no_float_holds_are_found)
+{
+    static int64_t many[2000];
+    const convert_type_t i64 = {.kind = CONVERT_I64};
+    const convert_type_t u64 = {.kind = CONVERT_U64};
+    const convert_type_t i32 = {.kind = CONVERT_I32};
+    const int64_t good[] = {0, INT64_MIN, -(1 << 24), INT64_C(3) << 61};
+    const uint64_t large[] = {UINT64_C(1) << 63, UINT64_MAX};
+    const int32_t small[] = {1 << 24, -(1 << 24) - 1};
+
+    cr_assert_eq(hdf5io_convert_inexact(i64, good, 4), 4);
+    cr_assert_eq(hdf5io_convert_inexact(u64, large, 2), 1);
+    cr_assert_eq(hdf5io_convert_inexact(i32, small, 2), 1);
+    many[1700] = -((INT64_C(1) << 40) + 1);
+    cr_assert_eq(hdf5io_convert_inexact(i64, many, 2000), 1700);
+    cr_assert_eq(hdf5io_convert_inexact(i64, many, 1700), 1700);
+}
+
 Test(convert, floats_stay_as_they_are)
 {
     convert_type_t type = {.kind = CONVERT_F32};

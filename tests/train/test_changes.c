@@ -182,8 +182,9 @@ Test(changes, what_may_differ_is_no_change)
 {
     expect(ALL,
            "run: {name: other, dir: elsewhere}\n"
-           "data: {train: a.h5, input: {path: /x}, target: {path: /y}, "
-           "prefetch: 1, io: mpi}\n" MODEL LOSS OPTIMIZER "metrics: [top2]\n"
+           "data: {train: a.h5, input: {path: /x, cast: float32}, target: "
+           "{path: /y}, prefetch: 1, io: mpi}\n" MODEL LOSS OPTIMIZER
+           "metrics: [top2]\n"
            "train: {threads: 3, log_every: 7, recompute: "
            "blocks}\n"
            "ddp: {backend: ucx, comm_table: t, bucket_cap_mb: 1, "
@@ -282,5 +283,27 @@ Test(changes, many_of_them_and_long_ones_are_cut)
     train_changes_free(&changes);
     train_config_free(&config);
     tree_free(tree);
+    free(was);
+}
+
+/* Sections with names are compared one by one. */
+Test(changes, of_fields_with_names)
+{
+    const char *const model =
+        "model: {input: {a: [2], b: [2]}, layers: [{concat: {}, from: [a, b]}, "
+        "{linear: {out: 2}}]}\n" LOSS OPTIMIZER;
+    char *was = str_printf("data: {train: a.h5, target: {path: /y}, input: "
+                           "{a: {path: /a}, b: {path: /b, cast: float32, "
+                           "scale: 3}}}\n%s",
+                           model);
+    char *now = str_printf("data: {train: a.h5, target: {path: /y}, input: "
+                           "{a: {path: /c}, b: {path: /b, pad: 2}}}\n%s",
+                           model);
+
+    expect(was, now,
+           "data.input.a.path /a -> /c, data.input.b.scale 3.0 -> 1.0, "
+           "data.input.b.pad 0 -> 2");
+    expect(was, was, "");
+    free(now);
     free(was);
 }

@@ -77,6 +77,15 @@ Test(intro, says_how_each_field_is_read_and_why)
     free(ours);
 }
 
+Test(intro, says_what_is_done_to_the_samples)
+{
+    char *text = listen(false, 2, "data.input={path: /c, mean: 0.5, std: [2]}");
+
+    FACTS(text, "  train input /c: chunks; the model gets (x - mean) / std, ",
+          "  train target /y: pread\n");
+    free(text);
+}
+
 /* Without lanes it is not known which chunks are in use together. */
 Test(intro, says_what_the_chunks_in_use_need)
 {
