@@ -15,6 +15,7 @@
 #include "cmd/ckpt_diff.h"
 #include "cmd/ckpt_move.h"
 #include "cmd/ckpt_prune.h"
+#include "cmd/ckpt_repair.h"
 #include "cmd/ckpt_show.h"
 #include "cmd/output.h"
 
@@ -27,6 +28,7 @@ static const char help_text[] =
     "       cddp-ckpt verify CKPT...\n"
     "       cddp-ckpt diff A B\n"
     "       cddp-ckpt prune RUNDIR [--dry-run]\n"
+    "       cddp-ckpt repair RUNDIR [NAME...] [--dry-run]\n"
     "       cddp-ckpt export CKPT OUT.safetensors [--map MAP] [--average]\n"
     "       cddp-ckpt import IN.safetensors OUT.safetensors --map MAP\n"
     "\n"
@@ -35,6 +37,9 @@ static const char help_text[] =
     "verify   compare the hash of every file with the checkpoint's record\n"
     "diff     name the tensors that differ in shape or in any bit\n"
     "prune    remove superseded checkpoints, and what interrupted saves left\n"
+    "repair   make checkpoints of what interrupted saves left, if it is "
+    "intact;\n"
+    "         with NAMEs, of these, which may be superseded\n"
     "export   write parameters and running statistics for other programs\n"
     "import   give the tensors of another program the names of a run, for\n"
     "         checkpoint.init\n"
@@ -43,7 +48,7 @@ static const char help_text[] =
     "RUNDIR/checkpoints/step-0000000100; a RUNDIR stands for its newest\n"
     "checkpoint.\n"
     "\n"
-    "      --dry-run         prune: only say what would be removed\n"
+    "      --dry-run         prune, repair: only say what would be done\n"
     "      --map MAP         names here and there: a file, or gpt2,\n"
     "                        gpt2-dropout, resnet18, resnet34, resnet50,\n"
     "                        vit\n"
@@ -53,8 +58,9 @@ static const char help_text[] =
     "      --version       print the versions of cddp and of HDF5\n"
     "\n"
     "Exit status: 0 done (diff: no difference), 1 diff: they differ, 64\n"
-    "wrong command line, 65 damaged or no checkpoint, 71 out of memory, 74\n"
-    "input or output failed, 78 the map does not fit.\n";
+    "wrong command line, 65 damaged or no checkpoint, 71 out of memory, 73\n"
+    "repair: a run is using the directory, 74 input or output failed, 78\n"
+    "the map does not fit.\n";
 
 static err_code_t usage(err_t *err, const char *sentence)
 {
@@ -136,7 +142,7 @@ static err_code_t diff_run(int argc, char **argv, str_buf_t *out, int *status,
     return rc;
 }
 
-/* ---- prune --------------------------------------------------------------- */
+/* ---- prune and repair ---------------------------------------------------- */
 
 enum { OPT_DRY_RUN = 256 };
 
@@ -163,6 +169,26 @@ static err_code_t prune_run(int argc, char **argv, str_buf_t *out, int *status,
     if (rc == ERR_OK && argc + 1 - optind != 1)
         rc = usage(err, "prune: name one run directory");
     return rc == ERR_OK ? cmd_ckpt_prune(argv[optind - 1], dry, out, err) : rc;
+}
+
+static err_code_t repair_run(int argc, char **argv, str_buf_t *out, int *status,
+                             err_t *err)
+{
+    const cmd_options_t options = {"cddp-ckpt repair", ":", prune_options,
+                                   dry_take};
+    cmd_ckpt_repair_t repair = {0};
+    err_code_t rc =
+        cmd_options_take(&options, argc + 1, argv - 1, &repair.dry, err);
+
+    (void)status;
+    if (rc == ERR_OK && argc + 1 - optind < 1)
+        rc = usage(err, "repair: name a run directory");
+    if (rc != ERR_OK)
+        return rc;
+    repair.run = argv[optind - 1];
+    repair.names = argv + optind;
+    repair.count = argc - optind;
+    return cmd_ckpt_repair(&repair, out, err);
 }
 
 /* ---- export and import --------------------------------------------------- */
@@ -245,17 +271,22 @@ typedef struct command {
     bool options; /* it reads options itself */
 } command_t;
 
-static const command_t commands[] = {
-    {"list", list_run, false},     {"show", show_run, false},
-    {"verify", verify_run, false}, {"diff", diff_run, false},
-    {"prune", prune_run, true},    {"export", export_run, true},
-    {"import", import_run, true},  {NULL, NULL, false}};
+static const command_t commands[] = {{"list", list_run, false},
+                                     {"show", show_run, false},
+                                     {"verify", verify_run, false},
+                                     {"diff", diff_run, false},
+                                     {"prune", prune_run, true},
+                                     {"repair", repair_run, true},
+                                     {"export", export_run, true},
+                                     {"import", import_run, true},
+                                     {NULL, NULL, false}};
 
 /* The command called [name]; NULL, with *err set, if there is none. */
 static const command_t *command_find(const char *name, err_t *err)
 {
-    static const char *const names[] = {"list",  "show",   "verify", "diff",
-                                        "prune", "export", "import", NULL};
+    static const char *const names[] = {"list",   "show",   "verify",
+                                        "diff",   "prune",  "repair",
+                                        "export", "import", NULL};
 
     for (const command_t *c = commands; c->name != NULL; c++)
         if (strcmp(name, c->name) == 0)

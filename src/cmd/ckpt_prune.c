@@ -2,12 +2,11 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 #include "cmd/ckpt_prune.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "cmd/ckpt_lock.h"
 #include "cmd/ckpt_show.h"
 #include "hdf5io/checkpoint.h"
 #include "hdf5io/checkpoint_prune.h"
@@ -40,27 +39,6 @@ static err_code_t intact_find(const char *home, char **out, err_t *err)
                    "intact%s%s: one that is superseded may be the last",
                    home, count, count > 0 ? ": " : "",
                    count > 0 ? why.text : "");
-}
-
-/* Lock the run directory [run], or the one above [home], if [run] names the
- * directory of checkpoints itself. The latter may be a link to another place.
- * Returns the open lock file, -1 if there is none, and -2 if a run holds it, or
- * nobody can. */
-static int lock_take(const char *run, const char *home)
-{
-    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-    char *path =
-        str_printf(strcmp(run, home) == 0 ? "%s/../lock" : "%s/lock", run);
-    int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-
-    if (fd < 0)
-        fd = errno == ENOENT ? -1 : -2;
-    else if (fcntl(fd, F_OFD_SETLK, &whole) != 0) {
-        close(fd);
-        fd = -2;
-    }
-    free(path);
-    return fd;
 }
 
 typedef struct prune {
@@ -112,12 +90,12 @@ static err_code_t home_prune(prune_t *prune, const char *run, const char *home)
 {
     hdf5io_leftover_t *list = NULL;
     int count = 0;
-    const int lock = lock_take(run, home);
+    const int lock = cmd_ckpt_lock(run, home);
     err_code_t rc = hdf5io_prune_list(home, &list, &count, prune->err);
 
-    if (lock != -2)
+    if (lock != CMD_CKPT_HELD)
         kind_prune(prune, list, count, false);
-    for (int i = 0; lock == -2 && i < count; i++)
+    for (int i = 0; lock == CMD_CKPT_HELD && i < count; i++)
         if (!list[i].superseded)
             line_print(prune, &list[i],
                        "kept: a run may be writing it, as it has the lock");

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+#include "cmd/ckpt_repair.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cmd/ckpt_lock.h"
+#include "cmd/ckpt_show.h"
+#include "hdf5io/checkpoint_repair.h"
+
+typedef struct work {
+    const cmd_ckpt_repair_t *repair;
+    const char *home;
+    bool held; /* a run has the lock */
+    str_buf_t *out;
+    int count;     /* of those that are adopted */
+    err_code_t rc; /* the first failure */
+    err_t *err;
+} work_t;
+
+static const char *name_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash == NULL ? path : slash + 1;
+}
+
+/* Is [entry] named by the user? */
+static bool is_named(const work_t *work, const char *entry)
+{
+    for (int i = 0; i < work->repair->count; i++)
+        if (strcmp(name_of(work->repair->names[i]), entry) == 0)
+            return true;
+    return false;
+}
+
+/* Keep the first failure. */
+static void failure_note(work_t *work, const char *entry, const err_t *why)
+{
+    if (work->rc == ERR_OK)
+        work->rc = err_set(work->err, why->code, "%s is not adopted: %s", entry,
+                           why->text);
+}
+
+/* [entry] is intact, and chosen. */
+static void entry_adopt(work_t *work, const hdf5io_entry_t *entry)
+{
+    const bool dry = work->repair->dry;
+    err_t why = ERR_INIT;
+
+    if (work->held)
+        err_set(&why, ERR_BUSY,
+                "a run may be writing it, as it has the lock of the run "
+                "directory");
+    else if (!dry)
+        hdf5io_repair_adopt(work->home, entry, &why);
+    if (why.code != ERR_OK) {
+        str_buf_add(work->out, "%s: intact, not adopted: %s\n", entry->name,
+                    why.text);
+        failure_note(work, entry->name, &why);
+        return;
+    }
+    str_buf_add(work->out, "%s: intact, %s step-%010" PRId64 "\n", entry->name,
+                dry ? "would become" : "now", entry->step);
+    work->count++;
+}
+
+static void entry_repair(work_t *work, const hdf5io_entry_t *entry)
+{
+    const bool named = is_named(work, entry->name);
+    err_t why = ERR_INIT;
+
+    if (hdf5io_repair_check(work->home, entry, &why) != ERR_OK) {
+        str_buf_add(work->out, "%s: not adopted: %s\n", entry->name, why.text);
+        if (named || why.code != ERR_DATA)
+            failure_note(work, entry->name, &why);
+    } else if (named ||
+               (work->repair->count == 0 && entry->kind != HDF5IO_SUPERSEDED)) {
+        entry_adopt(work, entry);
+    } else {
+        str_buf_add(work->out, "%s: intact; adopted if it is named\n",
+                    entry->name);
+    }
+}
+
+/* Every name must be one of the [count] entries. */
+static void names_check(work_t *work, const hdf5io_entry_t *entries, int count)
+{
+    for (int i = 0; i < work->repair->count; i++) {
+        const char *name = name_of(work->repair->names[i]);
+        err_t why = ERR_INIT;
+        int e = 0;
+
+        while (e < count && (entries[e].kind == HDF5IO_PUBLISHED ||
+                             strcmp(entries[e].name, name) != 0))
+            e++;
+        if (e < count)
+            continue;
+        err_set(&why, ERR_DATA,
+                "it is none of the superseded checkpoints and of what "
+                "interrupted saves left in %s",
+                work->home);
+        failure_note(work, name, &why);
+    }
+}
+
+err_code_t cmd_ckpt_repair(const cmd_ckpt_repair_t *repair, str_buf_t *out,
+                           err_t *err)
+{
+    char *home = cmd_ckpt_home(repair->run);
+    const int lock = cmd_ckpt_lock(repair->run, home);
+    work_t work = {.repair = repair,
+                   .home = home,
+                   .held = lock == CMD_CKPT_HELD,
+                   .out = out,
+                   .err = err};
+    hdf5io_entry_t *entries = NULL;
+    int count = 0;
+    err_code_t rc =
+        hdf5io_dir_list_all(&hdf5io_io_system, home, &entries, &count, err);
+
+    if (rc == ERR_OK)
+        names_check(&work, entries, count);
+    for (int i = 0; i < count; i++)
+        if (entries[i].kind != HDF5IO_PUBLISHED)
+            entry_repair(&work, &entries[i]);
+    if (rc == ERR_OK)
+        str_buf_add(out, "%d %s\n", work.count,
+                    repair->dry ? "would be adopted" : "adopted");
+    if (lock >= 0)
+        close(lock);
+    free(entries);
+    free(home);
+    return rc == ERR_OK ? work.rc : rc;
+}
