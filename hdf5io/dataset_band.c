@@ -105,7 +105,8 @@ static err_code_t band_take(const dataset_rows_t *rows, int64_t number,
         return ERR_OK;
     band_give(rows, band);
     rc = hdf5io_pool_take(dataset->pool, owner, (uint64_t)number,
-                          (size_t)per * row_bytes, &band->extent, &fill, err);
+                          (size_t)run.count * row_bytes, &band->extent, &fill,
+                          err);
     if (rc != ERR_OK || !fill) {
         band->number = number;
         return rc;

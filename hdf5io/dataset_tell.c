@@ -4,7 +4,9 @@
 
 #include <string.h>
 
+#include "base/mem.h"
 #include "hdf5io/dataset_impl.h"
+#include "hdf5io/filter.h"
 
 /* Bytes of all chunks of a column with [rows] rows; UINT64_MAX if they cannot
  * be counted. */
@@ -43,26 +45,47 @@ uint64_t hdf5io_dataset_chunks_most(const hdf5io_dataset_t *dataset)
     return all < bound ? all : bound;
 }
 
-/* Bytes of the chunks of a column that a unit of [rows] samples touches. A
- * sample of a stream may be in two chunks. */
+/* Bytes of buffers for the chunks of a column that a unit of [rows] samples
+ * touches, as if a row of chunks were one chunk. A sample of a stream may be in
+ * two chunks. UINT64_MAX: they cannot be counted. */
 static uint64_t unit_bytes(const hdf5io_column_t *column, int64_t rows)
 {
-    int64_t band = column->band, more = 0;
+    const uint64_t band = (uint64_t)column->band;
+    uint64_t bytes = column->row_bytes, bands;
 
-    if (band == 0)
+    if (band == 0 || rows == 0 || column->way == HDF5IO_WAY_ROWS)
         return 0;
-    if (rows % band != 0 || column->stream > 0)
-        more = band;
-    return __builtin_add_overflow(rows, more, &rows)
-               ? UINT64_MAX
-               : chunks_bytes(column, rows);
+    if (__builtin_mul_overflow(bytes, band, &bytes) || bytes > SIZE_MAX / 2)
+        return UINT64_MAX;
+    bands = ((uint64_t)rows - 1) / band + 1;
+    if ((uint64_t)rows % band != 0 || column->stream > 0)
+        bands++;
+    bytes = mem_round(hdf5io_filter_room((size_t)bytes));
+    return __builtin_mul_overflow(bytes, bands, &bytes) ? UINT64_MAX : bytes;
+}
+
+/* Bytes of buffers for all rows of [shard] that are read in bands. They are
+ * known to fit into the pool. */
+static uint64_t bands_bytes(const hdf5io_dataset_t *dataset,
+                            const hdf5io_shard_t *shard)
+{
+    uint64_t bytes = 0;
+
+    for (int k = 0; k < dataset->field_count; k++)
+        if (dataset->banded[k])
+            bytes +=
+                mem_round((size_t)shard->rows *
+                          hdf5io_dataset_columns(dataset, shard)[k].row_bytes);
+    return bytes;
 }
 
 uint64_t hdf5io_dataset_units_most(const hdf5io_dataset_t *dataset,
                                    int64_t units)
 {
-    uint64_t most = 0;
+    uint64_t most = 0, bands = 0;
 
+    if (units == 0)
+        return 0;
     for (int s = 0; s < dataset->count; s++) {
         const hdf5io_shard_t *shard = &dataset->shards[s];
         const hdf5io_column_t *columns = hdf5io_dataset_columns(dataset, shard);
@@ -75,9 +98,15 @@ uint64_t hdf5io_dataset_units_most(const hdf5io_dataset_t *dataset,
                                        &bytes))
                 return UINT64_MAX;
         most = bytes > most ? bytes : most;
+        bands += bands_bytes(dataset, shard);
     }
-    return __builtin_mul_overflow(most, (uint64_t)units, &most) ? UINT64_MAX
-                                                                : most;
+    if (most == 0)
+        return 0;
+    /* and a buffer for stored bytes */
+    if (__builtin_mul_overflow(most, (uint64_t)units + 1, &most) ||
+        __builtin_add_overflow(most, bands, &most))
+        return UINT64_MAX;
+    return most;
 }
 
 uint64_t hdf5io_dataset_chunks_bound(const hdf5io_dataset_t *dataset)

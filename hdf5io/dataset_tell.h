@@ -15,9 +15,10 @@
  * bound for them, or less if all fit into less. */
 uint64_t hdf5io_dataset_chunks_most(const hdf5io_dataset_t *dataset);
 
-/* The most bytes of decoded chunks that the samples of [units] units need
- * (units.h), wherever these are; UINT64_MAX if they cannot be counted. 0: no
- * data is chunked, or units is 0. */
+/* The most bytes that the decoded chunks of [units] units (units.h) need,
+ * wherever these are, and with them the short rows that are kept, too;
+ * UINT64_MAX if they cannot be counted. 0: no data is chunked, or units is 0.
+ */
 uint64_t hdf5io_dataset_units_most(const hdf5io_dataset_t *dataset,
                                    int64_t units);
 /* The bound for decoded chunks. */

@@ -62,8 +62,11 @@ libfixtures_la_SOURCES = \
 	tests/train/harness.c tests/train/harness.h
 # Apart, as it replaces malloc in the programs that link it.
 liballoc_la_SOURCES = tests/lib/alloc_count.c tests/lib/alloc_count.h
-# Apart, as it replaces open.
+# Apart, as it replaces open and pread. The same as a module to preload.
 libiocount_la_SOURCES = tests/lib/io_count.c tests/lib/io_count.h
+check_LTLIBRARIES += tests/lib/io_watch.la
+tests_lib_io_watch_la_SOURCES = tests/lib/io_count.c tests/lib/io_count.h
+tests_lib_io_watch_la_LDFLAGS = -module -avoid-version -shared -rpath /nowhere
 # Apart, as it replaces all calls that change files.
 libiotape_la_SOURCES = tests/lib/io_tape.c tests/lib/io_tape.h \
 	tests/lib/power_loss.c tests/lib/power_loss.h

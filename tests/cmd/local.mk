@@ -26,7 +26,7 @@ dist_check_SCRIPTS += tests/cmd/cddp_bench.sh tests/cmd/cddp_bench_step.sh \
 	tests/cmd/cddp_report.sh tests/cmd/cddp_train.sh tests/cmd/check_plan.sh \
 	tests/cmd/cuda_plugin.sh tests/cmd/emu_runs.sh \
 	tests/cmd/examples.sh tests/cmd/examples_data.sh tests/cmd/far_runs.sh tests/cmd/info_gpus.sh \
-	tests/cmd/local_gpus.sh tests/cmd/order.sh tests/cmd/record.sh \
+	tests/cmd/local_gpus.sh tests/cmd/many_shards.sh tests/cmd/order.sh tests/cmd/record.sh \
 	tests/cmd/rollback.sh tests/cmd/safetensors_peers.sh tests/cmd/signals.sh tests/cmd/umask.sh tests/cmd/user_guide.sh
 
 EXTRA_DIST += tests/cmd/report_page.py tests/cmd/waitlib.sh \

@@ -25,6 +25,7 @@ HDF5IO_TESTS = \
 	tests/hdf5io/test_dataset_look \
 	tests/hdf5io/test_dataset_use \
 	tests/hdf5io/test_digest \
+	tests/hdf5io/test_epoch_reads \
 	tests/hdf5io/test_h5 \
 	tests/hdf5io/test_links \
 	tests/hdf5io/test_loader \
@@ -50,5 +51,6 @@ tests_hdf5io_test_checkpoint_crash_LDADD = libiotape.la $(LDADD)
 tests_hdf5io_test_checkpoint_power_LDADD = libiotape.la $(LDADD)
 tests_hdf5io_test_checkpoint_load_LDADD = libiocount.la $(LDADD)
 tests_hdf5io_test_dataset_look_LDADD = libiocount.la $(LDADD)
+tests_hdf5io_test_epoch_reads_LDADD = libiocount.la $(LDADD)
 EXTRA_DIST += tests/hdf5io/h5py_read.py
 # End of tests/hdf5io

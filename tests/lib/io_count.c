@@ -1,79 +1,116 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Replaces the functions that open files, and pread. The symbols of a program
- * come before those of its libraries, so libhdf5 calls these, too. fopen of
- * glibc does not. The declarations of fcntl.h do not suit functions that are
- * defined here.
+ * Replaces the functions that open and read files. The symbols of a program, or
+ * of a preloaded library, come before those of its libraries, so libhdf5 calls
+ * these, too. fopen of glibc does not. The declarations of fcntl.h do not suit
+ * functions that are defined here.
  */
 #include "lib/io_count.h"
 
 #include <asm/fcntl.h>
 #include <stdarg.h>
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #define IO_COUNT_HERE (-100) /* AT_FDCWD */
 
+struct stat;
+
 int open(const char *path, int flags, ...);
 int openat(int at, const char *path, int flags, ...);
 int __open_2(const char *path, int flags);
-ssize_t pread(int fd, void *bytes, size_t count, off_t offset);
+ssize_t pread(int fd, void *out, size_t bytes, off_t offset);
+ssize_t __pread_chk(int fd, void *out, size_t bytes, off_t offset, size_t room);
+int stat(const char *path, struct stat *out);
 
-/* global: replaced functions have no argument for it */
+/* globals: replaced functions have no argument for them */
 static _Atomic(const char *) counted_suffix;
-static atomic_long counted, counted_bytes;
-/* [fd]: does its file count? Larger numbers do not. */
-static atomic_bool counted_files[4096];
+static atomic_long opens, reads, bytes_read, stats;
+static atomic_long slow_open, slow_read; /* microseconds */
+static atomic_long slept_most;           /* of a thread, in microseconds */
+static _Thread_local long slept;
 
 void io_count_begin(const char *suffix)
 {
-    atomic_store(&counted, 0);
-    atomic_store(&counted_bytes, 0);
+    atomic_store(&opens, 0);
+    atomic_store(&reads, 0);
+    atomic_store(&bytes_read, 0);
+    atomic_store(&stats, 0);
     atomic_store(&counted_suffix, suffix);
 }
 
 long io_count_opens(void)
 {
-    return atomic_load(&counted);
+    return atomic_load(&opens);
+}
+
+long io_count_reads(void)
+{
+    return atomic_load(&reads);
 }
 
 long io_count_bytes(void)
 {
-    return atomic_load(&counted_bytes);
+    return atomic_load(&bytes_read);
 }
 
-static bool counts(int fd)
+long io_count_stats(void)
 {
-    return fd >= 0 && (size_t)fd < sizeof counted_files / sizeof *counted_files;
+    return atomic_load(&stats);
+}
+
+static int counts(const char *path)
+{
+    const char *suffix = atomic_load(&counted_suffix);
+
+    return suffix != NULL && strlen(path) >= strlen(suffix) &&
+           strcmp(path + strlen(path) - strlen(suffix), suffix) == 0;
+}
+
+/* Is [fd], or what it was duplicated from, a file that counts? */
+static int fd_counts(int fd)
+{
+    char link[32], path[4096];
+    ssize_t length;
+
+    if (atomic_load(&counted_suffix) == NULL)
+        return 0;
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    length = readlink(link, path, sizeof path - 1);
+    path[length > 0 ? length : 0] = '\0';
+    return counts(path);
+}
+
+static void slow(atomic_long *microseconds)
+{
+    const long wanted = atomic_load(microseconds);
+    struct timespec left = {wanted / 1000000, wanted % 1000000 * 1000};
+    long most = atomic_load(&slept_most);
+
+    if (wanted == 0)
+        return;
+    while (nanosleep(&left, &left) != 0)
+        ;
+    slept += wanted;
+    while (slept > most &&
+           !atomic_compare_exchange_weak(&slept_most, &most, slept))
+        ;
 }
 
 static int open_file(int at, const char *path, int flags, unsigned mode)
 {
-    const char *suffix = atomic_load(&counted_suffix);
-    const bool ours = suffix != NULL && strlen(path) >= strlen(suffix) &&
-                      strcmp(path + strlen(path) - strlen(suffix), suffix) == 0;
-    const int fd =
-        (int)syscall(SYS_openat, at, path, flags | O_LARGEFILE, mode);
-
-    if (ours)
-        atomic_fetch_add(&counted, 1);
-    if (counts(fd))
-        atomic_store(&counted_files[fd], ours);
-    return fd;
-}
-
-ssize_t pread(int fd, void *bytes, size_t count, off_t offset)
-{
-    const ssize_t got = syscall(SYS_pread64, fd, bytes, count, offset);
-
-    if (got > 0 && counts(fd) && atomic_load(&counted_files[fd]))
-        atomic_fetch_add(&counted_bytes, got);
-    return got;
+    if (counts(path)) {
+        atomic_fetch_add(&opens, 1);
+        slow(&slow_open);
+    }
+    return (int)syscall(SYS_openat, at, path, flags | O_LARGEFILE, mode);
 }
 
 /* The mode that follows [flags], if there is one. */
@@ -110,10 +147,72 @@ int __open_2(const char *path, int flags)
     return open_file(IO_COUNT_HERE, path, flags, 0);
 }
 
+ssize_t pread(int fd, void *out, size_t bytes, off_t offset)
+{
+    ssize_t found;
+
+    if (!fd_counts(fd))
+        return syscall(SYS_pread64, fd, out, bytes, offset);
+    atomic_fetch_add(&reads, 1);
+    slow(&slow_read);
+    found = syscall(SYS_pread64, fd, out, bytes, offset);
+    atomic_fetch_add(&bytes_read, found > 0 ? found : 0);
+    return found;
+}
+
+/* The same for fortified callers. */
+ssize_t __pread_chk(int fd, void *out, size_t bytes, off_t offset, size_t room)
+{
+    if (bytes > room)
+        abort();
+    return pread(fd, out, bytes, offset);
+}
+
+int stat(const char *path, struct stat *out)
+{
+    if (counts(path))
+        atomic_fetch_add(&stats, 1);
+    return (int)syscall(SYS_newfstatat, IO_COUNT_HERE, path, out, 0);
+}
+
 /* Where sizes of files have 64 bits, these do the same. */
 int open64(const char *path, int flags, ...) __attribute__((alias("open")));
-ssize_t pread64(int fd, void *bytes, size_t count, off_t offset)
-    __attribute__((alias("pread")));
 int openat64(int at, const char *path, int flags, ...)
     __attribute__((alias("openat")));
 int __open64_2(const char *path, int flags) __attribute__((alias("__open_2")));
+ssize_t pread64(int fd, void *out, size_t bytes, off_t offset)
+    __attribute__((alias("pread")));
+ssize_t __pread64_chk(int fd, void *out, size_t bytes, off_t offset,
+                      size_t room) __attribute__((alias("__pread_chk")));
+int stat64(const char *path, struct stat *out) __attribute__((alias("stat")));
+
+/* ---- as a preloaded library ---------------------------------------------- */
+
+static long number_of(const char *variable)
+{
+    const char *text = getenv(variable);
+
+    return text == NULL ? 0 : atol(text);
+}
+
+__attribute__((constructor)) static void watch_begin(void)
+{
+    if (getenv("IO_COUNT_FILE") == NULL)
+        return;
+    atomic_store(&slow_open, number_of("IO_SLOW_OPEN"));
+    atomic_store(&slow_read, number_of("IO_SLOW_READ"));
+    io_count_begin(getenv("IO_COUNT_SUFFIX"));
+}
+
+__attribute__((destructor)) static void watch_end(void)
+{
+    const char *name = getenv("IO_COUNT_FILE");
+    FILE *file = name == NULL ? NULL : fopen(name, "ae");
+
+    if (file == NULL)
+        return;
+    fprintf(file, "opens %ld reads %ld bytes %ld stats %ld slept %ld\n",
+            io_count_opens(), io_count_reads(), io_count_bytes(),
+            io_count_stats(), atomic_load(&slept_most));
+    fclose(file);
+}

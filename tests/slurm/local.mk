@@ -85,7 +85,7 @@ check-slurm: all $(SLURM_PROBES) $(SLURM_MODULES)
 	    bash $(srcdir)/tests/slurm/run-slurm-tests $(SLURM_TESTS)
 
 # The long forms, by hand: docs/benchmarks/long-tests.md has the last record.
-check-long: all $(LONG_CHECKS) $(SLURM_PROBES) $(SLURM_MODULES)
+check-long: all check-long-io $(LONG_CHECKS) $(SLURM_PROBES) $(SLURM_MODULES)
 	CDDP_LONG=1 $(MAKE) $(AM_MAKEFLAGS) check-TESTS check_PROGRAMS= \
 	    TESTS="$(LONG_CHECKS)"
 	grep -h ' cases' $(LONG_CHECKS:=.log)
@@ -95,5 +95,11 @@ check-long: all $(LONG_CHECKS) $(SLURM_PROBES) $(SLURM_MODULES)
 	CDDP_STORM_AWAY=20 RUN_LIMIT=3600 FILE_LIMIT=7200 CDDP_CLUSTERS=1 \
 	    bash $(srcdir)/tests/slurm/run-slurm-tests kill.t soak.t life.t \
 	    $(SLURM_LONG_TESTS)
-.PHONY: check-slurm check-long
+# Those that count what reading costs on many shards; some two minutes.
+LONG_IO_CHECKS = tests/hdf5io/test_epoch_reads tests/train/test_look_opens
+LONG_IO_TESTS = $(LONG_IO_CHECKS) tests/cmd/many_shards.sh
+check-long-io: all
+	CDDP_LONG=1 CDDP_TIMES=1 $(MAKE) $(AM_MAKEFLAGS) check \
+	    check_PROGRAMS="$(LONG_IO_CHECKS)" TESTS="$(LONG_IO_TESTS)"
+.PHONY: check-slurm check-long check-long-io
 # End of tests/slurm

@@ -1,0 +1,118 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# SPDX-FileCopyrightText: The cddp authors
+# cddp-train on many small shards, with the calls for them counted by a preloaded
+# library. A start opens each shard once over all ranks. A process with fewer
+# descriptors than shards trains, too. (tests/hdf5io/test_epoch_reads counts the
+# bytes of an epoch.)
+# CDDP_LONG=1: 2000 shards and up to 64 ranks, and 20,000 shards of one sample.
+# CDDP_TIMES=1: also how long a start takes if storage is slow.
+set -u
+build=$PWD
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+failed=0
+export OMP_NUM_THREADS=1
+rows=4
+if [ -n "${CDDP_LONG:-}" ]; then
+    shards=2000 teams="1 4 16 64" singles=20000 descriptors=1024
+else
+    shards=160 teams="1 4 16" singles=600 descriptors=192
+fi
+
+fail() {
+    echo "FAIL: $*"
+    failed=1
+}
+
+# shards_make DIRECTORY COUNT ROWS: copies of one shard, as nothing else differs.
+shards_make() {
+    local first names
+    mkdir "$1" || exit 1
+    { echo a,b,y; seq -f '%g,1,2' "$3"; } >rows.csv
+    "$build/cddp-data" convert csv --target y --force -o one rows.csv >/dev/null ||
+        exit 1
+    for ((first = 0; first < $2; first += 500)); do
+        names=$(seq -f "$1/part-%.0f.data" "$first" \
+            $((first + 500 < $2 ? first + 499 : $2 - 1)))
+        # shellcheck disable=SC2086
+        tee $names <one/train-00.h5 >/dev/null
+    done
+}
+
+# run_file SET: train one epoch of it.
+run_file() {
+    cat >"$1.yaml" <<YAML
+data: {train: "$1/*.data", input: {path: /input}, target: {path: /target}}
+model: {input: [2], layers: [{linear: {out: 1}}]}
+loss: mse
+optimizer: {sgd: {lr: 0.001}}
+train: {epochs: 1, batch: 64, threads: 1}
+checkpoint: {every: never}
+YAML
+}
+
+# train SET DIRECTORY RANKS [VARIABLE=VALUE...]: train it, or, if DIRECTORY is
+# complete, only start; sets opens, reads, bytes, stats and slept.
+train() {
+    local set=$1 dir=$2 ranks=$3 word
+    shift 3
+    rm -f counts
+    env LD_PRELOAD="$watch" IO_COUNT_FILE="$PWD/counts" IO_COUNT_SUFFIX=.data \
+        "$@" "$build/cddp-train" --local "$ranks" --set run.dir="$dir" \
+        "$set.yaml" >"$dir.log" 2>&1 ||
+        fail "$dir, $ranks ranks: status $?: $(cat "$dir.log")"
+    read -r word opens word reads word bytes word stats word slept <counts
+}
+
+watch=$build/tests/lib/.libs/io_watch.so
+cd "$scratch" || exit 1
+env LD_PRELOAD="$watch" IO_COUNT_FILE="$PWD/counts" "$build/cddp-train" \
+    --version >version.log 2>&1
+[ -s counts ] || {
+    echo "SKIP: $watch cannot be preloaded: $(head -1 version.log)"
+    exit 77
+}
+shards_make many "$shards" "$rows"
+run_file many
+all=$((shards * rows * (2 * 4 + 8)))
+
+# ---- what a start opens ----------------------------------------------------
+
+for ranks in $teams; do
+    train many run-"$ranks" "$ranks"
+    both=$opens moved=$bytes
+    train many run-"$ranks" "$ranks"
+    echo "$shards shards, $ranks ranks: a start opens $opens times, reads" \
+        "$reads times ($bytes bytes) and asks $stats times; with an epoch" \
+        "$both opens, $((moved - bytes)) bytes more of $all"
+    grep -q 'resumed from' run-"$ranks".log || fail "run-$ranks is not complete"
+    [ "$opens" -ge "$shards" ] || fail "$ranks ranks: only $opens opens"
+    [ "$opens" -le $((shards + 2 * ranks)) ] ||
+        fail "$ranks ranks: $opens opens at a start"
+done
+
+# ---- slow storage ----------------------------------------------------------
+
+if [ -n "${CDDP_TIMES:-}" ]; then
+    for delay in 0 1; do
+        begin=$(date +%s%N)
+        train many run-"$ranks" "$ranks" IO_SLOW_OPEN=$((delay * 1000)) \
+            IO_SLOW_READ=$((delay * 200))
+        echo "$ranks ranks, 1 ms an open and 0.2 ms a read times $delay:" \
+            "$((($(date +%s%N) - begin) / 1000000)) ms; a thread slept at most" \
+            "$((slept / 1000)) ms"
+    done
+fi
+
+# ---- more shards than descriptors ------------------------------------------
+
+shards_make single "$singles" 1
+run_file single
+(
+    ulimit -n "$descriptors" || exit 1
+    train single run-single 2
+    echo "$singles shards with $descriptors descriptors: $opens opens"
+    exit $failed
+) || failed=1
+exit $failed
