@@ -266,6 +266,7 @@ bool hdf5io_dataset_row_same(const dataset_field_t *field,
                              const hdf5io_column_t *column)
 {
     return field->as == HDF5IO_AS_REALS && field->transform.made &&
-           field->transform.plain && field->shares == NULL &&
+           field->transform.plain && !field->transform.moves &&
+           field->transform.classes == 0 && field->shares == NULL &&
            column->type.kind == CONVERT_F32 && !column->type.swap;
 }

@@ -334,6 +334,49 @@ Test(transform_moves, class_numbers_move_with_the_image)
     open_end(directory, &setup);
 }
 
+/* float32, which is read to its place if nothing is done to it. */
+Test(transform_moves, stored_floats_move_too)
+{
+    const files_column_t columns[] = {
+        {"/spins", 2, {3, 4}, H5T_NATIVE_FLOAT, open_spin},
+        {"/phase", 0, {0}, H5T_NATIVE_FLOAT, open_phase}};
+    const hdf5io_draw_t draw = {1, 1};
+    const int64_t index[] = {0, 1, 2, 3, 4, 5, 6, 7};
+    float mirrored[8][OPEN_ELEMS], phases[8][OPEN_CLASSES];
+    void *const fields[] = {mirrored, phases};
+    hdf5io_dataset_t *dataset;
+    open_setup_t setup;
+    char *directory, *path;
+    int other = 0;
+    err_t err = ERR_INIT;
+
+    open_begin(&directory, &setup, "a.h5");
+    path = files_path(directory, "a.h5");
+    files_write(path, FILES_CONTIGUOUS, 0, 8, columns, 2);
+    setup.input.flip = HDF5IO_FLIP_HORIZONTAL;
+    setup.target.one_hot = OPEN_CLASSES;
+    setup.config.targets[0].as = HDF5IO_AS_REALS;
+    setup.config.targets[0].elems = OPEN_CLASSES;
+    dataset = open_dataset(&setup);
+    cr_assert_eq(
+        hdf5io_dataset_read_drawn(dataset, &draw, index, 8, fields, &err),
+        ERR_OK, "%s", err.text);
+    for (int i = 0; i < 8; i++) {
+        const bool back = mirrored[i][0] != (float)open_spin(i, 0);
+
+        other += back;
+        for (int e = 0; e < OPEN_ELEMS; e++)
+            cr_assert_eq(mirrored[i][e],
+                         (float)open_spin(i, back ? e / 4 * 4 + 3 - e % 4 : e));
+        for (int c = 0; c < OPEN_CLASSES; c++)
+            cr_assert_eq(phases[i][c], (float)(open_phase(i, 0) == (double)c));
+    }
+    cr_assert(other > 0 && other < 8, "%d of 8 are mirrored", other);
+    hdf5io_dataset_close(dataset);
+    open_end(directory, &setup);
+    free(path);
+}
+
 /* 2^24 + 1 in row 3. */
 static double large_value(int64_t row, int64_t element)
 {
