@@ -294,9 +294,12 @@ bool hdf5io_dataset_collective(const hdf5io_dataset_t *dataset)
     return dataset->mpi != NULL;
 }
 
-void hdf5io_dataset_trace(hdf5io_dataset_t *dataset, trace_t *trace)
+void hdf5io_dataset_trace(hdf5io_dataset_t *dataset, trace_t *const *traces,
+                          int count)
 {
-    dataset->trace = trace;
+    check(count <= 64, "%d traces", count);
+    dataset->traces = traces;
+    dataset->trace_count = count;
 }
 
 int64_t hdf5io_dataset_bytes_read(const hdf5io_dataset_t *dataset)

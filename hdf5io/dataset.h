@@ -142,9 +142,10 @@ int hdf5io_dataset_targets(const hdf5io_dataset_t *dataset);
 size_t hdf5io_dataset_field_bytes(const hdf5io_dataset_t *dataset, int index);
 /* Bytes of one stored sample, all inputs and targets together. */
 size_t hdf5io_dataset_sample_bytes(const hdf5io_dataset_t *dataset);
-/* From now on, reads are traced in [trace], that of the one thread that reads.
- * Not while a read is in progress. */
-void hdf5io_dataset_trace(hdf5io_dataset_t *dataset, trace_t *trace);
+/* From now on, each read is traced in one of traces[count], which is not
+ * copied; count <= 64. Not while a read is in progress. */
+void hdf5io_dataset_trace(hdf5io_dataset_t *dataset, trace_t *const *traces,
+                          int count);
 
 /* Are reads collective (MPI-IO)? Then all ranks must read, each in the calling
  * thread. */

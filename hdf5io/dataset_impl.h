@@ -60,7 +60,9 @@ struct hdf5io_dataset {
     read_scratch_t *scratch; /* list of unused buffers; under the lock */
     unsigned char *touched;  /* [count], MPI-IO: 1 for each shard that the
                                 current read needs */
-    trace_t *trace;          /* of the thread that reads; NULL: none */
+    trace_t *const *traces;  /* [trace_count]; each read in progress uses one */
+    int trace_count;
+    uint64_t traced; /* bit i: traces[i] is in use; under the lock */
     _Atomic int64_t bytes_read;
     _Atomic int64_t bytes_direct; /* of these, not from decoded chunks */
     _Atomic int64_t retries;      /* tries beyond the first one */

@@ -122,7 +122,7 @@ static err_code_t read_block(const read_call_t *call, int k,
                            .runs = call->scratch->runs,
                            .count = block->runs,
                            .out = call->scratch->stage};
-    trace_t *trace = call->dataset->trace;
+    trace_t *trace = call->scratch->trace;
     double begin = trace_begin(trace);
     err_code_t rc;
 
@@ -182,7 +182,7 @@ static err_code_t read_straight(const read_call_t *call, int k,
 {
     const hdf5io_column_t *column = &call->columns[k];
     unsigned char *out = call->fields[k];
-    trace_t *trace = call->dataset->trace;
+    trace_t *trace = call->scratch->trace;
     const double begin = trace_begin(trace);
     dataset_rows_t rows = {.dataset = call->dataset,
                            .shard = call->shard,
@@ -322,12 +322,13 @@ err_code_t hdf5io_dataset_read_drawn(hdf5io_dataset_t *dataset,
 {
     read_call_t call = {
         .dataset = dataset, .fields = fields, .count = count, .draw = draw};
-    const double begin = trace_begin(dataset->trace);
+    double begin;
     err_code_t rc;
 
     rc = hdf5io_read_scratch_take(dataset, count, &call.scratch, err);
     if (rc != ERR_OK)
         return rc;
+    begin = trace_begin(call.scratch->trace);
     for (int64_t i = 0; i < count && rc == ERR_OK; i++) {
         call.scratch->entries[i] = (read_entry_t){index[i], i};
         if (index[i] < 0 || index[i] >= dataset->samples)
@@ -343,8 +344,8 @@ err_code_t hdf5io_dataset_read_drawn(hdf5io_dataset_t *dataset,
         /* The other ranks wait for this rank in their reads. */
         read_shards(&call, 0, NULL);
     }
+    trace_end(call.scratch->trace, begin, "batch", "data", TRACE_NO_NUMBER);
     hdf5io_read_scratch_give(dataset, call.scratch);
-    trace_end(dataset->trace, begin, "batch", "data", TRACE_NO_NUMBER);
     return rc;
 }
 

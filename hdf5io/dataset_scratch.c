@@ -74,9 +74,29 @@ void hdf5io_read_scratch_give(hdf5io_dataset_t *dataset,
                               read_scratch_t *scratch)
 {
     pthread_mutex_lock(&dataset->lock);
+    for (int i = 0; i < dataset->trace_count; i++)
+        if (dataset->traces[i] == scratch->trace)
+            dataset->traced &= ~(UINT64_C(1) << i);
     scratch->next = dataset->scratch;
     dataset->scratch = scratch;
     pthread_mutex_unlock(&dataset->lock);
+}
+
+/* Get a trace that no other read uses; NULL: there is none. */
+static trace_t *read_trace_take(hdf5io_dataset_t *dataset)
+{
+    trace_t *trace = NULL;
+
+    if (dataset->trace_count == 0)
+        return NULL;
+    pthread_mutex_lock(&dataset->lock);
+    for (int i = 0; i < dataset->trace_count && trace == NULL; i++)
+        if ((dataset->traced & UINT64_C(1) << i) == 0) {
+            dataset->traced |= UINT64_C(1) << i;
+            trace = dataset->traces[i];
+        }
+    pthread_mutex_unlock(&dataset->lock);
+    return trace;
 }
 
 err_code_t hdf5io_read_scratch_take(hdf5io_dataset_t *dataset, int64_t count,
@@ -100,6 +120,7 @@ err_code_t hdf5io_read_scratch_take(hdf5io_dataset_t *dataset, int64_t count,
     rc = hdf5io_read_stage_grow(scratch, bytes, err);
     if (rc == ERR_OK)
         rc = read_room_grow(scratch, count, err);
+    scratch->trace = read_trace_take(dataset);
     if (rc != ERR_OK) {
         hdf5io_read_scratch_give(dataset, scratch);
         return rc;

@@ -20,10 +20,12 @@ struct read_scratch {
     int64_t room;   /* capacity of [entries], [runs] and [slots] */
     unsigned char *stage;
     size_t stage_bytes;
+    trace_t *trace; /* of this read; NULL: none */
 };
 
-/* Get buffers for [count] samples: unused ones, or new ones. The stage has room
- * for at least one row of each column. ERR_MEMORY. */
+/* Get buffers for [count] samples: unused ones, or new ones; and a trace, if
+ * one is free. The stage has room for at least one row of each column.
+ * ERR_MEMORY. */
 err_code_t hdf5io_read_scratch_take(hdf5io_dataset_t *dataset, int64_t count,
                                     read_scratch_t **out, err_t *err);
 void hdf5io_read_scratch_give(hdf5io_dataset_t *dataset,

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * loader: delivers this rank's share of each step. A thread reads data.prefetch
- * batches ahead; with 0, or with MPI-IO, batches are read in the caller. Steps
- * are delivered in order, epoch after epoch from a given start, up to
- * config.epochs. All buffers are allocated at open.
+ * loader: delivers this rank's share of each step. Threads read data.prefetch
+ * batches ahead, each thread one batch at a time; with 0, or with MPI-IO,
+ * batches are read in the caller. Steps are delivered in order, epoch after
+ * epoch from a given start, up to config.epochs. The number of threads changes
+ * neither a bit of them nor which error is returned. All buffers are allocated
+ * at open.
  *
  * Thread rule: one consumer.
  */
@@ -24,7 +26,8 @@ typedef struct hdf5io_loader_config {
     hdf5io_dataset_t *dataset; /* not owned */
     hdf5io_sampler_t *sampler; /* not owned; only the loader uses it */
     int prefetch;              /* batches read ahead, 0: none */
-    int kept; /* earlier batches that stay valid beside the newest one */
+    int threads; /* that read them; 0: one. No more than [prefetch] are used */
+    int kept;    /* earlier batches that stay valid beside the newest one */
     int64_t epoch, step; /* the first batch to deliver */
     int64_t epochs;      /* [epoch, epochs) are delivered */
     bool augment;        /* windows are at random and mirrored, by [seed] */
@@ -47,7 +50,7 @@ typedef struct hdf5io_batch {
     uint64_t *sample_ids; /* [count] global sample numbers */
 } hdf5io_batch_t;
 
-/* Allocate the buffers and start the thread, which begins to read. A step
+/* Allocate the buffers and start the threads, which begin to read. A step
  * behind the last one of its epoch counts as the start of the next epoch.
  * ERR_MEMORY. Local. */
 err_code_t hdf5io_loader_open(const hdf5io_loader_config_t *config,
@@ -66,8 +69,8 @@ void *hdf5io_loader_memory(const hdf5io_loader_t *loader, size_t *bytes);
  * still read it. It stays allocated until the process ends. */
 void hdf5io_loader_memory_keep(hdf5io_loader_t *loader);
 
-/* Stop the thread, waiting for at most one read, and free the loader. NULL
- * allowed. */
+/* Stop the threads, waiting for at most one read of each, and free the loader.
+ * NULL allowed. */
 void hdf5io_loader_close(hdf5io_loader_t *loader);
 
 #endif

@@ -53,8 +53,10 @@ static err_code_t metrics_check(const check_t *check, err_t *err)
 
 static err_code_t splits_open(check_t *check, err_t *err)
 {
-    train_split_t split = {
-        .config = check->config, .graph = check->graph, .size = check->ranks};
+    train_split_t split = {.config = check->config,
+                           .graph = check->graph,
+                           .size = check->ranks,
+                           .cores = thread_cores()};
     const train_deal_t deal = {check->config, check->graph, &check->train,
                                check->ranks, true};
     unsigned lone = 0;

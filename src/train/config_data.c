@@ -48,8 +48,14 @@ const opt_row_t train_data_options[] = {
                    "each rank reads nearly every chunk"),
     CONFIG(data.prefetch, "prefetch", OPT_INT, "4", .min = 0, .max = 1024,
            .unit = "batches", .free = true,
-           .help = "number of batches that a thread reads ahead; 0: batches "
-                   "are read within the step"),
+           .help = "number of batches that are read ahead; 0: batches are "
+                   "read within the step"),
+    CONFIG(data.threads, "threads", OPT_INT, "0", .min = 0, .max = 64,
+           .unit = "threads", .free = true,
+           .help = "number of threads of a rank that read ahead and convert, "
+                   "each one batch at a time, so at most data.prefetch are "
+                   "used; no bit depends on it. 0: 2, or 1 if the rank has "
+                   "only one core. Not used with io: mpi"),
     CONFIG(data.io, "io", OPT_CHOICE, "independent",
            .choices = train_config_ios, .free = true,
            .help = "independent: each rank reads for itself; mpi: "

@@ -183,11 +183,24 @@ err_code_t train_data_order(const train_split_t *split, const int64_t *rows,
                : rc;
 }
 
+/* Number of threads that read ahead. */
+static int readers_of(const train_split_t *split)
+{
+    const train_config_t *config = split->config;
+    const int64_t asked = config->data.threads;
+    const int64_t threads = asked > 0 ? asked : split->cores > 1 ? 2 : 1;
+
+    if (split->mpi != NULL)
+        return 0;
+    return (int)(threads < config->data.prefetch ? threads
+                                                 : config->data.prefetch);
+}
+
 err_code_t train_data_open(const train_split_t *split, train_data_t *out,
                            err_t *err)
 {
     const retry_t retry = retry_of(split->config);
-    train_data_t data = {.bound = NAN};
+    train_data_t data = {.bound = NAN, .readers = readers_of(split)};
     err_code_t rc;
 
     if (split->valid && split->config->data.valid.count == 0) {
@@ -251,6 +264,7 @@ err_code_t train_data_start(const train_split_t *split, train_data_t *data,
         .dataset = data->dataset,
         .sampler = data->sampler,
         .prefetch = split->mpi != NULL ? 0 : (int)config->data.prefetch,
+        .threads = data->readers,
         /* The next batch is read while the device computes this one. */
         .kept = dev_host_visible(split->dev) || split->valid ? 0 : 1,
         .epoch = epoch,

@@ -25,9 +25,10 @@ typedef struct train_data {
     hdf5io_units_t *units;     /* NULL: the order needs none */
     hdf5io_sampler_t *sampler;
     hdf5io_loader_t *loader;
-    train_feed_t *feed;             /* brings its batches to the device */
-    train_marks_t marks;            /* hashes of the shards */
-    int64_t steps;                  /* steps of an epoch */
+    train_feed_t *feed;  /* brings its batches to the device */
+    train_marks_t marks; /* hashes of the shards */
+    int64_t steps;       /* steps of an epoch */
+    int readers; /* threads that read ahead; 0: the training thread reads */
     int64_t sizes[TRAIN_SIZES_MAX]; /* micro-batch sizes; 0: unused entry */
     hdf5io_reads_t told; /* what rows of metrics.jsonl have told of its reads */
     double waited;       /* the same of waiting for its batches, in seconds */
@@ -44,6 +45,7 @@ typedef struct train_split {
      * used. */
     train_look_t look;
     int rank, size;
+    int cores;  /* that this rank has for itself */
     bool valid; /* true: the valid split; false: the train split */
 } train_split_t;
 

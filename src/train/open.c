@@ -53,6 +53,7 @@ train_split_t train_open_split(train_state_t *run, bool valid)
                  .context = &run->world},
         .rank = run->world.rank,
         .size = run->world.size,
+        .cores = run->compute.cores,
         .valid = valid};
 }
 

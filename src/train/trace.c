@@ -49,31 +49,35 @@ static size_t room_of(const train_state_t *run)
 static void trace_bind(train_state_t *run)
 {
     const train_trace_t *trace = &run->trace;
-    const bool ahead = run->config->data.prefetch > 0 && run->world.mpi == NULL;
+    const int readers = run->data.train.readers;
 
     run->replica.traces = trace->threads;
     ddp_trace(run->replica.ddp, trace->threads[0]);
     hdf5io_dataset_trace(run->data.train.dataset,
-                         trace->threads[ahead ? trace->count - 1 : 0]);
+                         trace->threads +
+                             (readers > 0 ? trace->count - readers : 0),
+                         readers > 0 ? readers : 1);
 }
 
 err_code_t train_trace_open(train_state_t *run, err_t *err)
 {
     train_trace_t *trace = &run->trace;
     const int teams = run->replica.team_count;
+    const int threads = teams + run->data.train.readers;
     err_code_t rc;
 
     if (run->config->obs.trace == TRAIN_TRACE_NONE)
         return ERR_OK;
     train_trace_steps(run->config, &trace->first, &trace->last);
-    rc = mem_new(trace_t *, (size_t)teams + 1, "traces", &trace->threads, err);
+    rc = mem_new(trace_t *, (size_t)threads, "traces", &trace->threads, err);
     if (rc == ERR_OK)
         rc = mem_new(double, 2 * (size_t)run->world.size, "traces",
                      &trace->room, err);
-    for (int t = 0; rc == ERR_OK && t <= teams; t++) {
+    for (int t = 0; rc == ERR_OK && t < threads; t++) {
         char name[24];
 
-        snprintf(name, sizeof name, "team %d", t);
+        snprintf(name, sizeof name, t < teams ? "team %d" : "loader %d",
+                 t < teams ? t : t - teams);
         rc = trace_open(t == 0       ? "training"
                         : t == teams ? "loader"
                                      : name,

@@ -16,8 +16,8 @@ typedef struct train_state train_state_t;
 /* All zeros: off. */
 typedef struct train_trace {
     int64_t first, last; /* the steps to be traced, from 1 */
-    /* [count]: one for each team, then one for the loader. The first team is
-     * the training thread. NULL: off. */
+    /* [count]: one for each team, then one for each thread that reads ahead.
+     * The first team is the training thread. NULL: off. */
     trace_t **threads;
     int count;
     double *room; /* scratch: [2 * ranks] */

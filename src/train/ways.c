@@ -72,5 +72,9 @@ void train_ways_add(const char *name, const train_data_t *data, str_buf_t *text)
         hdf5io_dataset_transform_say(dataset, k, text);
         str_buf_add(text, "\n");
     }
+    if (data->readers > 0)
+        str_buf_add(text, "  %s: %d thread%s read%s ahead\n", name,
+                    data->readers, data->readers == 1 ? "" : "s",
+                    data->readers == 1 ? "s" : "");
     memory_add(name, data, text);
 }

@@ -3,8 +3,12 @@
 #include "hdf5io/loader.h"
 
 #include <criterion/criterion.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 #include "lib/alloc_count.h"
@@ -17,6 +21,23 @@ static char *directory;
 static open_setup_t setup;
 static hdf5io_dataset_t *dataset;
 static hdf5io_units_t *units;
+static int readers = 1; /* threads of loaders that are opened */
+
+/* While [together] is positive, the first reads wait until there were so many.
+ */
+static atomic_int together;
+static atomic_int reading;
+
+/* In place of the system's: libhdf5 calls it, too. */
+ssize_t pread(int fd, void *bytes, size_t count, off_t offset)
+{
+    if (atomic_load(&together) > 0) {
+        atomic_fetch_add(&reading, 1);
+        while (atomic_load(&reading) < atomic_load(&together))
+            sched_yield();
+    }
+    return syscall(SYS_pread64, fd, bytes, count, offset);
+}
 
 static void start(void)
 {
@@ -64,6 +85,7 @@ static hdf5io_loader_t *open_kept(hdf5io_sampler_t *sampler, int prefetch,
     hdf5io_loader_config_t config = {.dataset = dataset,
                                      .sampler = sampler,
                                      .prefetch = prefetch,
+                                     .threads = readers,
                                      .kept = kept,
                                      .epoch = epoch,
                                      .step = step,
@@ -167,17 +189,19 @@ static void check_kept(int prefetch)
 
 Test(loader, keeps_earlier_batches)
 {
-    for (size_t d = 0; d < sizeof depths / sizeof *depths; d++)
-        check_kept(depths[d]);
+    for (readers = 1; readers <= 5; readers += 2)
+        for (size_t d = 0; d < sizeof depths / sizeof *depths; d++)
+            check_kept(depths[d]);
 }
 
 Test(loader, delivers_every_batch_in_order)
 {
-    for (int i = 0; i < 4; i++) {
-        check_epochs(depths[i], 0, 1, HDF5IO_SHUFFLE_NONE, 0, 0);
-        check_epochs(depths[i], 1, 3, HDF5IO_SHUFFLE_FULL, 0, 0);
-        check_epochs(depths[i], 0, 2, HDF5IO_SHUFFLE_CHUNK, 0, 0);
-    }
+    for (readers = 1; readers <= 5; readers++)
+        for (int i = 0; i < 4; i++) {
+            check_epochs(depths[i], 0, 1, HDF5IO_SHUFFLE_NONE, 0, 0);
+            check_epochs(depths[i], 1, 3, HDF5IO_SHUFFLE_FULL, 0, 0);
+            check_epochs(depths[i], 0, 2, HDF5IO_SHUFFLE_CHUNK, 0, 0);
+        }
 }
 
 Test(loader, starts_anywhere)
@@ -227,12 +251,14 @@ Test(loader, ranks_without_samples_get_empty_batches)
 
 Test(loader, closes_early)
 {
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 8; i++)
         for (int taken = 0; taken < 5; taken++) {
             hdf5io_sampler_t *sampler = open_sampler(0, 1, HDF5IO_SHUFFLE_FULL);
-            hdf5io_loader_t *loader = open_loader(sampler, depths[i], 0, 0);
+            hdf5io_loader_t *loader;
             hdf5io_batch_t *batch;
 
+            readers = i < 4 ? 1 : 3;
+            loader = open_loader(sampler, depths[i % 4], 0, 0);
             for (int j = 0; j < taken; j++)
                 cr_assert_eq(hdf5io_loader_next(loader, &batch, NULL), ERR_OK);
             hdf5io_loader_close(loader);
@@ -255,13 +281,31 @@ Test(loader, its_memory_may_stay_for_a_device_that_was_given_up)
     mem_free(memory);
 }
 
+/* If one thread read after the other, the first one would wait for ever. */
+Test(loader, threads_read_at_the_same_time, .timeout = 300)
+{
+    hdf5io_sampler_t *sampler = open_sampler(0, 1, HDF5IO_SHUFFLE_NONE);
+    hdf5io_loader_t *loader;
+    hdf5io_batch_t *batch;
+
+    hdf5io_dataset_close(dataset);
+    setup.config.cache_bytes = 1; /* no rows are kept */
+    dataset = open_dataset(&setup);
+    readers = 3;
+    atomic_store(&together, 2);
+    loader = open_loader(sampler, 3, 0, 0);
+    cr_assert_eq(hdf5io_loader_next(loader, &batch, NULL), ERR_OK);
+    hdf5io_loader_close(loader);
+    hdf5io_sampler_close(sampler);
+}
+
 static double bad_label(int64_t row, int64_t element)
 {
-    return row == 70 ? 99 : open_phase(row, element);
+    return row == 70 || row == 100 ? 99 : open_phase(row, element);
 }
 
 /* In file order row 70 belongs to step 4. The reader gets batches 0 to 3 first,
- * then the error. */
+ * then the error, even if a thread has found that of step 6 before. */
 Test(loader, an_error_surfaces_in_its_place_and_stays)
 {
     const files_column_t columns[] = {
@@ -272,13 +316,15 @@ Test(loader, an_error_surfaces_in_its_place_and_stays)
     hdf5io_dataset_close(dataset);
     files_write(path, FILES_CONTIGUOUS, 41, SAMPLES - 41, columns, 2);
     dataset = open_dataset(&setup);
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 16; i++) {
         hdf5io_sampler_t *sampler = open_sampler(0, 1, HDF5IO_SHUFFLE_NONE);
         hdf5io_sampler_t *plan = open_sampler(0, 1, HDF5IO_SHUFFLE_NONE);
-        hdf5io_loader_t *loader = open_loader(sampler, depths[i], 0, 0);
+        hdf5io_loader_t *loader;
         hdf5io_batch_t *batch = NULL;
         err_t err = ERR_INIT;
 
+        readers = 1 + i / 4 * 2;
+        loader = open_loader(sampler, depths[i % 4], 0, 0);
         for (int step = 0; step < 4; step++) {
             cr_assert_eq(hdf5io_loader_next(loader, &batch, &err), ERR_OK);
             check_batch(batch, plan, 0, step);

@@ -219,11 +219,12 @@ static char *check_print(const char *device, const char *memory, int ranks)
 
     harness_open(&harness, memory == NULL ? 48 : SAMPLES);
     harness.settings[0] = device;
+    harness.settings[1] = "data.threads=3";
     if (memory != NULL) {
         harness_chunks_add(&harness, "/c", CHUNK, false);
-        harness.settings[1] = memory;
-        harness.settings[2] = "data.input={path: /c}";
-        harness.settings[3] = "data.valid=[]";
+        harness.settings[2] = memory;
+        harness.settings[3] = "data.input={path: /c}";
+        harness.settings[4] = "data.valid=[]";
     }
     cr_assert_eq(harness_config(&harness, &tree, &config, &err), ERR_OK, "%s",
                  err.text);
@@ -258,7 +259,8 @@ Test(memory, check_prints_that_of_the_device_and_of_the_host)
     FACTS(cpu, "parameters", "batches read ahead", "total");
     cr_expect_null(strstr(cpu, "memory of the host"));
     cr_expect_null(strstr(cpu, "gradient norm"));
-    FACTS(cpu, "  train input /x: pread\n", "  valid target /y: pread\n");
+    FACTS(cpu, "  train input /x: pread\n", "  valid target /y: pread\n",
+          "  train: 2 threads read ahead\n");
     /* of the targets; the inputs are contiguous, and their rows are long */
     FACTS(cpu, "chunks, short rows");
     free(cpu);

@@ -61,3 +61,30 @@ Test(reads, rows_have_the_time_of_decoding)
     cr_expect_gt(sum, 0);
     harness_close(&harness);
 }
+
+/* Losses of all steps with this number of threads that read ahead. */
+static void losses_of(const char *threads, double out[2 * ROWS])
+{
+    train_outcome_t out_of_run;
+    harness_t harness;
+
+    harness_open(&harness, SAMPLES);
+    harness_chunks_add(&harness, "/c", 16, false);
+    harness.settings[0] = "data.input={path: /c}";
+    harness.settings[1] = "data.prefetch=5";
+    harness.settings[2] = threads;
+    harness_run_ok(&harness, 2, &out_of_run);
+    cr_assert_eq(harness_values(&harness, false, "loss", out, 2 * ROWS),
+                 2 * ROWS);
+    harness_close(&harness);
+}
+
+Test(reads, no_bit_depends_on_the_number_of_threads)
+{
+    double one[2 * ROWS], four[2 * ROWS];
+
+    losses_of("data.threads=1", one);
+    losses_of("data.threads=4", four);
+    for (int i = 0; i < 2 * ROWS; i++)
+        cr_expect_eq(one[i], four[i], "row %d: %a and %a", i, one[i], four[i]);
+}
