@@ -25,7 +25,8 @@
 #include "hdf5io/names.h"
 #include "hdf5io/virtual.h"
 
-static err_code_t column_space_find(hdf5io_column_t *out, err_t *err)
+static err_code_t column_space_find(bool whole, hdf5io_column_t *out,
+                                    err_t *err)
 {
     hsize_t dims[H5S_MAX_RANK];
     hid_t space = H5Dget_space(out->dataset);
@@ -36,6 +37,11 @@ static err_code_t column_space_find(hdf5io_column_t *out, err_t *err)
     if (ndim < 0)
         return h5_err_set(err, ERR_DATA, "%s: the shape of %s is unreadable",
                           out->file, out->path);
+    if (ndim == 0 && whole) {
+        out->whole = true;
+        dims[0] = 1;
+        ndim = 1;
+    }
     if (ndim == 0)
         return err_set(err, ERR_DATA,
                        "%s: %s is a single value: expected samples along "
@@ -143,7 +149,7 @@ static err_code_t column_examine(hid_t file, const column_how_t *how,
     if (rc == ERR_OK)
         rc = hdf5io_column_type_find(column, &standard, err);
     if (rc == ERR_OK)
-        rc = column_space_find(column, err);
+        rc = column_space_find(how->whole, column, err);
     if (rc != ERR_OK)
         return rc;
     create = H5Dget_create_plist(column->dataset);
@@ -205,6 +211,39 @@ err_code_t hdf5io_column_cut(hdf5io_column_t *column, int64_t length,
         column->band = column->band < length ? 1 : column->band / length;
     column->stream = length;
     column->skip = skip;
+    return ERR_OK;
+}
+
+err_code_t hdf5io_column_unite(hdf5io_column_t *column, err_t *err)
+{
+    const bool single = column->whole;
+    int64_t elems;
+
+    check(column->stream == 0, "%s: unite a stream of %lld", column->path,
+          (long long)column->stream);
+    if (column->ndim + 2 > H5S_MAX_RANK)
+        return err_set(
+            err, ERR_DATA, "%s: %s has %d dimensions: expected at most %d",
+            column->file, column->path, column->ndim + 1, H5S_MAX_RANK - 1);
+    if (column->rows == 0 ||
+        __builtin_mul_overflow(column->elems, column->rows, &elems) ||
+        elems > INT32_MAX)
+        return err_set(err, ERR_DATA,
+                       "%s: %s has %s values for one sample: expected 1 to %d, "
+                       "as with data.samples: files the dataset is one sample",
+                       column->file, column->path,
+                       column->rows == 0 ? "no" : "too many", INT32_MAX);
+    if (!single) {
+        memmove(column->dims + 1, column->dims,
+                (size_t)column->ndim * sizeof column->dims[0]);
+        column->dims[0] = (hsize_t)column->rows;
+        column->ndim++;
+    }
+    column->row_bytes *= (size_t)column->rows;
+    column->elems = elems;
+    column->band = column->band > 0 ? 1 : 0;
+    column->rows = 1;
+    column->whole = true;
     return ERR_OK;
 }
 

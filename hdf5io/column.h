@@ -57,6 +57,7 @@ typedef struct hdf5io_column {
     int64_t stream; /* not 0: the dataset is a 1-D stream, and a row is this
                        many of its numbers */
     int64_t skip;   /* stream: index of the first number of row 0 */
+    bool whole;     /* the only row is the whole dataset */
 } hdf5io_column_t;
 
 /* Settings for opening a column. */
@@ -66,8 +67,9 @@ typedef struct column_how {
     hdf5io_pool_t *pool; /* for chunks that are read without HDF5's lock; must
                             outlive the column; NULL: HDF5 reads all chunks */
     bool mpi;            /* hdf5io_column_join will follow if possible */
-    size_t cache_bytes;  /* for decoded chunks; at least one row of chunks is
-                            cached */
+    bool whole; /* hdf5io_column_unite will follow: a single value is allowed */
+    size_t cache_bytes; /* for decoded chunks; at least one row of chunks is
+                           cached */
 } column_how_t;
 
 /* Open the dataset [path] of the open HDF5 file [file] (called [name]) and
@@ -100,6 +102,10 @@ void hdf5io_column_close(hdf5io_column_t *column);
  * dimensions. */
 err_code_t hdf5io_column_cut(hdf5io_column_t *column, int64_t length,
                              int64_t skip, err_t *err);
+
+/* Treat the whole column as one row. ERR_DATA: it has no numbers, or too many.
+ */
+err_code_t hdf5io_column_unite(hdf5io_column_t *column, err_t *err);
 
 /* Selections for one H5Dread. */
 typedef struct column_spaces {

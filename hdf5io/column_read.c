@@ -58,6 +58,10 @@ static int column_extent(const hdf5io_column_t *column, int64_t rows,
         extent[0] = (hsize_t)(rows * column->stream);
         return 1;
     }
+    if (column->whole) {
+        memcpy(extent, column->dims, (size_t)column->ndim * sizeof extent[0]);
+        return column->ndim;
+    }
     extent[0] = (hsize_t)rows;
     memcpy(extent + 1, column->dims, (size_t)column->ndim * sizeof extent[0]);
     return column->ndim + 1;
@@ -73,6 +77,8 @@ static herr_t column_select(const hdf5io_column_t *column,
 
     if (count == 0)
         return H5Sselect_none(space);
+    if (column->whole)
+        return H5Sselect_all(space);
     for (int64_t i = 0; i < count && status >= 0; i++) {
         start[0] = (hsize_t)runs[i].row;
         if (column->stream > 0)

@@ -41,6 +41,7 @@ static err_code_t dataset_how_set(hdf5io_dataset_t *dataset,
         .count = dataset->field_count,
         .collective = config->mpi != NULL,
         .sequence = config->sequence,
+        .whole = config->whole,
         .pool = dataset->pool,
         .cache_bytes = dataset->cache_max /
                        ((size_t)dataset->field_count * (size_t)count)};

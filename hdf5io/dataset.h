@@ -76,7 +76,9 @@ typedef struct hdf5io_dataset_config {
     int64_t sequence; /* tokens per sample (T); 0: samples along dimension 0.
                          With T > 0 there is one input and one target, and both
                          use the field of the input. */
-    h5mpi_t *mpi;     /* not NULL: collective MPI-IO reads */
+    bool whole;   /* each shard is one sample: its datasets, of any shape. Not
+                     with a sequence */
+    h5mpi_t *mpi; /* not NULL: collective MPI-IO reads */
     /* (optional) Maximum bytes of HDF5's chunk caches, and of decoded chunks
      * and kept rows; a shard that needs more gets it. Default: 128 MiB. */
     size_t cache_bytes;

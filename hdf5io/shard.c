@@ -152,6 +152,7 @@ static err_code_t shard_open_h5(const hdf5io_shard_config_t *config,
                         .fd = shard->fd,
                         .pool = config->pool,
                         .mpi = config->collective,
+                        .whole = config->whole,
                         .cache_bytes = config->cache_bytes};
     hdf5io_column_t *columns = shard->columns;
     err_code_t rc = ERR_OK;
@@ -170,6 +171,8 @@ static err_code_t shard_open_h5(const hdf5io_shard_config_t *config,
     for (int k = 0; k < config->count && rc == ERR_OK; k++) {
         if (config->sequence > 0)
             rc = hdf5io_column_cut(&columns[k], config->sequence, k, err);
+        else if (config->whole)
+            rc = hdf5io_column_unite(&columns[k], err);
         if (rc == ERR_OK && columns[k].rows != columns[0].rows)
             rc = err_set(err, ERR_DATA,
                          "%s: %s has %" PRId64 " samples, %s has %" PRId64

@@ -54,6 +54,7 @@ typedef struct hdf5io_shard_config {
     size_t cache_bytes;  /* chunk cache of each column */
     hdf5io_pool_t *pool; /* see column_how_t */
     int64_t sequence;    /* not 0: both columns are one stream, see dataset.h */
+    bool whole;          /* each column is one sample */
 } hdf5io_shard_config_t;
 
 /* A closed shard of which nothing is known. */

@@ -85,16 +85,26 @@ static void digest_block_place(const hdf5io_column_t *column, uint64_t piece,
     }
 }
 
+/* Dimensions of a block that the dataset does not have: that of the only row,
+ * if that is the whole dataset. */
+static int dims_ahead(const hdf5io_column_t *column)
+{
+    return column->whole ? 1 : 0;
+}
+
 static err_code_t digest_block_chunks(const hdf5io_column_t *column, int fd,
                                       const digest_block_t *block, void *out,
                                       err_t *err)
 {
     const chunks_from_t from = {column->fd >= 0 ? column->fd : fd,
                                 column->dataset};
-    chunks_block_t numbers;
+    const int ahead = dims_ahead(column);
+    chunks_block_t numbers = {0};
 
-    memcpy(numbers.start, block->start, sizeof numbers.start);
-    memcpy(numbers.count, block->count, sizeof numbers.count);
+    memcpy(numbers.start, block->start + ahead,
+           (size_t)(block->ndim - ahead) * sizeof numbers.start[0]);
+    memcpy(numbers.count, block->count + ahead,
+           (size_t)(block->ndim - ahead) * sizeof numbers.count[0]);
     return hdf5io_chunks_read(column->chunks, &from, &numbers, out, err);
 }
 
@@ -103,16 +113,18 @@ static err_code_t digest_block_h5(const hdf5io_column_t *column, int fd,
                                   err_t *err)
 {
     column_spaces_t spaces = {.row = (int64_t)block->start[0]};
+    const int ahead = dims_ahead(column);
     err_code_t rc;
 
     if (column->chunks != NULL)
         return digest_block_chunks(column, fd, block, out, err);
     h5_lock();
     spaces.from = H5Dget_space(column->dataset);
-    spaces.to = H5Screate_simple(block->ndim, block->count, NULL);
-    if (spaces.from >= 0 &&
-        H5Sselect_hyperslab(spaces.from, H5S_SELECT_SET, block->start, NULL,
-                            block->count, NULL) < 0) {
+    spaces.to =
+        H5Screate_simple(block->ndim - ahead, block->count + ahead, NULL);
+    if (spaces.from >= 0 && block->ndim > ahead &&
+        H5Sselect_hyperslab(spaces.from, H5S_SELECT_SET, block->start + ahead,
+                            NULL, block->count + ahead, NULL) < 0) {
         H5Sclose(spaces.from);
         spaces.from = H5I_INVALID_HID;
     }

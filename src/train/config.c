@@ -429,6 +429,11 @@ static err_code_t fields_check(const tree_t *tree, const train_config_t *config,
                       "from one stream of numbers; name one input, or leave "
                       "data.sequence out",
                       err);
+    if (sequence && config->data.samples == TRAIN_SAMPLES_FILES)
+        return refuse(tree, "data", "samples",
+                      "is files, but data.sequence cuts each file into "
+                      "samples; leave one of the two out",
+                      err);
     for (int k = 0; k < targets->count; k++) {
         const bool path = train_field(targets, k)->path[0] != '\0';
 

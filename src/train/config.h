@@ -15,6 +15,11 @@
 
 typedef enum train_io { TRAIN_IO_INDEPENDENT, TRAIN_IO_MPI } train_io_t;
 
+typedef enum train_samples {
+    TRAIN_SAMPLES_ROWS,
+    TRAIN_SAMPLES_FILES
+} train_samples_t;
+
 typedef enum train_diverge {
     TRAIN_DIVERGE_STOP,
     TRAIN_DIVERGE_ROLLBACK
@@ -77,6 +82,7 @@ typedef struct train_config {
         opt_map_t input, target; /* maps of hdf5io_field_t; see train_field */
         int64_t sequence;  /* tokens per sample; 0: samples are indexed along
                               dimension 0 */
+        int samples;       /* train_samples_t */
         int shuffle;       /* hdf5io_shuffle_t */
         int64_t lanes;     /* 0: order 1 of shuffle: chunk */
         bool lanes_chosen; /* the run file says it; see order.h */

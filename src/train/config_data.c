@@ -8,6 +8,8 @@ static const char *const shuffles[] = {"none", "chunk", "full", NULL};
 static const char *const validates[] = {"quick", "full", "none", "labels",
                                         NULL};
 
+static const char *const samples[] = {"rows", "files", NULL};
+
 const char *const train_config_ios[] = {"independent", "mpi", NULL};
 
 const char *train_config_shuffle(int shuffle)
@@ -28,6 +30,10 @@ const opt_row_t train_data_options[] = {
            .size = sizeof(hdf5io_field_t),
            .help = "what the model should output; several targets: each "
                    "under the name that a loss gives as its target"),
+    CONFIG(data.samples, "samples", OPT_CHOICE, "rows", .choices = samples,
+           .help = "rows: the samples of a shard are along dimension 0 of its "
+                   "datasets; files: each shard is one sample, its datasets "
+                   "have no such dimension"),
     CONFIG(data.sequence, "sequence", OPT_INT, "0", .min = 0, .max = 1 << 30,
            .unit = "numbers",
            .help = "length of the samples that are cut from "

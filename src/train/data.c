@@ -58,6 +58,7 @@ static err_code_t shards_open(const train_split_t *split, train_data_t *data,
     hdf5io_dataset_config_t shards = {
         .shards = split->valid ? &config->data.valid : &config->data.train,
         .sequence = config->data.sequence,
+        .whole = config->data.samples == TRAIN_SAMPLES_FILES,
         .retry = retry_of(config),
         .mpi = split->mpi,
         .cache_bytes = memory_of(split),

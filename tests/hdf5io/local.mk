@@ -38,7 +38,8 @@ HDF5IO_TESTS = \
 	tests/hdf5io/test_transform \
 	tests/hdf5io/test_transform_moves \
 	tests/hdf5io/test_units \
-	tests/hdf5io/test_virtual
+	tests/hdf5io/test_virtual \
+	tests/hdf5io/test_whole
 check_PROGRAMS += $(HDF5IO_TESTS)
 # Those that make check-long runs with CDDP_LONG=1.
 LONG_CHECKS = tests/hdf5io/test_checkpoint_crash \

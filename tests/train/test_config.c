@@ -376,3 +376,19 @@ Test(config, statistics_that_do_not_fit_are_refused)
         facts_expect(err.text, bad[i].facts);
     }
 }
+
+Test(config, a_file_is_one_sample_or_a_stream)
+{
+    train_config_t config;
+    tree_t *tree = NULL;
+    err_t err = ERR_INIT;
+
+    cr_expect_eq(read_text("data: {train: a.h5, input: {path: /x}, sequence: "
+                           "4, samples: files}\n"
+                           "model: {input: [4], layers: [{linear: {out: 2}}]}\n"
+                           "loss: cross_entropy\noptimizer: sgd\n",
+                           &tree, &config, &err),
+                 ERR_CONFIG);
+    FACTS(err.text, "run.yaml:1:", "data.samples", "data.sequence");
+    tree_free(tree);
+}
