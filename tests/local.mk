@@ -20,6 +20,7 @@ libfixtures_la_SOURCES = \
 	tests/ddp/hook_fixture.c tests/ddp/hook_fixture.h \
 	tests/hdf5io/chunk_files.c tests/hdf5io/chunk_files.h \
 	tests/hdf5io/ckpt_fixture.c tests/hdf5io/ckpt_fixture.h \
+	tests/hdf5io/ckpt_parts.c tests/hdf5io/ckpt_parts.h \
 	tests/hdf5io/crash_scenes.c tests/hdf5io/crash_scenes.h \
 	tests/hdf5io/files.c tests/hdf5io/files.h \
 	tests/hdf5io/open.c tests/hdf5io/open.h \
@@ -59,7 +60,8 @@ libfixtures_la_SOURCES = \
 	tests/optim/optim_rig.c tests/optim/optim_rig.h \
 	tests/optim/place_checks.c tests/optim/place_checks.h \
 	tests/optim/place_rig.c tests/optim/place_rig.h \
-	tests/train/harness.c tests/train/harness.h
+	tests/train/harness.c tests/train/harness.h \
+	tests/train/saves.c tests/train/saves.h
 # Apart, as it replaces malloc in the programs that link it.
 liballoc_la_SOURCES = tests/lib/alloc_count.c tests/lib/alloc_count.h
 # Apart, as it replaces open and pread. The same as a module to preload.

@@ -12,6 +12,7 @@
 #include "base/str.h"
 #include "ckpt_fixture.h"
 #include "hdf5io/checkpoint_prune.h"
+#include "hdf5io/checkpoint_repair.h"
 
 #define RANKS 2
 #define LATER 90 /* seed and step of the next save */
@@ -121,6 +122,13 @@ static void prepare_leftovers(const char *home)
     save_whole(home, 25, (save_t){0});
 }
 
+static void prepare_superseded(const char *home)
+{
+    prepare_three(home);
+    entry_rename(home, "step-0000000030",
+                 "superseded-step-0000000030-00000000000000aa");
+}
+
 /* ---- acts ---------------------------------------------------------------- */
 
 static err_code_t act_save(const char *home, err_t *err)
@@ -169,6 +177,23 @@ static err_code_t act_prune(const char *home, err_t *err)
     return rc;
 }
 
+/* The superseded one becomes a checkpoint again. */
+static err_code_t act_repair(const char *home, err_t *err)
+{
+    hdf5io_entry_t *list = NULL;
+    int count = 0;
+    err_code_t rc =
+        hdf5io_dir_list_all(&hdf5io_io_system, home, &list, &count, err);
+
+    for (int i = 0; rc == ERR_OK && i < count; i++)
+        if (list[i].kind == HDF5IO_SUPERSEDED)
+            rc = hdf5io_repair_check(home, &list[i], err) == ERR_OK
+                     ? hdf5io_repair_adopt(home, &list[i], err)
+                     : err->code;
+    free(list);
+    return rc;
+}
+
 #define SAVE false, 19
 #define SAVE_NFS true, 19
 #define RENAMES false, 3
@@ -193,6 +218,12 @@ const crash_scene_t crash_scenes[] = {
      {{30, 30}, {20, 20}, {10, 10}},
      {10, 10}},
     {"prune", RENAMES, prepare_leftovers, act_prune, {{25, 25}}, {25, 25}},
+    {"repair",
+     RENAMES,
+     prepare_superseded,
+     act_repair,
+     {{20, 20}, {30, 30}},
+     {30, 30}},
 };
 const int crash_scene_count = sizeof crash_scenes / sizeof *crash_scenes;
 
@@ -255,6 +286,22 @@ crash_state_t crash_find(const char *home, err_code_t *code, err_t *err)
     }
     ckpt_ranks_free(ranks, RANKS);
     return found;
+}
+
+void crash_best_judge(const char *home)
+{
+    hdf5io_best_t best;
+    err_t err = ERR_INIT;
+    char *path;
+
+    cr_assert_eq(hdf5io_best_read(&hdf5io_io_system, home, &best, &err), ERR_OK,
+                 "%s", err.text);
+    if (best.step < 0)
+        return;
+    path = str_printf("%s/step-%010d", home, (int)best.step);
+    cr_assert_eq(hdf5io_checkpoint_verify(path, NULL, &err), ERR_OK,
+                 "the best one: %s", err.text);
+    free(path);
 }
 
 static bool same_state(crash_state_t a, crash_state_t b)

@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * crash_scenes: what cddp does with a directory of checkpoints (saving,
- * replacing, retiring, going back, pruning), each with the states that a later
- * start may find if it is cut off. The states are those of ckpt_fixture.h.
+ * replacing, retiring, going back, pruning, repairing), each with the states
+ * that a later start may find if it is cut off. The states are those of
+ * ckpt_fixture.h.
  */
 #ifndef CDDP_TESTS_CRASH_SCENES_H
 #define CDDP_TESTS_CRASH_SCENES_H
@@ -46,6 +47,9 @@ char *crash_root_make(void);
  * find different states, or one that no scene makes. *code is that of reading;
  * {0, 0}: nothing. */
 crash_state_t crash_find(const char *home, err_code_t *code, err_t *err);
+
+/* The checkpoint that best.json names must be there, and intact. */
+void crash_best_judge(const char *home);
 
 /* Is [found] one of those that the scene allows? [done]: the act was
  * successful; [failed]: it was not. Neither: it was cut off. */

@@ -8,12 +8,14 @@ HDF5IO_TESTS = \
 	tests/hdf5io/test_checkpoint_debris \
 	tests/hdf5io/test_checkpoint_durable \
 	tests/hdf5io/test_checkpoint_fault \
+	tests/hdf5io/test_checkpoint_flips \
 	tests/hdf5io/test_checkpoint_format \
 	tests/hdf5io/test_checkpoint_h5py \
 	tests/hdf5io/test_checkpoint_load \
 	tests/hdf5io/test_checkpoint_manifest \
 	tests/hdf5io/test_checkpoint_parts \
 	tests/hdf5io/test_checkpoint_power \
+	tests/hdf5io/test_checkpoint_ranks \
 	tests/hdf5io/test_checkpoint_retry \
 	tests/hdf5io/test_checkpoint_share \
 	tests/hdf5io/test_checkpoint_verify \
@@ -43,7 +45,9 @@ HDF5IO_TESTS = \
 check_PROGRAMS += $(HDF5IO_TESTS)
 # Those that make check-long runs with CDDP_LONG=1.
 LONG_CHECKS = tests/hdf5io/test_checkpoint_crash \
-	tests/hdf5io/test_checkpoint_power
+	tests/hdf5io/test_checkpoint_flips \
+	tests/hdf5io/test_checkpoint_power \
+	tests/hdf5io/test_checkpoint_ranks
 HDF5IO_TEST_LIBS = libfixtures.la libhdf5io.la libbase.la
 $(HDF5IO_TESTS): $(HDF5IO_TEST_LIBS)
 $(HDF5IO_TESTS): LDADD = $(HDF5IO_TEST_LIBS) $(HDF5_LIBS) $(TEST_LIBS)

@@ -125,6 +125,7 @@ static bool case_run(const matter_t *matter)
               "state %ld was found, status %d: %s",
               matter->scene->name, matter->fault->name, matter->at, end,
               (long)found.step, (long)found.seed, (int)code, err.text);
+    crash_best_judge(home);
     crash_go_on(home);
     free(run);
     free(home);

@@ -108,6 +108,7 @@ static void state_judge(const session_t *session, const crash_scene_t *scene,
               scene->name, count, power_loss_count(session->power),
               session->promised, seed, found.step, found.seed, (int)code,
               err.text);
+    crash_best_judge(home);
     if (seed % GO_ON_EVERY == 0)
         crash_go_on(home);
     free(home);

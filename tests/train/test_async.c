@@ -15,24 +15,7 @@
 
 #include "base/file.h"
 #include "base/str.h"
-#include "train/harness.h"
-
-/* 101 samples in batches of 24: 5 steps in an epoch. */
-#define SAMPLES 101
-#define STEPS 10
-
-/* Settings of a run of two epochs; [more] (or NULL) is one of them. */
-static void run_open(harness_t *harness, const char *async, const char *every,
-                     const char *more)
-{
-    harness_open(harness, SAMPLES);
-    harness->settings[0] = async;
-    harness->settings[1] = every;
-    harness->settings[2] = "checkpoint.keep=100";
-    harness->settings[3] = "train.epochs=2";
-    harness->settings[4] = "train.batch=24";
-    harness->settings[5] = more;
-}
+#include "train/saves.h"
 
 /* ---- the same bytes ------------------------------------------------------ */
 
@@ -58,7 +41,7 @@ static int shards_compare(const harness_t *a, const harness_t *b, int ranks,
 {
     int saves = 0;
 
-    for (int64_t step = 1; step <= STEPS; step++) {
+    for (int64_t step = 1; step <= SAVES_STEPS; step++) {
         bool first = false;
 
         for (int rank = 0; rank < ranks; rank++) {
@@ -102,10 +85,10 @@ Test(async, checkpoints_have_the_bytes_of_synchronous_ones, .timeout = 300)
         train_outcome_t out[2];
         harness_t plain, behind;
 
-        run_open(&plain, "checkpoint.async=false", "checkpoint.every=2 steps",
-                 kind);
-        run_open(&behind, "checkpoint.async=true", "checkpoint.every=2 steps",
-                 kind);
+        saves_open(&plain, "checkpoint.async=false", "checkpoint.every=2 steps",
+                   kind);
+        saves_open(&behind, "checkpoint.async=true", "checkpoint.every=2 steps",
+                   kind);
         harness_run_ok(&plain, ranks, &out[0]);
         harness_run_ok(&behind, ranks, &out[1]);
         cr_expect_eq(shards_compare(&plain, &behind, ranks,
@@ -125,10 +108,10 @@ Test(async, none_is_left_out, .timeout = 120)
     train_outcome_t out;
     harness_t harness;
 
-    run_open(&harness, "checkpoint.async=true", "checkpoint.every=1 steps",
-             NULL);
+    saves_open(&harness, "checkpoint.async=true", "checkpoint.every=1 steps",
+               NULL);
     harness_run_ok(&harness, 2, &out);
-    cr_expect_eq(harness_events(&harness, "checkpoint"), STEPS);
+    cr_expect_eq(harness_events(&harness, "checkpoint"), SAVES_STEPS);
     harness_close(&harness);
 }
 
@@ -178,13 +161,13 @@ Test(async, steps_are_made_meanwhile, .timeout = 120)
     train_outcome_t out;
     harness_t harness;
 
-    run_open(&harness, "checkpoint.async=true", "checkpoint.every=3 steps",
-             NULL);
+    saves_open(&harness, "checkpoint.async=true", "checkpoint.every=3 steps",
+               NULL);
     harness.signal = gate_look;
     gate_closed = true;
     harness_run_ok(&harness, 2, &out);
     cr_expect(!gate_closed);
-    cr_expect_eq(out.step, STEPS);
+    cr_expect_eq(out.step, SAVES_STEPS);
     cr_expect_eq(harness_events(&harness, "checkpoint"), 4);
     harness_close(&harness);
 }
@@ -201,16 +184,16 @@ Test(async, interrupted_runs_end_with_the_same_bits, .timeout = 300)
         for (int looks = 9; looks < 16; looks += 3) {
             harness_t whole, parts;
 
-            run_open(&whole, "checkpoint.async=true",
-                     "checkpoint.every=1 steps", zero ? "ddp.zero=1" : NULL);
-            run_open(&parts, "checkpoint.async=true",
-                     "checkpoint.every=1 steps", zero ? "ddp.zero=1" : NULL);
+            saves_open(&whole, "checkpoint.async=true",
+                       "checkpoint.every=1 steps", zero ? "ddp.zero=1" : NULL);
+            saves_open(&parts, "checkpoint.async=true",
+                       "checkpoint.every=1 steps", zero ? "ddp.zero=1" : NULL);
             harness_run_ok(&whole, 2, &straight);
             cr_expect_gt(
                 harness_run_interrupted(&parts, looks, (int[]){2, 2}, &out), 1);
             cr_expect_eq(memcmp(&out.loss, &straight.loss, sizeof(double)), 0,
                          "%.17g, not %.17g", out.loss, straight.loss);
-            harness_compare(&whole, &parts, STEPS, 0, "interrupted");
+            harness_compare(&whole, &parts, SAVES_STEPS, 0, "interrupted");
             harness_close(&parts);
             harness_close(&whole);
         }
@@ -222,8 +205,8 @@ Test(async, each_checkpoint_can_be_resumed, .timeout = 300)
     train_outcome_t straight, out;
     harness_t harness;
 
-    run_open(&harness, "checkpoint.async=true", "checkpoint.every=3 steps",
-             NULL);
+    saves_open(&harness, "checkpoint.async=true", "checkpoint.every=3 steps",
+               NULL);
     harness_run_ok(&harness, 2, &straight);
     harness.resume = TRAIN_RESUME_PATH;
     for (int64_t step = 9; step > 0; step -= 3) {
@@ -290,8 +273,8 @@ Test(async, diverging_runs_go_back_as_synchronous_ones_do, .timeout = 240)
         for (int i = 0; i < 2; i++) {
             harness_t *harness = &harnesses[i];
 
-            run_open(harness, ways[i], "checkpoint.every=1 steps",
-                     "fault.diverge=rollback");
+            saves_open(harness, ways[i], "checkpoint.every=1 steps",
+                       "fault.diverge=rollback");
             harness->settings[6] = "data.shuffle=none";
             harness->settings[7] = "optimizer={adamw: {lr: 0.01}}";
             harness_input_set(harness, 50, bad[b]);
@@ -301,7 +284,8 @@ Test(async, diverging_runs_go_back_as_synchronous_ones_do, .timeout = 240)
         }
         cr_expect_eq(memcmp(&out[0].loss, &out[1].loss, sizeof(double)), 0,
                      "%.17g, not %.17g", out[1].loss, out[0].loss);
-        harness_compare(&harnesses[0], &harnesses[1], STEPS, 0, "rollback");
+        harness_compare(&harnesses[0], &harnesses[1], SAVES_STEPS, 0,
+                        "rollback");
         harness_close(&harnesses[0]);
         harness_close(&harnesses[1]);
     }

@@ -20,11 +20,8 @@
 
 #include "base/file.h"
 #include "base/str.h"
-#include "train/harness.h"
 #include "train/save_failed.h"
-
-#define SAMPLES 101
-#define STEPS 10 /* 5 in an epoch */
+#include "train/saves.h"
 
 /* ---- storage that refuses ------------------------------------------------ */
 
@@ -113,18 +110,6 @@ int posix_fadvise(int fd, off_t offset, off_t length, int advice)
 
 /* ---- runs ---------------------------------------------------------------- */
 
-static void run_open(harness_t *harness, const char *async, const char *every,
-                     const char *failures)
-{
-    harness_open(harness, SAMPLES);
-    harness->settings[0] = async;
-    harness->settings[1] = every;
-    harness->settings[2] = "checkpoint.keep=100";
-    harness->settings[3] = "train.epochs=2";
-    harness->settings[4] = "train.batch=24";
-    harness->settings[5] = failures;
-}
-
 /* Text of metrics.jsonl; free() it. */
 static char *metrics_read(const harness_t *harness)
 {
@@ -199,15 +184,15 @@ Test(save_failed, one_failure_costs_no_step, .timeout = 300)
         train_outcome_t straight, out;
         harness_t whole, hurt;
 
-        run_open(&whole, ways[i % 2], "checkpoint.every=4 steps", NULL);
-        run_open(&hurt, ways[i % 2], "checkpoint.every=4 steps", NULL);
+        saves_open(&whole, ways[i % 2], "checkpoint.every=4 steps", NULL);
+        saves_open(&hurt, ways[i % 2], "checkpoint.every=4 steps", NULL);
         harness_run_ok(&whole, 2, &straight);
         refuse("shard-1.h5", SYNC(1), errors[i / 2]);
         harness_run_ok(&hurt, 2, &out);
         refuse(NULL, 0, 0);
         cr_expect_eq(memcmp(&out.loss, &straight.loss, sizeof(double)), 0);
-        cr_expect_eq(out.step, STEPS);
-        harness_compare(&whole, &hurt, STEPS, 0, ways[i % 2]);
+        cr_expect_eq(out.step, SAVES_STEPS);
+        harness_compare(&whole, &hurt, SAVES_STEPS, 0, ways[i % 2]);
         cr_expect_eq(failures_count(&hurt, 0), 1);
         cr_expect_eq(failures_count(&hurt, 1), 1);
         cr_expect_eq(checkpoints_count(&hurt, "."), 0, "debris is left");
@@ -231,13 +216,13 @@ Test(save_failed, the_next_try_comes_after_a_quarter, .timeout = 120)
         train_outcome_t out;
         harness_t harness;
 
-        run_open(&harness, ways[0], cases[i].every, NULL);
+        saves_open(&harness, ways[0], cases[i].every, NULL);
         refuse("shard-0.h5", SYNC(1), ENOSPC);
         harness_run_ok(&harness, 1, &out);
         refuse(NULL, 0, 0);
         cr_expect(!is_there(&harness, cases[i].failed), "%s", cases[i].every);
         cr_expect(is_there(&harness, cases[i].again), "%s", cases[i].every);
-        cr_expect(is_there(&harness, STEPS), "%s", cases[i].every);
+        cr_expect(is_there(&harness, SAVES_STEPS), "%s", cases[i].every);
         harness_close(&harness);
     }
 }
@@ -256,7 +241,7 @@ Test(save_failed, a_failure_is_said, .timeout = 120)
     harness_t harness;
     char *said;
 
-    run_open(&harness, ways[0], "checkpoint.every=4 steps", NULL);
+    saves_open(&harness, ways[0], "checkpoint.every=4 steps", NULL);
     refuse("shard-1.h5", SYNC(1) | SYNC(3), ENOSPC);
     said = harness_listen(&harness, 2);
     refuse(NULL, 0, 0);
@@ -280,7 +265,7 @@ Test(save_failed, what_waits_is_the_next_try, .timeout = 120)
     harness_t harness;
     char *said;
 
-    run_open(&harness, ways[1], "checkpoint.every=5 steps", NULL);
+    saves_open(&harness, ways[1], "checkpoint.every=5 steps", NULL);
     harness.settings[3] = "train.epochs=3";
     refuse("shard-1.h5", SYNC(1), ENOSPC);
     gate_set(true);
@@ -308,7 +293,7 @@ Test(save_failed, a_success_between_failures_begins_anew, .timeout = 120)
         train_outcome_t out;
         harness_t harness;
 
-        run_open(&harness, ways[i], "checkpoint.every=1 steps", NULL);
+        saves_open(&harness, ways[i], "checkpoint.every=1 steps", NULL);
         refuse("shard-1.h5",
                SYNC(1) | SYNC(2) | SYNC(4) | SYNC(5) | SYNC(7) | SYNC(8), EIO);
         harness_run_ok(&harness, 2, &out);
@@ -328,7 +313,7 @@ Test(save_failed, a_rollback_passes_over_what_was_not_written, .timeout = 240)
         train_outcome_t out;
         harness_t harness;
 
-        run_open(&harness, ways[i], "checkpoint.every=1 steps", NULL);
+        saves_open(&harness, ways[i], "checkpoint.every=1 steps", NULL);
         harness.settings[5] = "fault.diverge=rollback";
         harness.settings[6] = "data.shuffle=none";
         harness_input_set(&harness, 50, FLT_MAX);
@@ -336,7 +321,7 @@ Test(save_failed, a_rollback_passes_over_what_was_not_written, .timeout = 240)
         harness_run_ok(&harness, 2, &out);
         refuse(NULL, 0, 0);
         cr_expect_eq(harness_events(&harness, "rollback"), 2);
-        cr_expect_eq(out.step, STEPS);
+        cr_expect_eq(out.step, SAVES_STEPS);
         harness_close(&harness);
     }
 }
@@ -363,9 +348,9 @@ Test(save_failed, failures_in_a_row_end_the_run, .timeout = 300)
         train_outcome_t straight, out;
         harness_t whole, hurt;
 
-        run_open(&whole, ways[i % 2], "checkpoint.every=1 steps", NULL);
-        run_open(&hurt, ways[i % 2], "checkpoint.every=1 steps",
-                 one ? "checkpoint.failures=1" : "checkpoint.failures=3");
+        saves_open(&whole, ways[i % 2], "checkpoint.every=1 steps", NULL);
+        saves_open(&hurt, ways[i % 2], "checkpoint.every=1 steps",
+                   one ? "checkpoint.failures=1" : "checkpoint.failures=3");
         harness_run_ok(&whole, 2, &straight);
         refuse("shard-1.h5", ALL << 2, EDQUOT);
         expect_io(&hurt, 2,
@@ -379,7 +364,7 @@ Test(save_failed, failures_in_a_row_end_the_run, .timeout = 300)
         cr_expect_eq(failures_count(&hurt, 0), one ? 1 : 3);
         cr_expect_eq(checkpoints_count(&hurt, ""), 1);
         harness_run_ok(&hurt, 2, &out);
-        harness_compare(&whole, &hurt, STEPS, 0, ways[i % 2]);
+        harness_compare(&whole, &hurt, SAVES_STEPS, 0, ways[i % 2]);
         harness_close(&hurt);
         harness_close(&whole);
     }
@@ -393,7 +378,7 @@ Test(save_failed, the_last_checkpoint_has_one_try, .timeout = 240)
         train_outcome_t out;
         harness_t harness;
 
-        run_open(&harness, ways[i % 2], "checkpoint.every=never", NULL);
+        saves_open(&harness, ways[i % 2], "checkpoint.every=never", NULL);
         if (i >= 2)
             harness_interrupt(&harness, 7);
         refuse("shard-1.h5", ALL, EDQUOT);
@@ -404,7 +389,7 @@ Test(save_failed, the_last_checkpoint_has_one_try, .timeout = 240)
         harness.signal = NULL;
         cr_expect_eq(failures_count(&harness, 1), 1);
         harness_run_ok(&harness, 2, &out);
-        cr_expect_eq(out.step, STEPS);
+        cr_expect_eq(out.step, SAVES_STEPS);
         harness_close(&harness);
     }
 }
@@ -416,13 +401,13 @@ Test(save_failed, the_last_one_is_tried_after_a_failure, .timeout = 120)
     train_outcome_t out;
     harness_t harness;
 
-    run_open(&harness, ways[1], "checkpoint.every=9 steps",
-             "checkpoint.failures=2");
+    saves_open(&harness, ways[1], "checkpoint.every=9 steps",
+               "checkpoint.failures=2");
     refuse("shard-1.h5", SYNC(1), EDQUOT);
     harness_run_ok(&harness, 2, &out);
     refuse(NULL, 0, 0);
     cr_expect_eq(failures_count(&harness, 0), 1);
-    cr_expect(is_there(&harness, STEPS));
+    cr_expect(is_there(&harness, SAVES_STEPS));
     harness_close(&harness);
 }
 
@@ -438,8 +423,8 @@ Test(save_failed, all_files_are_read_back_from_disk, .timeout = 120)
         train_outcome_t out;
         harness_t harness;
 
-        run_open(&harness, ways[i % 2], "checkpoint.every=6 steps",
-                 where[i / 2]);
+        saves_open(&harness, ways[i % 2], "checkpoint.every=6 steps",
+                   where[i / 2]);
         atomic_store(&forgotten, 0);
         harness_run_ok(&harness, 2, &out);
         cr_expect_eq(atomic_load(&forgotten), i < 2 ? 0 : 8);
@@ -454,13 +439,13 @@ Test(save_failed, multiples_of_keep_every_stay, .timeout = 120)
     train_outcome_t out;
     harness_t harness;
 
-    run_open(&harness, ways[1], "checkpoint.every=1 steps",
-             "checkpoint.keep_every=4");
+    saves_open(&harness, ways[1], "checkpoint.every=1 steps",
+               "checkpoint.keep_every=4");
     harness.settings[2] = "checkpoint.keep=1";
     harness_run_ok(&harness, 2, &out);
     cr_expect_eq(checkpoints_count(&harness, ""), 3);
     cr_expect(is_there(&harness, 4) && is_there(&harness, 8));
-    cr_expect(is_there(&harness, STEPS));
+    cr_expect(is_there(&harness, SAVES_STEPS));
     harness_close(&harness);
 }
 

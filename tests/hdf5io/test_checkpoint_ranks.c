@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * A checkpoint of N ranks is read by M ranks with the same bits: whole tensors
+ * and parts of ranks (ZeRO), saved from the tensors or from a buffer, manifests
+ * of both formats. CDDP_LONG=1 takes all N and M up to 16.
+ */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "ckpt_parts.h"
+
+#define SEED 11
+#define RANKS 16
+
+typedef struct way {
+    ckpt_deal_t deal;
+    int format;
+} way_t;
+
+static void body_save(ckpt_rank_t *rank, void *context)
+{
+    way_t *way = context;
+
+    rank->config.format = way->format;
+    ckpt_parts_write(rank, &way->deal);
+}
+
+static void save_by(const char *home, int size, way_t way)
+{
+    ckpt_rank_t *ranks = ckpt_ranks_run(home, size, SEED, body_save, &way);
+
+    for (int r = 0; r < size; r++)
+        cr_assert_eq(ranks[r].code, ERR_OK, "%d ranks: %s", size,
+                     ranks[r].err.text);
+    ckpt_ranks_free(ranks, size);
+}
+
+/* Read what [n] ranks saved with all numbers of ranks up to 16, or two. */
+static int reads(const char *home, int n, int turn)
+{
+    static const int few[] = {1, 3, 16};
+    int cases = 0;
+
+    for (int m = 1; m <= RANKS; m++) {
+        const bool all = getenv("CDDP_LONG") != NULL;
+        const ckpt_deal_t deal = {.turn = turn, .skip = -1};
+
+        if (!all && m != few[(n + turn) % 3] && m != 17 - n)
+            continue;
+        ckpt_parts_expect(home, m, SEED, deal);
+        cases++;
+    }
+    return cases;
+}
+
+static int saves(int n, way_t way)
+{
+    static const int turns[] = {0, 13};
+    int cases = 0;
+    char *home = ckpt_home_make();
+
+    save_by(home, n, way);
+    for (int t = 0; t < 2; t++)
+        cases += reads(home, n, turns[t]);
+    ckpt_home_remove(home);
+    return cases;
+}
+
+Test(checkpoint_ranks, any_number_reads_what_any_number_wrote)
+{
+    const int step = getenv("CDDP_LONG") == NULL ? 5 : 1;
+    int cases = 0;
+
+    for (int n = 1; n <= RANKS; n += step)
+        for (int w = 0; w < 8; w++)
+            cases += saves(n, (way_t){.deal = {.turn = (w & 1) != 0 ? 29 : 0,
+                                               .skip = -1,
+                                               .buffer = (w & 2) != 0},
+                                      .format = (w & 4) != 0 ? 1 : 2});
+    fprintf(stderr, "checkpoint_ranks: %d cases\n", cases);
+}
