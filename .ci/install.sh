@@ -14,11 +14,11 @@ test_packages="libcriterion-dev ccache clang clang-format clang-tidy cppcheck
     openmpi-bin ucx-utils libhdf5-dev hdf5-tools python3 python3-h5py python3-yaml man-db
     strace git libfaketime"
 # Where Slurm's PMIx plugin and clang's libFuzzer have packages of their own; what
-# TensorBoard's files, the plots of cddp-report and what cddp-data needs for
-# pictures and .npz files.
+# TensorBoard's files, the plots of cddp-report, what cddp-data needs for
+# pictures and .npz files, and what decodes chunks of data.
 optional_packages="slurm-wlm-mpi-plugins libclang-rt-dev libprotobuf-c-dev
     protobuf-c-compiler libisal-dev libjs-dygraphs gnuplot-nox
-    libpng-dev libjpeg-dev libzip-dev"
+    libpng-dev libjpeg-dev libzip-dev libzstd-dev libblosc-dev libdeflate-dev"
 
 me=${0##*/}
 

@@ -8,8 +8,8 @@
 
 #include <string.h>
 
-/* The number under which The HDF Group registered lzf. */
-#define FILTER_LZF_NUMBER 32000
+/* The values of the filter blosc: this one is the compressor. */
+#define BLOSC_VALUE 6
 #define FLETCHER_BYTES ((size_t)4)
 
 size_t hdf5io_filter_room(size_t bytes)
@@ -17,13 +17,36 @@ size_t hdf5io_filter_room(size_t bytes)
     return bytes + bytes / 256 + 64;
 }
 
+/* HDF5's numbers of filters; those from 32000 on are registered by The HDF
+ * Group. */
+static const int filter_numbers[FILTER_KINDS] = {
+    [FILTER_DEFLATE] = H5Z_FILTER_DEFLATE,
+    [FILTER_SHUFFLE] = H5Z_FILTER_SHUFFLE,
+    [FILTER_FLETCHER32] = H5Z_FILTER_FLETCHER32,
+    [FILTER_LZF] = 32000,
+    [FILTER_ZSTD] = 32015,
+    [FILTER_BLOSC] = 32001};
+
+/* The kind of the filter [number]; FILTER_KINDS: it is not built. */
+static unsigned filter_kind(int number)
+{
+    unsigned kind = 0;
+
+    while (kind < FILTER_KINDS && filter_numbers[kind] != number)
+        kind++;
+    if ((kind == FILTER_ZSTD && !hdf5io_filter_zstd_built()) ||
+        (kind == FILTER_BLOSC && !hdf5io_filter_blosc_built()))
+        return FILTER_KINDS;
+    return kind;
+}
+
+bool hdf5io_filter_built(int number)
+{
+    return filter_kind(number) < FILTER_KINDS;
+}
+
 bool hdf5io_filter_find(hid_t create, filter_pipe_t *out)
 {
-    static const int numbers[FILTER_KINDS] = {
-        [FILTER_DEFLATE] = H5Z_FILTER_DEFLATE,
-        [FILTER_SHUFFLE] = H5Z_FILTER_SHUFFLE,
-        [FILTER_FLETCHER32] = H5Z_FILTER_FLETCHER32,
-        [FILTER_LZF] = FILTER_LZF_NUMBER};
     const int count = H5Pget_nfilters(create);
     filter_pipe_t pipe = {.count = count};
     unsigned seen = 0;
@@ -35,10 +58,8 @@ bool hdf5io_filter_find(hid_t create, filter_pipe_t *out)
         size_t room = sizeof values / sizeof values[0];
         const int number = (int)H5Pget_filter2(create, (unsigned)i, &flags,
                                                &room, values, 0, NULL, &config);
-        unsigned kind = 0;
+        const unsigned kind = filter_kind(number);
 
-        while (kind < FILTER_KINDS && numbers[kind] != number)
-            kind++;
         if (kind == FILTER_KINDS || (seen & 1U << kind) != 0)
             return false;
         seen |= 1U << kind;
@@ -46,6 +67,9 @@ bool hdf5io_filter_find(hid_t create, filter_pipe_t *out)
         if (kind == FILTER_SHUFFLE)
             pipe.unit = room < 1 ? 0 : values[0];
         if (kind == FILTER_SHUFFLE && pipe.unit == 0)
+            return false;
+        if (kind == FILTER_BLOSC && room > BLOSC_VALUE &&
+            !hdf5io_filter_blosc_has(values[BLOSC_VALUE]))
             return false;
     }
     *out = pipe;
@@ -179,6 +203,14 @@ static const char *filter_undo(const filter_pipe_t *pipe, filter_kind_t kind,
     case FILTER_LZF:
         good = hdf5io_filter_lzf(from->data, from->bytes, to->data, to->room,
                                  &to->bytes);
+        break;
+    case FILTER_ZSTD:
+        good = hdf5io_filter_zstd(from->data, from->bytes, to->data, to->room,
+                                  &to->bytes);
+        break;
+    case FILTER_BLOSC:
+        good = hdf5io_filter_blosc(from->data, from->bytes, to->data, to->room,
+                                   &to->bytes);
         break;
     default:
         if (from->bytes > to->room)

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * filter: undoes the filters with which HDF5 stored a chunk: deflate, shuffle,
- * fletcher32 and lzf, without HDF5, so that several threads may decode at the
- * same time.
+ * fletcher32, lzf, and, in builds with their libraries, zstd and blosc, without
+ * HDF5, so that several threads may decode at the same time.
  */
 #ifndef CDDP_HDF5IO_FILTER_H
 #define CDDP_HDF5IO_FILTER_H
@@ -14,13 +14,15 @@
 #include <stdint.h>
 
 /* Maximum number of filters of a pipeline: one of each kind. */
-#define FILTER_MAX 4
+#define FILTER_MAX 6
 
 typedef enum filter_kind {
     FILTER_DEFLATE,
     FILTER_SHUFFLE,
     FILTER_FLETCHER32,
     FILTER_LZF,
+    FILTER_ZSTD,
+    FILTER_BLOSC,
     FILTER_KINDS
 } filter_kind_t;
 
@@ -41,6 +43,16 @@ typedef struct filter_buffer {
  * be compressed becomes a little longer. */
 size_t hdf5io_filter_room(size_t bytes);
 
+/* Does this build undo the filter that HDF5 knows by [number]? Some chunks of
+ * it may need a library that is built otherwise. */
+bool hdf5io_filter_built(int number);
+
+/* The library that decompresses gzip: "ISA-L", "libdeflate" or "zlib"; and
+ * whether zstd and blosc are built. */
+const char *hdf5io_filter_inflater(void);
+bool hdf5io_filter_zstd_built(void);
+bool hdf5io_filter_blosc_built(void);
+
 /* Find the filters of the creation list [create]. False: there are others, or
  * one twice; only HDF5 decodes these chunks. HDF5's lock held. */
 bool hdf5io_filter_find(hid_t create, filter_pipe_t *out);
@@ -54,11 +66,19 @@ const char *hdf5io_filter_decode(const filter_pipe_t *pipe, uint32_t mask,
                                  filter_buffer_t *to);
 
 /* The steps, for tests. Each reads [in] of [in_bytes] bytes and writes [out] of
- * at most [room] bytes. inflate and lzf: false: damaged, or no room. */
+ * at most [room] bytes. inflate, lzf, zstd and blosc: false: damaged, no room,
+ * or not built. */
 bool hdf5io_filter_inflate(const unsigned char *in, size_t in_bytes,
                            unsigned char *out, size_t room, size_t *bytes);
 bool hdf5io_filter_lzf(const unsigned char *in, size_t in_bytes,
                        unsigned char *out, size_t room, size_t *bytes);
+bool hdf5io_filter_zstd(const unsigned char *in, size_t in_bytes,
+                        unsigned char *out, size_t room, size_t *bytes);
+bool hdf5io_filter_blosc(const unsigned char *in, size_t in_bytes,
+                         unsigned char *out, size_t room, size_t *bytes);
+/* Does the library of this build have the compressor of blosc with this number
+ * in the values of a filter? */
+bool hdf5io_filter_blosc_has(unsigned compressor);
 void hdf5io_filter_unshuffle(const unsigned char *in, size_t bytes, size_t unit,
                              unsigned char *out);
 uint32_t hdf5io_filter_fletcher32(const unsigned char *in, size_t bytes);

@@ -54,6 +54,7 @@ libhdf5io_la_SOURCES += hdf5io/field.c
 libhdf5io_la_SOURCES += hdf5io/field.h
 libhdf5io_la_SOURCES += hdf5io/filter.c
 libhdf5io_la_SOURCES += hdf5io/filter.h
+libhdf5io_la_SOURCES += hdf5io/filter_codec.c
 libhdf5io_la_SOURCES += hdf5io/filter_inflate.c
 libhdf5io_la_SOURCES += hdf5io/home.c
 libhdf5io_la_SOURCES += hdf5io/home.h
@@ -151,7 +152,9 @@ libhdf5io_la_CFLAGS = $(AM_CFLAGS) $(VECTOR_CFLAGS) $(HDF5_CFLAGS) $(MPI_CFLAGS)
 libhdf5io_la_CFLAGS += -ffp-contract=off
 libhdf5io_la_CFLAGS += $(JANSSON_CFLAGS) $(XXHASH_CFLAGS)
 libhdf5io_la_CFLAGS += $(ZLIB_CFLAGS) $(ISAL_CFLAGS)
+libhdf5io_la_CFLAGS += $(DEFLATE_CFLAGS) $(ZSTD_CFLAGS) $(BLOSC_CFLAGS)
 libhdf5io_la_LIBADD = $(HDF5_LIBS) $(MPI_LIBS)
 libhdf5io_la_LIBADD += $(JANSSON_LIBS) $(XXHASH_LIBS) $(ZLIB_LIBS) $(ISAL_LIBS)
+libhdf5io_la_LIBADD += $(DEFLATE_LIBS) $(ZSTD_LIBS) $(BLOSC_LIBS)
 EXTRA_DIST += docs/FORMATS.md
 # End of hdf5io

@@ -17,6 +17,9 @@ cddp $PACKAGE_VERSION
   zlib                 $summary_zlib
   libprotobuf-c        $summary_protobufc
   ISA-L                $summary_isal
+  libdeflate           $summary_deflate
+  zstd                 $summary_zstd
+  blosc                $summary_blosc
   TensorBoard files    $summary_tensorboard
   libpng               $summary_libpng
   libjpeg              $summary_libjpeg

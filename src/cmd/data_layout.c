@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "hdf5io/column.h"
+#include "hdf5io/filter.h"
 
 #define ALIGN_MOST (UINT64_C(1) << 20) /* what is said of a place at most */
 #define INDENT "      "
@@ -66,7 +67,8 @@ static void filter_add(hid_t list, unsigned index, str_buf_t *text)
         str_buf_add(text, "%s (%d)", name[0] == '\0' ? "filter" : name, filter);
         break;
     }
-    if (filter >= 0 && H5Zfilter_avail(filter) <= 0)
+    if (filter >= 0 && H5Zfilter_avail(filter) <= 0 &&
+        !hdf5io_filter_built(filter))
         str_buf_add(text, " (not installed)");
 }
 

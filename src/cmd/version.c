@@ -22,6 +22,7 @@
 #include "build_id.h"
 #include "dev/dev.h"
 #include "dev/dev_plugin.h"
+#include "hdf5io/filter.h"
 #include "hdf5io/h5mpi.h"
 #include "obs/tb_event.h"
 #include "simd/isa.h"
@@ -140,6 +141,10 @@ void cmd_version_print(const char *command)
     library_print("hwloc", "libhwloc", "%u.%u (API)",
                   hwloc_get_api_version() >> 16,
                   hwloc_get_api_version() >> 8 & 0xff);
+    printf("chunks  gzip by %s, shuffle, fletcher32, lzf%s%s are decoded "
+           "without HDF5\n",
+           hdf5io_filter_inflater(), hdf5io_filter_zstd_built() ? ", zstd" : "",
+           hdf5io_filter_blosc_built() ? ", blosc" : "");
     printf("dygraphs %s\n", DYGRAPHS_SUMMARY);
     printf("gnuplot %s\n", GNUPLOT_SUMMARY);
     printf("cuda    %s\n", CUDA_SUMMARY);

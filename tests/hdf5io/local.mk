@@ -28,6 +28,7 @@ HDF5IO_TESTS = \
 	tests/hdf5io/test_dataset_use \
 	tests/hdf5io/test_digest \
 	tests/hdf5io/test_epoch_reads \
+	tests/hdf5io/test_filter \
 	tests/hdf5io/test_h5 \
 	tests/hdf5io/test_links \
 	tests/hdf5io/test_loader \
@@ -51,6 +52,7 @@ LONG_CHECKS = tests/hdf5io/test_checkpoint_crash \
 HDF5IO_TEST_LIBS = libfixtures.la libhdf5io.la libbase.la
 $(HDF5IO_TESTS): $(HDF5IO_TEST_LIBS)
 $(HDF5IO_TESTS): LDADD = $(HDF5IO_TEST_LIBS) $(HDF5_LIBS) $(TEST_LIBS)
+tests_hdf5io_test_filter_LDADD = $(LDADD) $(ZSTD_LIBS) $(BLOSC_LIBS)
 tests_hdf5io_test_loader_LDADD = liballoc.la $(LDADD)
 tests_hdf5io_test_checkpoint_crash_LDADD = libiotape.la $(LDADD)
 tests_hdf5io_test_checkpoint_power_LDADD = libiotape.la $(LDADD)

@@ -484,9 +484,9 @@ filter_missing()
     "${h5py[@]}" 'all = open("data/train-01.h5", "rb").read()
 assert all.count(b"\x00\x7d\x08\x00") == 1
 open("data/train-01.h5", "wb").write(
-    all.replace(b"\x00\x7d\x08\x00", b"\x0f\x7d\x08\x00"))'
+    all.replace(b"\x00\x7d\x08\x00", b"\xbc\x7f\x08\x00"))'
     run 65 "${on_two[@]}" "$train" "${settings[@]}" full.yaml
-    expect_text err 'train-01.h5: /spins was written with filter 32015 .lzf., which is not installed'
+    expect_text err 'train-01.h5: /spins was written with filter 32700 .lzf., which is not installed'
     expect_lines err '^cddp-train: ' 1
     [ ! -e run ] || fail "a refused start left files"
 }
