@@ -15,6 +15,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "hdf5io/dataset_impl.h"
+#include "hdf5io/dataset_index.h"
 #include "hdf5io/h5.h"
 
 _Static_assert(DATASET_FIELDS_MAX <= SHARD_COLUMNS_MAX, "columns");
@@ -186,6 +187,8 @@ err_code_t hdf5io_dataset_open(const hdf5io_dataset_config_t *config,
     hdf5io_dataset_t *dataset = NULL;
     err_code_t rc = hdf5io_dataset_begin(config, &dataset, err);
 
+    if (rc == ERR_OK)
+        hdf5io_dataset_index_read(dataset, true);
     /* A misfit is found before the next shard is opened. */
     for (int i = 0; rc == ERR_OK && i < dataset->count; i++) {
         rc = hdf5io_dataset_look(dataset, i, err);
@@ -231,6 +234,7 @@ void hdf5io_dataset_close(hdf5io_dataset_t *dataset)
         mem_free(dataset->likes[s]);
     mem_free(dataset->likes);
     hdf5io_catalogue_close(dataset->catalogue);
+    hdf5io_catalogue_close(dataset->index);
     hdf5io_read_scratch_free(dataset->scratch);
     pthread_mutex_destroy(&dataset->lock);
     for (int k = 0; k < dataset->field_count; k++) {

@@ -39,6 +39,7 @@ struct hdf5io_dataset {
     h5mpi_t *mpi;
     hid_t transfer;                /* H5P_DEFAULT, or collective */
     hdf5io_catalogue_t *catalogue; /* of the shards below */
+    hdf5io_catalogue_t *index;     /* of .cddp-index; NULL: none is used */
     hdf5io_column_t **likes;       /* [like_count], each [field_count]: closed
                                       columns, one array for each shape */
     int like_count;

@@ -14,6 +14,7 @@
 #include "base/check.h"
 #include "base/mem.h"
 #include "hdf5io/dataset_impl.h"
+#include "hdf5io/dataset_index.h"
 
 /* Descriptors reserved for the rest of the program. */
 #define DATASET_SPARE_FILES 256
@@ -198,36 +199,7 @@ err_code_t hdf5io_dataset_suits(hdf5io_dataset_t *dataset,
                : rc;
 }
 
-err_code_t hdf5io_dataset_look(hdf5io_dataset_t *dataset, int index, err_t *err)
-{
-    hdf5io_shard_t *shard = &dataset->shards[index];
-    catalogue_column_t columns[CATALOGUE_FIELDS_MAX];
-    uint64_t digests[CATALOGUE_FIELDS_MAX] = {0};
-    look_try_t try = {.dataset = dataset, .out = shard, .digests = digests};
-    catalogue_facts_t facts;
-    err_code_t rc;
-
-    check(index >= 0 && index < dataset->count && shard->path == NULL &&
-              dataset->config != NULL,
-          "a look at shard %d of %d", index, dataset->count);
-    try.path = hdf5io_catalogue_path(dataset->catalogue, index);
-    try.digest = dataset->config->digest && dataset->mpi == NULL;
-    rc = look_open(&try, err);
-    if (rc != ERR_OK)
-        return rc;
-    hdf5io_dataset_opened(dataset, shard);
-    hdf5io_shard_facts(shard, columns, &facts);
-    facts.digested = try.digested;
-    memcpy(facts.digests, digests, sizeof digests);
-    rc = hdf5io_catalogue_set(dataset->catalogue, index, &facts, err);
-    if (rc == ERR_OK)
-        rc = dataset_shape_know(dataset, index, err);
-    if (rc == ERR_OK)
-        hdf5io_dataset_trim(dataset, shard);
-    return rc;
-}
-
-/* Make a closed shard, at which this process did not look. */
+/* Make a closed shard, which this process did not open. */
 static err_code_t dataset_shard_restore(hdf5io_dataset_t *dataset, int index,
                                         err_t *err)
 {
@@ -246,6 +218,47 @@ static err_code_t dataset_shard_restore(hdf5io_dataset_t *dataset, int index,
     shard->cached = (size_t)facts.cached;
     shard->count = dataset->field_count;
     return dataset_shape_know(dataset, index, err);
+}
+
+/* Open the shard and keep its facts. */
+static err_code_t look_shard(hdf5io_dataset_t *dataset, int index, err_t *err)
+{
+    hdf5io_shard_t *shard = &dataset->shards[index];
+    catalogue_column_t columns[CATALOGUE_FIELDS_MAX];
+    uint64_t digests[CATALOGUE_FIELDS_MAX] = {0};
+    look_try_t try = {.dataset = dataset, .out = shard, .digests = digests};
+    catalogue_facts_t facts;
+    err_code_t rc;
+
+    try.path = hdf5io_catalogue_path(dataset->catalogue, index);
+    try.digest = dataset->config->digest && dataset->mpi == NULL;
+    rc = look_open(&try, err);
+    if (rc != ERR_OK)
+        return rc;
+    hdf5io_dataset_opened(dataset, shard);
+    hdf5io_shard_facts(shard, columns, &facts);
+    facts.digested = try.digested;
+    memcpy(facts.digests, digests, sizeof digests);
+    rc = hdf5io_catalogue_set(dataset->catalogue, index, &facts, err);
+    if (rc == ERR_OK)
+        rc = dataset_shape_know(dataset, index, err);
+    if (rc == ERR_OK)
+        hdf5io_dataset_trim(dataset, shard);
+    return rc;
+}
+
+err_code_t hdf5io_dataset_look(hdf5io_dataset_t *dataset, int index, err_t *err)
+{
+    catalogue_facts_t facts;
+    err_code_t rc;
+
+    check(index >= 0 && index < dataset->count &&
+              dataset->shards[index].path == NULL && dataset->config != NULL,
+          "a look at shard %d of %d", index, dataset->count);
+    if (!hdf5io_dataset_index_facts(dataset, index, &facts))
+        return look_shard(dataset, index, err);
+    rc = hdf5io_catalogue_set(dataset->catalogue, index, &facts, err);
+    return rc == ERR_OK ? dataset_shard_restore(dataset, index, err) : rc;
 }
 
 /* Number the samples of shard [index], which follow those before it. */

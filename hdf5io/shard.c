@@ -30,8 +30,7 @@
 #include "hdf5io/descriptor.h"
 #include "hdf5io/h5.h"
 
-/* Time of the last change, in nanoseconds. */
-static int64_t shard_changed(const struct stat *status)
+int64_t hdf5io_shard_changed(const struct stat *status)
 {
     return (int64_t)status->st_mtim.tv_sec * 1000000000 +
            status->st_mtim.tv_nsec;
@@ -48,7 +47,7 @@ static err_code_t shard_descriptor_check(hdf5io_shard_t *shard, err_t *err)
         return err_set(err, ERR_DATA, "%s is not a file", shard->path);
     shard->crowded = hdf5io_descriptor_crowded(shard->fd);
     shard->bytes = (uint64_t)status.st_size;
-    shard->changed = shard_changed(&status);
+    shard->changed = hdf5io_shard_changed(&status);
     shard->device = (uint64_t)status.st_dev;
     shard->inode = (uint64_t)status.st_ino;
     if (shard->bytes == 0)
@@ -228,7 +227,7 @@ static bool shard_unchanged(int fd, const catalogue_facts_t *facts)
     return fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
            (uint64_t)status.st_size == facts->bytes &&
            (uint64_t)status.st_ino == facts->inode &&
-           shard_changed(&status) == facts->changed;
+           hdf5io_shard_changed(&status) == facts->changed;
 }
 
 bool hdf5io_shard_reopen(const hdf5io_shard_config_t *config,
@@ -270,6 +269,14 @@ static uint64_t shard_place(const hdf5io_shard_t *shard)
     place = hash_state_value(state);
     hash_state_free(state);
     return place;
+}
+
+uint64_t hdf5io_shard_place(uint64_t device, uint64_t inode, int count)
+{
+    hdf5io_column_t columns[SHARD_COLUMNS_MAX] = {0};
+
+    return shard_place(&(hdf5io_shard_t){
+        .device = device, .inode = inode, .columns = columns, .count = count});
 }
 
 /* Open the file through HDF5, and duplicate its descriptor. If it is not *done,

@@ -7,6 +7,7 @@
 #include <hdf5.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 #include "base/err.h"
 #include "base/opt.h"
@@ -97,6 +98,11 @@ void hdf5io_shard_facts(const hdf5io_shard_t *shard,
 void hdf5io_shard_columns_fill(const hdf5io_shard_config_t *config,
                                const char *path, const catalogue_facts_t *facts,
                                hdf5io_column_t *columns);
+
+/* The time of the last change of a file, in nanoseconds. */
+int64_t hdf5io_shard_changed(const struct stat *status);
+/* The place of a shard of [count] columns without links, see hdf5io_shard_t. */
+uint64_t hdf5io_shard_place(uint64_t device, uint64_t inode, int count);
 
 /* Allocate [count] closed columns. ERR_MEMORY. */
 err_code_t hdf5io_shard_columns_make(hdf5io_shard_t *shard, int count,

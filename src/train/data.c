@@ -72,6 +72,7 @@ static err_code_t shards_open(const train_split_t *split, train_data_t *data,
     err_code_t rc =
         train_fields_match(config, split->graph, &texts, &shards, err);
 
+    look.index = split->look.group != NULL;
     look.what = split->valid ? "data.valid" : "data.train";
     return train_look_open(&look, &shards, rc, &data->dataset, err);
 }

@@ -19,7 +19,9 @@
 #include <sys/vfs.h>
 
 #include "base/hash.h"
+#include "base/log.h"
 #include "base/mem.h"
+#include "hdf5io/dataset_index.h"
 #include "train/view.h"
 #include "train/vote.h"
 
@@ -368,13 +370,29 @@ static err_code_t together_open(meeting_t *meeting, err_code_t rc, err_t *err)
     if (rc == ERR_OK)
         rc = meeting_make(meeting, err);
     rc = meeting_vote(meeting, rc, err);
-    if (rc == ERR_OK)
+    if (rc == ERR_OK) {
+        hdf5io_dataset_index_read(meeting->dataset,
+                                  comm_group_rank(meeting->look->group) == 0);
         rc = copy_find(meeting, err);
+    }
     if (rc == ERR_OK) {
         rc = part_look(meeting, err);
         rc = meeting_vote(meeting, rc, err);
     }
     return rc == ERR_OK ? facts_share(meeting, err) : rc;
+}
+
+/* Write the index for the next start, and forget what was read of it. It only
+ * saves time, so a failure is no error. */
+static void index_end(const train_look_t *look, hdf5io_dataset_t *dataset)
+{
+    const int rank = look->group == NULL ? 0 : comm_group_rank(look->group);
+    err_t err = ERR_INIT;
+
+    if (look->index && rank == 0 && hdf5io_dataset_index_due(dataset) &&
+        hdf5io_dataset_index_write(dataset, &err) != ERR_OK)
+        log_warn("train", "no index of the shards is kept: %s", err.text);
+    hdf5io_dataset_index_forget(dataset);
 }
 
 err_code_t train_look_open(const train_look_t *look,
@@ -390,14 +408,18 @@ err_code_t train_look_open(const train_look_t *look,
         rc = hdf5io_dataset_open(config, out, err);
         if (rc != ERR_OK)
             place_add(look, config, err);
+        else
+            index_end(look, *out);
         return rc;
     }
     meeting.votes = train_votes_of_group(look->group);
     rc = together_open(&meeting, rc, err);
     meeting_free(&meeting);
-    if (rc == ERR_OK)
+    if (rc == ERR_OK) {
+        index_end(look, meeting.dataset);
         *out = meeting.dataset;
-    else
+    } else {
         hdf5io_dataset_close(meeting.dataset);
+    }
     return rc;
 }

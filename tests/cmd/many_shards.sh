@@ -80,8 +80,10 @@ all=$((shards * rows * (2 * 4 + 8)))
 # ---- what a start opens ----------------------------------------------------
 
 for ranks in $teams; do
+    rm -f many/.cddp-index
     train many run-"$ranks" "$ranks"
     both=$opens moved=$bytes
+    rm -f many/.cddp-index
     train many run-"$ranks" "$ranks"
     echo "$shards shards, $ranks ranks: a start opens $opens times, reads" \
         "$reads times ($bytes bytes) and asks $stats times; with an epoch" \
@@ -90,16 +92,49 @@ for ranks in $teams; do
     [ "$opens" -ge "$shards" ] || fail "$ranks ranks: only $opens opens"
     [ "$opens" -le $((shards + 2 * ranks)) ] ||
         fail "$ranks ranks: $opens opens at a start"
+    # Rank 0 has written an index.
+    train many run-"$ranks" "$ranks"
+    echo "$ranks ranks, with an index: $opens opens, $reads reads, $stats stats"
+    [ "$opens" -le $((2 * ranks)) ] || fail "$ranks ranks: $opens opens with an index"
 done
+
+# ---- an index --------------------------------------------------------------
+
+# A shard that changed is opened, and the index is written again.
+touch -d '2001-01-01' many/part-7.data
+train many run-1 1
+[ "$opens" = 1 ] || fail "one shard changed, $opens opens"
+train many run-1 1
+[ "$opens" = 0 ] || fail "no shard changed, $opens opens"
+# One that is damaged is ignored, with one line.
+printf x | dd of=many/.cddp-index bs=1 seek=100 conv=notrunc status=none
+train many run-4 4
+[ "$(grep -c 'many/.cddp-index is not used: does not have the hash' run-4.log)" = 1 ] ||
+    fail "a damaged index: $(cat run-4.log)"
+[ "$opens" -ge "$shards" ] || fail "$opens opens with a damaged index"
+# One that belongs to other files is not believed.
+shards_make other "$shards" 5
+cp many/.cddp-index other/
+run_file other
+train other run-other 1
+tr -d , <run-other.log | grep -q "data: $((shards * 5)) samples" || fail "$(cat run-other.log)"
+[ "$opens" -ge "$shards" ] || fail "$opens opens with the index of other files"
+# Nothing is written where that is not wanted: few shards.
+shards_make few 20 1
+run_file few
+train few run-few 1
+[ ! -e few/.cddp-index ] || fail "an index of 20 shards"
 
 # ---- slow storage ----------------------------------------------------------
 
 if [ -n "${CDDP_TIMES:-}" ]; then
-    for delay in 0 1; do
+    # the last one: with an index
+    for delay in 0 1 2; do
         begin=$(date +%s%N)
-        train many run-"$ranks" "$ranks" IO_SLOW_OPEN=$((delay * 1000)) \
-            IO_SLOW_READ=$((delay * 200))
-        echo "$ranks ranks, 1 ms an open and 0.2 ms a read times $delay:" \
+        [ "$delay" = 2 ] || rm -f many/.cddp-index
+        train many run-"$ranks" "$ranks" IO_SLOW_OPEN=$((delay > 0 ? 1000 : 0)) \
+            IO_SLOW_READ=$((delay > 0 ? 200 : 0))
+        echo "$ranks ranks, $((delay > 0)) ms an open (try $delay):" \
             "$((($(date +%s%N) - begin) / 1000000)) ms; a thread slept at most" \
             "$((slept / 1000)) ms"
     done

@@ -37,6 +37,10 @@ fuzz_target_t fuzz_safetensors;
  * opened, digested and read. */
 fuzz_target_t fuzz_dataset;
 
+/* .cddp-index without its hash, which is appended. Returns the status of its
+ * sections. */
+fuzz_target_t fuzz_index;
+
 /* A file for cddp-data convert. The first byte chooses its format: 'n' npy, 'i'
  * IDX, 'c' CSV, 'z' npz, 'f' CIFAR-100, 'p' a picture. */
 fuzz_target_t fuzz_import;

@@ -95,6 +95,17 @@ Test(flips, of_maps_of_safetensors, .timeout = 300)
     free(path);
 }
 
+/* Flips in hashes, times and numbers of inodes are harmless. */
+Test(flips, of_indexes, .timeout = 300)
+{
+    const char *srcdir = getenv("srcdir");
+    char *path = str_printf("%s/tests/fuzz/seeds/index/two",
+                            srcdir == NULL ? "." : srcdir);
+
+    cr_assert_gt(refusals(fuzz_index, path), FLIPS / 4);
+    free(path);
+}
+
 /* Files for cddp-data convert. Flips in their numbers are no errors. */
 Test(flips, of_imports, .timeout = 300)
 {

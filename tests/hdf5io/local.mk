@@ -30,6 +30,7 @@ HDF5IO_TESTS = \
 	tests/hdf5io/test_epoch_reads \
 	tests/hdf5io/test_filter \
 	tests/hdf5io/test_h5 \
+	tests/hdf5io/test_index \
 	tests/hdf5io/test_links \
 	tests/hdf5io/test_loader \
 	tests/hdf5io/test_safetensors \
@@ -59,5 +60,6 @@ tests_hdf5io_test_checkpoint_power_LDADD = libiotape.la $(LDADD)
 tests_hdf5io_test_checkpoint_load_LDADD = libiocount.la $(LDADD)
 tests_hdf5io_test_dataset_look_LDADD = libiocount.la $(LDADD)
 tests_hdf5io_test_epoch_reads_LDADD = libiocount.la $(LDADD)
+tests_hdf5io_test_index_LDADD = libiocount.la $(LDADD)
 EXTRA_DIST += tests/hdf5io/h5py_read.py
 # End of tests/hdf5io

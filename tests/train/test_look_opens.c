@@ -24,6 +24,7 @@ enum { ROWS = 4, LONG_SHARDS = 2000, SHORT_SHARDS = 300 };
 
 static char *directory;
 static int shards;
+static bool keeps_index; /* rank 0 writes it */
 
 /* Write copies of one file, which is faster than HDF5 is. */
 static void start(void)
@@ -81,7 +82,7 @@ static int start_main(const comm_oob_t *oob, void *argument)
     const comm_config_t config = {.backend = oob->size > 1 ? "threads" : "self",
                                   .timeout = 120};
     hdf5io_dataset_t *dataset = NULL;
-    train_look_t look = {.what = "data.train"};
+    train_look_t look = {.what = "data.train", .index = keeps_index};
     train_same_t same = {.what = "data.train", .how = TRAIN_VALIDATE_QUICK};
     train_marks_t marks = {0};
     const int *open_files = argument;
@@ -141,6 +142,21 @@ Test(look_opens, of_16_ranks)
 Test(look_opens, of_many_ranks)
 {
     check_ranks(getenv("CDDP_LONG") == NULL ? 24 : 64);
+}
+
+/* The first start writes an index; the second one opens nothing but what each
+ * rank needs of the first shard. A reader of .cddp-index is no shard. */
+Test(look_opens, with_an_index)
+{
+    io_count_begin(".h5");
+    keeps_index = true;
+    cr_assert_eq(ranks_threads(16, start_main, NULL), 0);
+    cr_assert_geq(io_count_opens(), shards);
+    for (int i = 0; i < 4; i++) {
+        io_count_begin(".h5");
+        cr_assert_eq(ranks_threads(16, start_main, NULL), 0);
+        cr_assert_leq(io_count_opens(), 2 * 16);
+    }
 }
 
 Test(look_opens, with_fewer_descriptors_than_shards)

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * index: the content of .cddp-index, the file beside shards that keeps their
+ * facts (catalogue.h), so that a later start need not open them.
+ * docs/FORMATS.md specifies it. A section has the facts of one dataset: some
+ * shards and some fields of them. Pure functions.
+ */
+#ifndef CDDP_HDF5IO_INDEX_H
+#define CDDP_HDF5IO_INDEX_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+#define INDEX_NAME ".cddp-index"
+#define INDEX_SECTIONS_MAX 16
+
+typedef struct index_section {
+    uint64_t key;
+    const void *packed; /* see hdf5io_catalogue_pack; not owned */
+    size_t bytes;
+} index_section_t;
+
+typedef struct hdf5io_index {
+    index_section_t sections[INDEX_SECTIONS_MAX];
+    int count;
+} hdf5io_index_t;
+
+/* Find the sections of a file of [bytes] bytes, into which they point. Any
+ * bytes may be given; what a section holds is not looked at. ERR_DATA: the file
+ * is damaged, or no index; the sentence has no subject. */
+err_code_t hdf5io_index_parse(const void *data, size_t bytes,
+                              hdf5io_index_t *out, err_t *err);
+
+/* The section with [key]; NULL: there is none. */
+const index_section_t *hdf5io_index_find(const hdf5io_index_t *index,
+                                         uint64_t key);
+
+/* Make [section] the first one, in place of the one with its key; the last one
+ * may give way to it. */
+void hdf5io_index_put(hdf5io_index_t *index, const index_section_t *section);
+
+/* The bytes of a file with these sections; the caller frees them with mem_free.
+ * ERR_MEMORY. */
+err_code_t hdf5io_index_print(const hdf5io_index_t *index, void **out,
+                              size_t *bytes, err_t *err);
+
+#endif
