@@ -12,6 +12,7 @@
 #include "base/str.h"
 #include "cmd/args.h"
 #include "cmd/data_convert.h"
+#include "cmd/data_index.h"
 #include "cmd/data_info.h"
 #include "cmd/data_make.h"
 #include "cmd/data_reshape.h"
@@ -37,6 +38,7 @@ static const char help_text[] =
     "       cddp-data shard -o DIR [options] FILE...\n"
     "       cddp-data split -o DIR [options] FILE...\n"
     "       cddp-data stats [--only A,B] [--layout L] [--yaml FILE] FILE...\n"
+    "       cddp-data index --input A,B --target C,D [options] FILE...|DIR\n"
     "       cddp-data info FILE...\n"
     "       cddp-data verify FILE...\n"
     "\n"
@@ -141,6 +143,18 @@ static const char help_text[] =
     "      --layout L      nhwc: channels are the last dimension [nchw]\n"
     "      --yaml FILE     write them to FILE, too\n"
     "\n"
+    "index        Write .cddp-index beside the files, so that cddp-train "
+    "opens\n"
+    "             only those that changed. A run with 64 files or more does "
+    "it\n"
+    "             itself where it may write. Files and datasets are those of\n"
+    "             data.train (or data.valid), data.input and data.target, in\n"
+    "             the order of the run file; DIR stands for DIR/*.h5.\n"
+    "      --input A,B     datasets of data.input\n"
+    "      --target C,D    datasets of data.target; not with --sequence\n"
+    "      --sequence T    for runs with data.sequence: T\n"
+    "      --files         for runs with data.samples: files\n"
+    "\n"
     "info         print the datasets of each file: types, shapes, chunks,\n"
     "             filters, and how cddp-train reads them\n"
     "verify       read every byte of each file, and the targets of its links\n"
@@ -236,10 +250,11 @@ static err_code_t command_run(int argc, char **argv, err_t *err)
         err_code_t (*run)(int argc, char **argv, err_t *err);
     } commands[] = {{"make", cmd_data_make},     {"convert", cmd_data_convert},
                     {"shard", cmd_data_reshape}, {"split", cmd_data_split},
-                    {"stats", cmd_data_stats},   {"info", info_run},
-                    {"verify", verify_run}};
-    static const char *const names[] = {"make",  "convert", "shard",  "split",
-                                        "stats", "info",    "verify", NULL};
+                    {"stats", cmd_data_stats},   {"index", cmd_data_index},
+                    {"info", info_run},          {"verify", verify_run}};
+    static const char *const names[] = {"make",  "convert", "shard",
+                                        "split", "stats",   "index",
+                                        "info",  "verify",  NULL};
     const char *name = argc > 1 ? argv[1] : NULL;
 
     if (name == NULL)

@@ -33,6 +33,7 @@ libcmd_la_SOURCES += src/cmd/data_bound.c src/cmd/data_bound.h
 libcmd_la_SOURCES += src/cmd/data_convert.c src/cmd/data_convert.h
 libcmd_la_SOURCES += src/cmd/data_fft.c src/cmd/data_fft.h
 libcmd_la_SOURCES += src/cmd/data_fields.c src/cmd/data_fields.h
+libcmd_la_SOURCES += src/cmd/data_index.c src/cmd/data_index.h
 libcmd_la_SOURCES += src/cmd/data_info.c src/cmd/data_info.h
 libcmd_la_SOURCES += src/cmd/data_progress.c src/cmd/data_progress.h
 libcmd_la_SOURCES += src/cmd/data_reshape.c src/cmd/data_reshape.h

@@ -125,6 +125,31 @@ run_file few
 train few run-few 1
 [ ! -e few/.cddp-index ] || fail "an index of 20 shards"
 
+# ---- cddp-data index -------------------------------------------------------
+
+# index STATUS ARGUMENT...: cddp-data index must end with STATUS.
+index() {
+    "$build/cddp-data" index "${@:2}" >index.log 2>&1
+    [ $? = "$1" ] || fail "index ${*:2}: $(cat index.log)"
+}
+
+index 0 --input /input --target /target few/*.data
+grep -qx '20 shards' index.log || fail "index: $(cat index.log)"
+train few run-few 1
+[ "$opens" = 0 ] || fail "$opens opens with an index of cddp-data"
+index 65 --input /input --target /none few/*.data
+index 65 --input /input --target /target few # no *.h5
+index 65 --input /input --target /target few/*.data other/*.data
+index 64 --input /input few/*.data
+index 64 --target /target few/*.data
+index 64 --input /input --target /target
+train few run-few 1
+[ "$opens" = 0 ] || fail "$opens opens after calls that failed"
+for file in few/*.data; do
+    mv "$file" "${file%.data}.h5"
+done
+index 0 --input /input --target /target few
+
 # ---- slow storage ----------------------------------------------------------
 
 if [ -n "${CDDP_TIMES:-}" ]; then
