@@ -18,7 +18,8 @@ test_packages="libcriterion-dev ccache clang clang-format clang-tidy cppcheck
 # pictures and .npz files, and what decodes chunks of data.
 optional_packages="slurm-wlm-mpi-plugins libclang-rt-dev libprotobuf-c-dev
     protobuf-c-compiler libisal-dev libjs-dygraphs gnuplot-nox
-    libpng-dev libjpeg-dev libzip-dev libzstd-dev libblosc-dev libdeflate-dev"
+    libpng-dev libjpeg-dev libzip-dev libpcre2-dev libzstd-dev libblosc-dev
+    libdeflate-dev"
 
 me=${0##*/}
 

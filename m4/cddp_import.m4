@@ -8,6 +8,8 @@ AC_DEFUN([CDDP_IMPORT], [
     [libjpeg-dev], [libjpeg-turbo])
   CDDP_IMPORT_LIB([LIBZIP], [libzip], [libzip], [zip.h], [zip], [libzip-dev],
     [libzip])
+  CDDP_IMPORT_LIB([PCRE2], [pcre2], [libpcre2-8], [pcre2.h], [pcre2-8],
+    [libpcre2-dev], [pcre2])
 ])
 
 # CDDP_IMPORT_LIB(NAME, OPTION, MODULE, HEADER, LIBRARY, DEBIAN, SPACK)

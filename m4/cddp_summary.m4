@@ -24,6 +24,7 @@ cddp $PACKAGE_VERSION
   libpng               $summary_libpng
   libjpeg              $summary_libjpeg
   libzip               $summary_libzip
+  PCRE2                $summary_pcre2
   dygraphs (reports)   $summary_dygraphs
   gnuplot (terminals)  $summary_gnuplot
   Criterion (tests)    $summary_criterion

@@ -26,7 +26,9 @@ enum {
     RESIZE,
     CROP,
     CHANNELS,
-    THREADS
+    THREADS,
+    VOCAB,
+    MERGES
 };
 
 /* ---- the command line ---------------------------------------------------- */
@@ -64,6 +66,12 @@ static err_code_t option_take(void *context, int option, err_t *err)
         return ERR_OK;
     case CROP:
         args->config.crop = optarg;
+        return ERR_OK;
+    case VOCAB:
+        args->config.vocab = optarg;
+        return ERR_OK;
+    case MERGES:
+        args->config.merges = optarg;
         return ERR_OK;
     case CHANNELS:
         return cmd_number_take(&channels, optarg, &args->config.channels, err);
@@ -108,6 +116,8 @@ static err_code_t others_refuse(const import_args_t *args, err_t *err)
          config->resize != NULL || config->crop != NULL ||
              config->channels > 0 || config->threads > 0,
          "--resize, --crop, --channels and --threads are for images"},
+        {IMPORT_TAKES_VOCAB, config->vocab != NULL || config->merges != NULL,
+         "--vocab and --merges are for text"},
     };
 
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
@@ -147,6 +157,8 @@ static err_code_t args_take(int argc, char **argv, import_args_t *args,
         {"crop", required_argument, NULL, CROP},
         {"channels", required_argument, NULL, CHANNELS},
         {"threads", required_argument, NULL, THREADS},
+        {"vocab", required_argument, NULL, VOCAB},
+        {"merges", required_argument, NULL, MERGES},
         {NULL, 0, NULL, 0}};
     const cmd_options_t options = {"cddp-data", ":o:", table, option_take};
     err_code_t rc = cmd_options_take(&options, argc, argv, args, err);

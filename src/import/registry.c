@@ -4,12 +4,14 @@
 #include "config.h"
 #endif
 
+#include "import/bpe_cutter.h"
 #include "import/cifar.h"
 #include "import/columns.h"
 #include "import/csv.h"
 #include "import/images.h"
 #include "import/npz.h"
 #include "import/picture_decoder.h"
+#include "import/text.h"
 
 #include <string.h>
 
@@ -44,10 +46,11 @@ static const import_kind_t npz_kind = {.name = "npz",
                                        .close = import_columns_close};
 
 static const import_kind_t *const kinds[] = {
-    &npy_kind,      &npz_kind,       &idx_kind,        &import_csv,
-    &import_images, &import_cifar10, &import_cifar100, &raw_kind};
-static const char *const names[] = {
-    "npy", "npz", "idx", "csv", "images", "cifar10", "cifar100", "raw", NULL};
+    &npy_kind,       &npz_kind,        &idx_kind, &import_csv, &import_images,
+    &import_cifar10, &import_cifar100, &raw_kind, &import_text};
+static const char *const names[] = {"npy",    "npz",     "idx",      "csv",
+                                    "images", "cifar10", "cifar100", "raw",
+                                    "text",   NULL};
 
 static err_code_t npy_open(const import_config_t *config, import_source_t **out,
                            err_t *err)
@@ -122,4 +125,13 @@ const picture_decoder_t *picture_decoders(void)
         {.name = NULL}};
 
     return all;
+}
+
+const bpe_cutter_t *import_cutter(void)
+{
+#ifdef HAVE_PCRE2
+    return &import_cutter_pcre2;
+#else
+    return NULL;
+#endif
 }

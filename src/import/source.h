@@ -30,6 +30,8 @@ typedef struct import_config {
     const char *crop;   /* images: the same */
     int channels;       /* images */
     int threads;        /* images */
+    const char *vocab;  /* text: a file; see bpe.h */
+    const char *merges; /* text: the same */
 } import_config_t;
 
 typedef struct import_source import_source_t;
@@ -58,9 +60,10 @@ typedef struct import_kind {
 } import_kind_t;
 
 enum {
-    IMPORT_TAKES_SHAPE = 1,   /* shape, type, skip */
-    IMPORT_TAKES_COLUMNS = 2, /* input, target */
-    IMPORT_TAKES_PICTURES = 4 /* resize, crop, channels, threads */
+    IMPORT_TAKES_SHAPE = 1,    /* shape, type, skip */
+    IMPORT_TAKES_COLUMNS = 2,  /* input, target */
+    IMPORT_TAKES_PICTURES = 4, /* resize, crop, channels, threads */
+    IMPORT_TAKES_VOCAB = 8     /* vocab, merges */
 };
 
 /* The first member of the structs of all kinds. */

@@ -119,7 +119,7 @@ system='libc|libm|libgcc_s|libdl|libpthread|librt|ld-linux-.*|lib(a|ub|t)san|lib
 hdf5='libhdf5(_[a-z]+)?|libmpi'
 all="$system|$hdf5|libhwloc|libyaml-0|libdnnl|lib[gi]?omp5?|libuc[ps]|libpmix"
 all="$all|libjansson|libxxhash|libisal|libprotobuf-c" # the last two if installed
-images='libpng16|libjpeg|libzip' # if installed
+images='libpng16|libjpeg|libzip|libpcre2-8' # if installed
 while read -r file may; do
     needed=$(readelf -d "$build/$file" |
         sed -n 's/.*(NEEDED).*\[\(.*\)\.so.*\]/\1/p')
@@ -132,7 +132,7 @@ cddp-info $all
 cddp-bench $all
 cddp-srun $all
 cddp-report $system|libyaml-0|libjansson|libxxhash|libisal|libprotobuf-c
-cddp-data $system|$hdf5|libxxhash|libisal|$images
+cddp-data $system|$hdf5|libjansson|libxxhash|libisal|$images
 cddp-ckpt $system|$hdf5|libjansson|libxxhash
 .libs/libcddp.so $all
 LIST

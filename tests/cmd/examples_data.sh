@@ -60,6 +60,13 @@ x[:, 0, :8] += y[:, 0, None, None]
 x[:, 0, 8:] += y[:, 1, None, None]
 np.savez("all.npz", x=x, y=y)
 
+for name, count in (("train/1", 400), ("train/2", 300), ("valid/1", 60)):
+    os.makedirs("books/" + name[:-2], exist_ok=True)
+    with open("books/%s.txt" % name, "w") as file:
+        for line in range(count):
+            print("the %s sees a %s" % (random.choice(["cat", "dog", "bird"]),
+                                        random.choice(["tree", "house", "star"])), file=file)
+
 with open("stars.csv", "w") as file:
     print("colour,size,name,giant", file=file)
     for star in range(400):
@@ -98,5 +105,6 @@ learns images 'right > 90' --set model.width=4 --set train.batch=12 --set train.
 learns cifar10 'right > 90' --set train.batch=20 --set train.epochs=6 \
     --set data.input.pad=0 --set data.input.flip=none
 learns arrays 'loss < 0.05' --set train.batch=12 --set train.epochs=4
+learns text 'loss < 0.6' --set train.batch=8 --set optimizer.adamw.lr=1.0e-2
 learns table 'right > 90' --set train.batch=12
 exit $failed

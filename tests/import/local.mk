@@ -4,7 +4,8 @@ IMPORT_TESTS = \
 	tests/import/test_columns \
 	tests/import/test_csv \
 	tests/import/test_images \
-	tests/import/test_npz
+	tests/import/test_npz \
+	tests/import/test_text
 check_PROGRAMS += $(IMPORT_TESTS)
 IMPORT_TEST_LIBS = libfixtures.la libimport.la libhdf5io.la libbase.la
 $(IMPORT_TESTS): $(IMPORT_TEST_LIBS)

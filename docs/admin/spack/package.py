@@ -46,6 +46,7 @@ class Cddp(AutotoolsPackage, CudaPackage):
     depends_on("libpng", when="+import")
     depends_on("libjpeg-turbo", when="+import")
     depends_on("libzip", when="+import")
+    depends_on("pcre2", when="+import")
     depends_on("cuda@12.0:", when="+cuda")
     depends_on("cudnn@9.10:", when="+cuda")
     depends_on("nccl@2.20:", when="+cuda")
@@ -65,9 +66,14 @@ class Cddp(AutotoolsPackage, CudaPackage):
         else:
             args += ["--without-protobufc", "--without-isal"]
         if spec.satisfies("+import"):
-            args += ["--with-libpng", "--with-libjpeg", "--with-libzip"]
+            args += ["--with-libpng", "--with-libjpeg", "--with-libzip", "--with-pcre2"]
         else:
-            args += ["--without-libpng", "--without-libjpeg", "--without-libzip"]
+            args += [
+                "--without-libpng",
+                "--without-libjpeg",
+                "--without-libzip",
+                "--without-pcre2",
+            ]
         if spec.satisfies("+cuda"):
             args += [
                 f"--with-cuda={spec['cuda'].prefix}",

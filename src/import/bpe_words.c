@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* Cuts a text into words, by PCRE2. */
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+
+#include "base/mem.h"
+#include "import/bpe_cutter.h"
+
+/* Unicode's White_Space, as Python's module regex takes \s. */
+#define SPACE                                                        \
+    "\\x{9}-\\x{d}\\x{20}\\x{85}\\x{a0}\\x{1680}\\x{2000}-\\x{200a}" \
+    "\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{3000}"
+
+/* GPT-2's pattern, with this class in place of \s. */
+static const char pattern[] =
+    "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^" SPACE
+    "\\p{L}\\p{N}]+|[" SPACE "]+(?![^" SPACE "])|[" SPACE "]+";
+
+typedef struct words {
+    pcre2_code *code;
+    pcre2_match_data *match;
+} words_t;
+
+static void words_close(void *state)
+{
+    words_t *words = state;
+
+    if (words == NULL)
+        return;
+    pcre2_match_data_free(words->match);
+    pcre2_code_free(words->code);
+    mem_free(words);
+}
+
+static err_code_t words_open(void **state, err_t *err)
+{
+    words_t *words = NULL;
+    int number = 0;
+    size_t at = 0;
+    err_code_t rc = mem_new(words_t, 1, "a pattern", &words, err);
+
+    if (rc != ERR_OK)
+        return rc;
+    words->code =
+        pcre2_compile((PCRE2_SPTR)pattern, PCRE2_ZERO_TERMINATED,
+                      PCRE2_UTF | PCRE2_MATCH_INVALID_UTF, &number, &at, NULL);
+    if (words->code != NULL)
+        words->match = pcre2_match_data_create_from_pattern(words->code, NULL);
+    if (words->match == NULL) {
+        words_close(words);
+        return err_set(err, ERR_UNAVAILABLE,
+                       "PCRE2 does not take the pattern of words (error %d at "
+                       "%zu)",
+                       number, at);
+    }
+    /* Without a compiler for this processor it works, too. */
+    pcre2_jit_compile(words->code, PCRE2_JIT_COMPLETE);
+    *state = words;
+    return ERR_OK;
+}
+
+static err_code_t words_next(void *state, const char *text, size_t bytes,
+                             size_t at, size_t *begin, size_t *end, err_t *err)
+{
+    const words_t *words = state;
+    const int found = pcre2_match(words->code, (PCRE2_SPTR)text, bytes, at, 0,
+                                  words->match, NULL);
+    const size_t *place = pcre2_get_ovector_pointer(words->match);
+
+    if (found <= 0 && found != PCRE2_ERROR_NOMATCH)
+        return err_set(err, ERR_DATA,
+                       "PCRE2 finds no word after byte %zu (error %d)", at,
+                       found);
+    *begin = found > 0 ? place[0] : bytes;
+    *end = found > 0 ? place[1] : bytes;
+    return ERR_OK;
+}
+
+const bpe_cutter_t import_cutter_pcre2 = {
+    .open = words_open, .close = words_close, .next = words_next};

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* Texts as streams of tokens. The vocabulary of the tests has the 256 bytes,
+ * each with its own number, and what the merges below make. */
+#ifdef HAVE_CONFIG_H
+#include "config.h"
+#endif
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "import/import_fixture.h"
+
+#define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+TestSuite(text, .init = fixture_make, .fini = fixture_remove);
+
+/* Convert to one shard; [vocab]: with the files vocab and merges. */
+static err_code_t convert(const char *const *words, bool vocab, err_t *err)
+{
+    char *files[] = {fixture_path("vocab"), fixture_path("merges")};
+    const import_config_t config = {.vocab = vocab ? files[0] : NULL,
+                                    .merges = vocab ? files[1] : NULL};
+    const import_sink_config_t with = {.shards = 1};
+    import_sink_report_t report = {0};
+    const err_code_t rc =
+        fixture_convert("text", words, &config, &with, &report, err);
+
+    free(files[0]);
+    free(files[1]);
+    return rc;
+}
+
+static void expect_tokens(const double *tokens, int count, const char *what)
+{
+    double found[512];
+
+    cr_assert_eq(fixture_read("train-00.h5", "/tokens", found, 512), count,
+                 "%s", what);
+    for (int i = 0; i < count; i++)
+        cr_expect_eq(found[i], tokens[i], "%s: token %d is %g, not %g", what, i,
+                     found[i], tokens[i]);
+}
+
+Test(text, bytes_and_a_zero_after_each_text)
+{
+    static const double tokens[] = {'a', 0xc3, 0xa9, '\n', 0, 'x', 0};
+    err_t err = ERR_INIT;
+
+    fixture_write("a.txt", "a\xc3\xa9\n", 4);
+    fixture_write("empty.txt", "", 0);
+    fixture_gzip("b.txt.gz", "x", 1);
+    cr_assert_eq(convert(WORDS("a.txt", "empty.txt", "b.txt.gz"), false, &err),
+                 ERR_OK, "%s", err.text);
+    expect_tokens(tokens, 7, "bytes");
+    fixture_refused("text", WORDS("empty.txt"), &(import_config_t){0}, ERR_DATA,
+                    "empty.txt", "no text");
+    fixture_refused("text", WORDS("a.txt"), &(import_config_t){.vocab = "v"},
+                    ERR_USAGE, "--vocab", "--merges");
+}
+
+#ifdef HAVE_PCRE2
+
+/* The character of GPT-2's table for a byte, as UTF-8. */
+static char *name_of(int byte)
+{
+    const int code = byte <= 32                   ? 0x100 + byte
+                     : byte >= 127 && byte <= 160 ? 0x121 + byte - 127
+                     : byte == 173                ? 0x143
+                                                  : byte;
+
+    if (byte == '"' || byte == '\\')
+        return str_printf("\\%c", byte);
+    return code < 0x80
+               ? str_printf("%c", code)
+               : str_printf("%c%c", 0xc0 | code >> 6, 0x80 | (code & 0x3f));
+}
+
+/* The tokens from 256 on, and the merges that make them, the first one first.
+ * Those of a letter and a space, a digit or an apostrophe never happen. */
+static const char *const merges[][2] = {
+    {"h", "e"}, {"l", "l"}, {"he", "ll"}, {"hell", "o"}, {"Ġ", "Ġ"},
+    {"Ġ", "t"}, {"Ċ", "Ċ"}, {"b", "c"},   {"a", "b"},    {"Ã", "©"},
+    {"'", "s"}, {"t", "'"}, {"a", "1"},   {"s", "Ġ"},    {"ÿ", "þ"},
+    {"a", "Â"}, {"!", "!"}, {"Ġ", "!!"},  {"x", "y"},    {"xy", "xy"}};
+enum {
+    HE = 256,
+    LL,
+    HELL,
+    HELLO,
+    SPACES,
+    SPACE_T,
+    LINES,
+    BC,
+    AB,
+    ACUTE,
+    OWN,
+    T_QUOTE,
+    A_ONE,
+    S_SPACE,
+    FF_FE,
+    A_NBSP,
+    LOUD,
+    SPACE_LOUD,
+    XY,
+    XYXY,
+    END
+};
+
+static void vocab_write(void)
+{
+    str_buf_t vocab = {0}, list = {0};
+
+    str_buf_add(&vocab, "{");
+    for (int b = 0; b < 256; b++) {
+        char *name = name_of(b);
+
+        str_buf_add(&vocab, "\"%s\": %d, ", name, b);
+        free(name);
+    }
+    str_buf_add(&list, "#version: 0.2\n");
+    for (int i = 0; i < END - HE; i++) {
+        str_buf_add(&vocab, "\"%s%s\": %d, ", merges[i][0], merges[i][1],
+                    HE + i);
+        str_buf_add(&list, "%s %s\n", merges[i][0], merges[i][1]);
+    }
+    str_buf_add(&vocab, "\"<|endoftext|>\": %d}", END);
+    fixture_write("vocab", vocab.text, vocab.length);
+    fixture_write("merges", list.text, list.length);
+    str_buf_free(&vocab);
+    str_buf_free(&list);
+}
+
+static void check_text(const char *text, const double *tokens, int count)
+{
+    err_t err = ERR_INIT;
+
+    fixture_write("t.txt", text, strlen(text));
+    cr_assert_eq(convert(WORDS("t.txt"), true, &err), ERR_OK, "%s", err.text);
+    expect_tokens(tokens, count, text);
+}
+#define CHECK(text, ...)                                   \
+    check_text((text), (const double[]){__VA_ARGS__, END}, \
+               (int)(sizeof((double[]){__VA_ARGS__}) / sizeof(double)) + 1)
+
+Test(text, words_are_merged_in_the_order_of_the_list)
+{
+    vocab_write();
+    CHECK("hello hello", HELLO, ' ', HELLO);
+    CHECK("help", HE, 'l', 'p');
+    CHECK("abc", 'a', BC);
+    CHECK("abab", AB, AB);
+    CHECK("xyxyxy", XYXY, XY);
+    CHECK("lll", LL, 'l');
+    CHECK("hell!! !!", HELL, LOUD, SPACE_LOUD);
+}
+
+Test(text, texts_are_cut_into_words_as_gpt2_does)
+{
+    vocab_write();
+    CHECK("s  t", 's', ' ', SPACE_T);
+    CHECK("s\n\n t", 's', LINES, SPACE_T);
+    CHECK("s  ", 's', SPACES);
+    CHECK("it's", 'i', 't', OWN);
+    CHECK("a1", 'a', '1');
+    CHECK("\xc3\xa9", ACUTE);
+    CHECK("a\xc2\xa0z", 'a', 0xc2, 0xa0, 'z'); /* a space, not broken */
+    CHECK("a\xff\xfez", 'a', FF_FE, 'z');      /* no UTF-8 */
+    CHECK("\x7f\xc2\xad", 0x7f, 0xc2, 0xad);
+}
+
+Test(text, files_that_are_no_vocabulary_are_refused)
+{
+    static const struct {
+        const char *vocab, *merges, *part, *other;
+    } bad[] = {
+        {"{", "", "vocab:1", "JSON"},
+        {"[]", "", "vocab", "JSON object"},
+        {"{\"a\": -1}", "", "vocab", "\"a\""},
+        {"{\"a\": \"b\"}", "", "vocab", "number"},
+        {"{\"a\": 1, \"b\": 2}", "#version: 0.2\na b\n", "merges:2", "a b"},
+        {"{\"a\": 1, \"aa\": 2}", "a a\na\n", "merges:2", "two tokens"},
+        {"{\"a\": 1}", "", "t.txt", "0x62"}};
+    char *files[] = {fixture_path("vocab"), fixture_path("merges")};
+    const import_config_t config = {.vocab = files[0], .merges = files[1]};
+
+    fixture_write("t.txt", "ab", 2);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        fixture_write("vocab", bad[i].vocab, strlen(bad[i].vocab));
+        fixture_write("merges", bad[i].merges, strlen(bad[i].merges));
+        fixture_refused("text", WORDS("t.txt"), &config, ERR_DATA, bad[i].part,
+                        bad[i].other);
+    }
+    free(files[0]);
+    free(files[1]);
+}
+
+#endif
