@@ -102,7 +102,8 @@ typedef struct hdf5io_checkpoint_config {
     bool verify_disk;
     int format; /* of the manifest, 1 or 2; 0: 2 */
     /* Bytes of a block of format 2, and of the window through which ranks pass
-     * on what they read; 0: 4 MiB and 64 MiB. Tests have smaller ones. */
+     * on what they read; 0: 4 MiB and 32 MiB. Tests have
+     * smaller ones. */
     uint64_t block_bytes, window_bytes;
     uint64_t config_hash, model_hash, build_hash;
     /* another model_hash is ERR_CONFIG, even if all tensors fit; else a warning

@@ -3,8 +3,10 @@
 /*
  * A chunk is hashed in bites that are still in the processor's cache. One rank
  * alone reads large runs straight to their place. Several ranks read into a
- * window, which has room for the chunks of some ranks; if there are more ranks,
- * the window goes over them group by group.
+ * window, in which each has room for some chunks; if there are too many ranks
+ * for that, for a slice of its chunk, and the window goes over the chunks of
+ * all ranks slice by slice. So all ranks pass on about as much at a time, which
+ * an all-gather of ranges needs to be fast.
  */
 #include "hdf5io/checkpoint_load.h"
 
@@ -21,8 +23,18 @@
 #define BITE ((size_t)256 << 10)
 /* Runs of at least so many bytes are read to their place. */
 #define DIRECT_MIN ((uint64_t)64 << 10)
-/* Bytes of a window, unless one chunk is larger. */
-#define WINDOW_MAX ((uint64_t)64 << 20)
+/* Bytes of the window, unless that is less than EACH_LEAST of each rank, enough
+ * for one message of a network. */
+#define WINDOW ((uint64_t)32 << 20)
+#define EACH_LEAST ((uint64_t)64 << 10)
+/* A rank has no more of it, unless one chunk is larger: it stays in a cache. */
+#define EACH_MOST ((uint64_t)4 << 20)
+
+/* A pass of the window over the chunks that were read in a turn. */
+typedef struct pass {
+    size_t turn;
+    uint64_t from; /* where the slices begin in their chunks */
+} pass_t;
 
 typedef struct loader {
     const hdf5io_load_t *load;
@@ -35,9 +47,10 @@ typedef struct loader {
     hdf5io_io_file_t file;
     int number;          /* of the open file in the manifest */
     char *scratch;       /* [BITE], if there is one rank, else NULL */
-    int group;           /* ranks whose chunks fit in the window */
+    size_t depth;        /* chunks of a rank in a turn */
+    uint64_t slice;      /* bytes of a chunk in a pass of the window */
     char *window;        /* NULL if there is one rank */
-    char *own;           /* this rank's chunk, if there are several groups */
+    char *own;           /* this rank's chunk, if a slice is shorter */
     size_t *cuts;        /* [size + 1] of the window */
     retry_cause_t cause; /* of this rank's error */
 } loader_t;
@@ -62,28 +75,53 @@ err_code_t hdf5io_load_vote(const hdf5io_votes_t *votes,
 
 /* ---- opening ------------------------------------------------------------- */
 
+static uint64_t at_most(uint64_t count, uint64_t most)
+{
+    return count < most ? count : most;
+}
+
 static uint64_t room_of(uint64_t bytes)
 {
     return (bytes + HDF5IO_SPREAD_ALIGN - 1) / HDF5IO_SPREAD_ALIGN *
            HDF5IO_SPREAD_ALIGN;
 }
 
+/* Bytes of the window that one rank has. */
+static uint64_t window_each(const loader_t *l)
+{
+    const uint64_t size = (uint64_t)l->votes->size;
+    const uint64_t each =
+        (l->load->window > 0 ? l->load->window : WINDOW) / size;
+
+    if (l->load->window > 0)
+        return each < HDF5IO_SPREAD_ALIGN
+                   ? HDF5IO_SPREAD_ALIGN
+                   : each / HDF5IO_SPREAD_ALIGN * HDF5IO_SPREAD_ALIGN;
+    return each < EACH_LEAST ? EACH_LEAST
+                             : at_most(each, EACH_MOST) / HDF5IO_SPREAD_ALIGN *
+                                   HDF5IO_SPREAD_ALIGN;
+}
+
 static err_code_t window_open(loader_t *l, err_t *err)
 {
     static const char what[] = "reading a checkpoint";
-    const uint64_t each = room_of(l->cut.most > 0 ? l->cut.most : 1);
-    const uint64_t most = l->load->window > 0 ? l->load->window : WINDOW_MAX;
-    const uint64_t fit = each < most ? most / each : 1;
-    const int size = l->votes->size;
+    const uint64_t chunk = room_of(l->cut.most > 0 ? l->cut.most : 1);
+    const uint64_t each = window_each(l);
+    const uint64_t size = (uint64_t)l->votes->size;
     err_code_t rc;
 
+    l->depth = 1;
+    l->slice = chunk;
     if (size == 1)
         return mem_new(char, BITE, what, &l->scratch, err);
-    l->group = fit < (uint64_t)size ? (int)fit : size;
-    rc = mem_new(char, (size_t)(each * (uint64_t)l->group), what, &l->window,
+    if (each < chunk)
+        l->slice = each;
+    else if (l->cut.turns > 1)
+        l->depth = (size_t)at_most(each / chunk, l->cut.turns);
+    rc = mem_new(char, (size_t)(l->slice * l->depth * size), what, &l->window,
                  err);
-    if (rc == ERR_OK && l->group < size)
-        rc = mem_new(char, (size_t)each, what, &l->own, err);
+    if (rc == ERR_OK && l->slice < chunk)
+        rc = mem_new(char, (size_t)chunk, what, &l->own, err);
     if (rc == ERR_OK)
         rc = mem_new(size_t, (size_t)size + 1, what, &l->cuts, err);
     return rc;
@@ -158,11 +196,6 @@ static err_code_t bite_read(loader_t *l, void *to, uint64_t at, uint64_t count,
     if (rc == ERR_OK)
         hash_state_add(l->hash, to, (size_t)count);
     return rc;
-}
-
-static uint64_t at_most(uint64_t count, uint64_t most)
-{
-    return count < most ? count : most;
 }
 
 /* Number of bytes from [at] on that go through the scratch: up to a run that is
@@ -268,77 +301,118 @@ static err_code_t chunk_take(loader_t *l, const hdf5io_chunk_t *chunk, char *to,
 
 /* ---- turns --------------------------------------------------------------- */
 
-/* Set the cuts of the window for the group that begins with rank [first].
- * Returns the bytes of the window. */
-static size_t window_cut(loader_t *l, int first, size_t turn)
+/* What one rank puts into the window. */
+typedef struct pane {
+    hdf5io_chunk_t chunk;
+    uint64_t first, bytes; /* part of the chunk; bytes 0: nobody wants it */
+    size_t room;           /* bytes of the window */
+} pane_t;
+
+/* Get number [index] of what [rank] passes on. False: there are no more. */
+static bool pane_get(const loader_t *l, int rank, size_t index, pass_t pass,
+                     pane_t *out)
 {
+    hdf5io_chunk_t *chunk = &out->chunk;
+
+    if (index >= l->depth ||
+        !hdf5io_cut_chunk(&l->cut, rank, pass.turn * l->depth + index, chunk))
+        return false;
+    out->first = chunk->first + pass.from;
+    out->bytes = chunk->bytes > pass.from
+                     ? at_most(chunk->bytes - pass.from, l->slice)
+                     : 0;
+    if (!hdf5io_wants_any(l->wants, chunk->file, out->first, out->bytes))
+        out->bytes = 0;
+    out->room = (size_t)room_of(out->bytes);
+    return true;
+}
+
+/* Set the cuts of the window. Returns its bytes. */
+static size_t window_cut(loader_t *l, pass_t pass)
+{
+    const int size = l->votes->size;
     size_t at = 0;
 
-    for (int r = 0; r < l->votes->size; r++) {
-        hdf5io_chunk_t chunk;
+    for (int r = 0; r < size; r++) {
+        pane_t pane;
 
         l->cuts[r] = at;
-        if (r >= first && r < first + l->group &&
-            hdf5io_cut_chunk(&l->cut, r, turn, &chunk) &&
-            hdf5io_wants_any(l->wants, chunk.file, chunk.first, chunk.bytes))
-            at += (size_t)room_of(chunk.bytes);
+        for (size_t i = 0; pane_get(l, r, i, pass, &pane); i++)
+            at += pane.room;
     }
-    l->cuts[l->votes->size] = at;
+    l->cuts[size] = at;
     return at;
 }
 
-/* Pass on the chunks of the ranks from [first] on, which fit in the window, and
- * take what this rank wants of them. */
-static err_code_t group_pass(loader_t *l, int first, size_t turn, err_t *err)
+/* Take what this rank wants of the window. */
+static void window_take(loader_t *l, pass_t pass)
 {
-    const int rank = l->votes->rank;
-    err_code_t rc;
+    for (int r = 0; r < l->votes->size; r++) {
+        const char *from = l->window + l->cuts[r];
+        pane_t pane;
 
-    if (window_cut(l, first, turn) == 0)
-        return ERR_OK;
-    if (l->own != NULL && l->cuts[rank + 1] > l->cuts[rank])
-        memcpy(l->window + l->cuts[rank], l->own,
-               l->cuts[rank + 1] - l->cuts[rank]);
-    rc = hdf5io_spread_ranges(l->load->spread, l->window, l->cuts, err);
-    for (int r = 0; r < l->votes->size && rc == ERR_OK; r++) {
-        hdf5io_chunk_t chunk;
+        for (size_t i = 0; pane_get(l, r, i, pass, &pane); i++) {
+            hdf5io_wants_copy(l->wants, pane.chunk.file, pane.first, from,
+                              pane.bytes);
+            from += pane.room;
+        }
+    }
+}
 
-        if (l->cuts[r + 1] > l->cuts[r] &&
-            hdf5io_cut_chunk(&l->cut, r, turn, &chunk))
-            hdf5io_wants_copy(l->wants, chunk.file, chunk.first,
-                              l->window + l->cuts[r], chunk.bytes);
+/* Pass on what all ranks have read in a turn. */
+static err_code_t turn_pass(loader_t *l, size_t turn, err_t *err)
+{
+    pass_t pass = {.turn = turn};
+    err_code_t rc = ERR_OK;
+
+    for (; pass.from < l->cut.most && rc == ERR_OK; pass.from += l->slice) {
+        const int rank = l->votes->rank;
+        size_t mine;
+
+        if (window_cut(l, pass) == 0)
+            continue;
+        mine = l->cuts[rank + 1] - l->cuts[rank];
+        if (l->own != NULL && mine > 0)
+            memcpy(l->window + l->cuts[rank], l->own + pass.from, mine);
+        rc = hdf5io_spread_ranges(l->load->spread, l->window, l->cuts, err);
+        if (rc == ERR_OK)
+            window_take(l, pass);
     }
     return rc;
 }
 
-/* Where this rank reads its chunk to; NULL: to its place. */
-static char *chunk_room(loader_t *l, size_t turn)
+/* Read this rank's chunks. */
+static err_code_t turn_read(loader_t *l, size_t turn, err_t *err)
 {
-    if (l->votes->size == 1)
-        return NULL;
-    if (l->own != NULL)
-        return l->own;
-    window_cut(l, 0, turn);
-    return l->window + l->cuts[l->votes->rank];
+    const pass_t pass = {.turn = turn};
+    const int rank = l->votes->rank;
+    char *to = l->own;
+    pane_t pane;
+    err_code_t rc = ERR_OK;
+
+    if (l->window != NULL && l->own == NULL) {
+        window_cut(l, pass);
+        to = l->window + l->cuts[rank];
+    }
+    for (size_t i = 0; rc == ERR_OK && pane_get(l, rank, i, pass, &pane); i++) {
+        rc = chunk_take(l, &pane.chunk, to, err);
+        if (to != NULL)
+            to += pane.room;
+    }
+    return rc;
 }
 
 static err_code_t turn_make(loader_t *l, size_t turn, bool *damaged, err_t *err)
 {
     uint64_t numbers[VOTE_NUMBERS] = {0};
-    hdf5io_chunk_t chunk;
     err_t mine = ERR_INIT;
     err_code_t rc;
 
     l->cause = RETRY_ABSENT;
-    if (hdf5io_cut_chunk(&l->cut, l->votes->rank, turn, &chunk))
-        chunk_take(l, &chunk, chunk_room(l, turn), &mine);
+    turn_read(l, turn, &mine);
     rc = hdf5io_load_vote(l->votes, l->load->ballots, &mine, l->cause, numbers,
                           damaged, err);
-    for (int first = 0;
-         first < l->votes->size && l->votes->size > 1 && rc == ERR_OK;
-         first += l->group)
-        rc = group_pass(l, first, turn, err);
-    return rc;
+    return rc == ERR_OK && l->window != NULL ? turn_pass(l, turn, err) : rc;
 }
 
 err_code_t hdf5io_load(const hdf5io_load_t *load, bool *damaged, err_t *err)
@@ -352,7 +426,7 @@ err_code_t hdf5io_load(const hdf5io_load_t *load, bool *damaged, err_t *err)
     *damaged = false;
     loader_open(&l, &mine);
     rc = hdf5io_vote(l.votes, &mine, NULL, NULL, NULL, err);
-    for (size_t turn = 0; turn < l.cut.turns && rc == ERR_OK; turn++)
+    for (size_t turn = 0; turn * l.depth < l.cut.turns && rc == ERR_OK; turn++)
         rc = turn_make(&l, turn, damaged, err);
     loader_close(&l);
     return rc;

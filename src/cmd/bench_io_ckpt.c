@@ -20,7 +20,9 @@
 #include "boot/boot.h"
 #include "cmd/bench_io_disk.h"
 #include "cmd/bench_io_row.h"
+#include "comm/comm.h"
 #include "hdf5io/checkpoint.h"
+#include "train/relay.h"
 
 #define TENSOR_ELEMS ((int64_t)4 << 20)
 #define NAME_ROOM 32
@@ -169,32 +171,63 @@ static err_code_t member_work(ckpt_t *ckpt, member_t *member,
     return rc;
 }
 
-/* Wait for all ranks. */
-static err_code_t meet(boot_t *boot, err_t *err)
+static err_code_t group_exchange(void *context, const void *mine, size_t bytes,
+                                 void *all, err_t *err)
 {
-    char all[BENCH_IO_THREADS_MAX], mine = 0;
+    return comm_allgather(context, mine, bytes, all, err);
+}
 
-    return boot_exchange(boot, &mine, sizeof mine, all, err);
+static err_code_t group_spread(void *context, void *data, const size_t *cuts,
+                               err_t *err)
+{
+    return train_relay(context, data, cuts, err);
+}
+
+static err_code_t group_broadcast(void *context, void *data, size_t bytes,
+                                  err_t *err)
+{
+    return comm_broadcast(context, data, bytes, 0, err);
+}
+
+/* Work and wait for all ranks. */
+static err_code_t rank_work(ckpt_t *ckpt, member_t *member, comm_group_t *group,
+                            err_t *err)
+{
+    const hdf5io_votes_t votes = {.context = group,
+                                  .rank = comm_group_rank(group),
+                                  .size = comm_group_size(group),
+                                  .exchange = group_exchange,
+                                  .spread = group_spread,
+                                  .broadcast = group_broadcast};
+    err_code_t rc = comm_barrier(group, err);
+    const double begin = clock_now();
+
+    if (rc == ERR_OK)
+        rc = member_work(ckpt, member, &votes, err);
+    if (rc == ERR_OK)
+        rc = comm_barrier(group, err);
+    if (votes.rank == 0)
+        ckpt->seconds = clock_now() - begin;
+    return rc;
 }
 
 static void rank_main(boot_t *boot, int rank, void *context)
 {
     ckpt_t *ckpt = context;
     member_t *member = &ckpt->members[rank];
-    const hdf5io_votes_t votes = {.context = boot,
-                                  .rank = rank,
-                                  .size = ckpt->args->threads,
-                                  .exchange = boot_exchange_call};
-    double begin;
+    const int size = ckpt->args->threads;
+    const comm_oob_t oob = {.context = boot,
+                            .rank = rank,
+                            .size = size,
+                            .exchange = boot_exchange_call};
+    const comm_config_t config = {.backend = size == 1 ? "self" : "threads",
+                                  .timeout = TIMEOUT};
+    comm_group_t *group = NULL;
 
-    member->rc = meet(boot, &member->err);
-    begin = clock_now();
+    member->rc = comm_group_open(&config, &oob, &group, &member->err);
     if (member->rc == ERR_OK)
-        member->rc = member_work(ckpt, member, &votes, &member->err);
-    if (member->rc == ERR_OK)
-        member->rc = meet(boot, &member->err);
-    if (rank == 0)
-        ckpt->seconds = clock_now() - begin;
+        member->rc = rank_work(ckpt, member, group, &member->err);
+    comm_group_close(group);
     boot_close(boot);
 }
 

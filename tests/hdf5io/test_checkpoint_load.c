@@ -123,7 +123,7 @@ static const int64_t sizes[LARGE] = {3, 150001, 1, 70000, 17, 40013};
 
 typedef struct large {
     bool write;
-    uint64_t block; /* 0: the default */
+    uint64_t block, window; /* 0: the default */
 } large_t;
 
 static float *filled(int64_t count, float first)
@@ -145,7 +145,7 @@ static void body_large(ckpt_rank_t *rank, void *context)
     float *want[LARGE];
 
     rank->config.block_bytes = large->block;
-    rank->config.window_bytes = 0;
+    rank->config.window_bytes = large->window;
     for (int i = 0; i < LARGE; i++) {
         want[i] = filled(sizes[i], (float)i);
         tensors[i] = (hdf5io_tensor_t){
@@ -191,6 +191,8 @@ Test(checkpoint_load, large_tensors_come_to_their_place)
         large_run(home, 2, (large_t){.write = true, .block = blocks[b]});
         for (int size = 1; size <= 3; size++)
             large_run(home, size, (large_t){.block = blocks[b]});
+        /* Slices of a block, which are shorter than some tensors. */
+        large_run(home, 3, (large_t){.block = blocks[b], .window = 30000});
         ckpt_home_remove(home);
     }
 }
