@@ -130,7 +130,8 @@ typedef struct hdf5io_checkpoint_info {
     int64_t bytes_written; /* by this rank; 0 after reading */
 } hdf5io_checkpoint_info_t;
 
-/* Write and publish a checkpoint. Collective. After ERR_IO nothing was
+/* Write and publish a checkpoint. Collective. Those of later steps, which the
+ * run has left, are renamed to superseded-* first. After ERR_IO nothing was
  * published and older checkpoints are unchanged; the temporary directory is
  * removed if possible. */
 err_code_t hdf5io_checkpoint_write(const hdf5io_checkpoint_config_t *config,

@@ -281,6 +281,33 @@ static bool stays(const hdf5io_retire_t *retire, int64_t best, int64_t step)
     return step == best || (retire->every > 0 && step % retire->every == 0);
 }
 
+err_code_t hdf5io_dir_leave(const hdf5io_io_t *io, const char *directory,
+                            int64_t step, uint64_t nonce, err_t *err)
+{
+    int64_t *steps = NULL;
+    int count = 0, moved = 0;
+    err_code_t rc = hdf5io_dir_steps(io, directory, &steps, &count, err);
+
+    for (int i = 0; rc == ERR_OK && i < count && steps[i] > step; i++) {
+        char *from = hdf5io_dir_path(directory, "", steps[i], 0);
+        char *to = hdf5io_dir_path(directory, "superseded-", steps[i], nonce);
+
+        rc = hdf5io_io_rename(io, from, to, err);
+        moved += rc == ERR_OK;
+        if (rc == ERR_OK)
+            log_warn("hdf5io",
+                     "this run went back before step %" PRId64
+                     ": its old checkpoint is now %s",
+                     steps[i], to);
+        free(to);
+        free(from);
+    }
+    if (rc == ERR_OK && moved > 0)
+        rc = hdf5io_io_sync(io, directory, err);
+    free(steps);
+    return rc;
+}
+
 void hdf5io_dir_retire(const hdf5io_io_t *io, const char *directory,
                        const hdf5io_retire_t *retire)
 {
@@ -294,21 +321,12 @@ void hdf5io_dir_retire(const hdf5io_io_t *io, const char *directory,
     for (int i = 0; i < count; i++) {
         char *moved = NULL;
 
-        if (steps[i] > retire->step) {
-            moved = step_move(io, directory, steps[i], "superseded-",
-                              retire->nonce);
-            if (moved != NULL)
-                log_warn("hdf5io",
-                         "this run went back before step %" PRId64
-                         ": its old checkpoint is now %s",
-                         steps[i], moved);
-        } else if (++kept > retire->keep && known &&
-                   !stays(retire, best, steps[i])) {
+        if (steps[i] <= retire->step && ++kept > retire->keep && known &&
+            !stays(retire, best, steps[i]))
             moved =
                 step_move(io, directory, steps[i], ".trash-", retire->nonce);
-            if (moved != NULL)
-                tree_drop(moved);
-        }
+        if (moved != NULL)
+            tree_drop(moved);
         free(moved);
     }
     free(steps);

@@ -102,10 +102,14 @@ typedef struct hdf5io_retire {
     uint64_t nonce;
 } hdf5io_retire_t;
 
-/* Delete the checkpoints that do not stay, and rename those of later steps
- * (left by a run that went back to an older checkpoint) to superseded-*. A
- * best.json of a later step is removed; if it cannot be read, nothing is
- * deleted. Failures are logged. */
+/* The run has left the line of the checkpoints after [step]: rename them to
+ * superseded-*, durably. ERR_IO: some may have their names still. */
+err_code_t hdf5io_dir_leave(const hdf5io_io_t *io, const char *directory,
+                            int64_t step, uint64_t nonce, err_t *err);
+
+/* Delete the checkpoints up to retire->step that do not stay. A best.json of a
+ * later step is removed; if it cannot be read, nothing is deleted. Failures are
+ * logged. */
 void hdf5io_dir_retire(const hdf5io_io_t *io, const char *directory,
                        const hdf5io_retire_t *retire);
 

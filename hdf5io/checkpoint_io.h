@@ -73,7 +73,8 @@ err_code_t hdf5io_io_create(const hdf5io_io_t *io, const char *path,
 err_code_t hdf5io_io_flush(const hdf5io_io_t *io, int fd, const char *path,
                            err_t *err);
 
-/* fsync a file or directory by path. */
+/* fsync a file or directory by path. EINVAL is no failure for a directory: the
+ * file system cannot sync any. */
 err_code_t hdf5io_io_sync(const hdf5io_io_t *io, const char *path, err_t *err);
 
 /* The retry policy for reads through [io]. */

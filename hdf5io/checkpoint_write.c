@@ -304,6 +304,11 @@ static err_code_t publish(writer_t *w, err_t *err)
         rc = manifest_write(w, err);
     if (rc == ERR_OK)
         rc = hdf5io_io_sync(&w->io, w->tmp, err);
+    /* First, so that a later checkpoint that the run has left is never the
+     * newest one beside this one. */
+    if (rc == ERR_OK)
+        rc = hdf5io_dir_leave(&w->io, w->config->directory, w->step, w->nonce,
+                              err);
     if (rc == ERR_OK)
         rc = name_give(w, &mine, err);
     if (rc == ERR_OK)

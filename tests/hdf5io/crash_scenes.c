@@ -146,6 +146,12 @@ static err_code_t act_retire(const char *home, err_t *err)
     return save_run(home, 20, (save_t){.keep = 1}, err);
 }
 
+/* The run goes on from step 20, though there is one of step 30. */
+static err_code_t act_back(const char *home, err_t *err)
+{
+    return save_run(home, 25, (save_t){0}, err);
+}
+
 static err_code_t act_best(const char *home, err_t *err)
 {
     const hdf5io_best_t best = {"valid_loss", 0.25, 20};
@@ -211,6 +217,7 @@ const crash_scene_t crash_scenes[] = {
     {"retire", SAVE, prepare_four, act_retire, {{4, 4}}, {20, 20}},
     {"best", SAVE, prepare_best, act_best, {{10, 10}}, {20, 20}},
     {"debris", SAVE, prepare_debris, act_save, {{15, 15}}, {20, 20}},
+    {"back", SAVE, prepare_three, act_back, {{30, 30}, {20, 20}}, {25, 25}},
     {"supersede",
      RENAMES,
      prepare_three,

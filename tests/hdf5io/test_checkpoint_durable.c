@@ -5,6 +5,7 @@
  * [alive] callback. */
 #include <criterion/criterion.h>
 #include <dirent.h>
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -148,6 +149,38 @@ Test(checkpoint_durable, a_name_is_given_to_what_is_on_disk)
     cr_assert(parent > 0 && parent < record.published);
     ckpt_ranks_free(ranks, 3);
     free(checkpoints);
+    ckpt_home_remove(home);
+}
+
+/* As on some network file systems. */
+static int sync_files_only(void *context, int fd)
+{
+    struct stat st;
+
+    (void)context;
+    if (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode)) {
+        errno = EINVAL;
+        return -1;
+    }
+    return fsync(fd);
+}
+
+static void body_write_files_only(ckpt_rank_t *rank, void *context)
+{
+    rank->io.table.sync = sync_files_only;
+    ckpt_body_write(rank, context);
+}
+
+Test(checkpoint_durable, directories_need_not_have_a_sync)
+{
+    char *home = ckpt_home_make();
+    ckpt_rank_t *ranks =
+        ckpt_ranks_run(home, 2, 20, body_write_files_only, NULL);
+
+    for (int r = 0; r < 2; r++)
+        cr_assert_eq(ranks[r].code, ERR_OK, "%s", ranks[r].err.text);
+    ckpt_ranks_free(ranks, 2);
+    ckpt_expect(home, 2, 20);
     ckpt_home_remove(home);
 }
 
