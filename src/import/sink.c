@@ -135,6 +135,35 @@ static bool layout_set(const import_sink_t *sink, int index, hid_t list,
     return good;
 }
 
+/* Create the groups on the way to [path] that do not exist. They keep no times,
+ * so that the same samples give the same bytes. */
+static bool groups_create(hid_t file, const char *path)
+{
+    const hid_t list = H5Pcreate(H5P_GROUP_CREATE);
+    bool good = list >= 0 && H5Pset_obj_track_times(list, false) >= 0;
+    char *copy = str_dup(path), *slash = copy;
+
+    while (good && *slash != '\0' && (slash = strchr(slash + 1, '/')) != NULL) {
+        htri_t there;
+        hid_t group;
+
+        *slash = '\0';
+        there = H5Lexists(file, copy, H5P_DEFAULT);
+        good = there > 0;
+        if (there == 0) {
+            group = H5Gcreate2(file, copy, H5P_DEFAULT, list, H5P_DEFAULT);
+            good = group >= 0;
+            if (good)
+                H5Gclose(group);
+        }
+        *slash = '/';
+    }
+    if (list >= 0)
+        H5Pclose(list);
+    free(copy);
+    return good;
+}
+
 /* Create dataset [index] in the open shard. */
 static err_code_t set_create(import_sink_t *sink, int index, err_t *err)
 {
@@ -142,26 +171,23 @@ static err_code_t set_create(import_sink_t *sink, int index, err_t *err)
     hsize_t dims[IMPORT_DIMS_MAX + 1] = {(hsize_t)(sink->end - sink->first)};
     hid_t list = H5Pcreate(H5P_DATASET_CREATE);
     hid_t access = H5Pcreate(H5P_DATASET_ACCESS);
-    hid_t link = H5Pcreate(H5P_LINK_CREATE);
     hid_t type = import_hdf_type(field, false), space;
     err_code_t rc = ERR_OK;
 
     for (int i = 0; i < field->ndim; i++)
         dims[i + 1] = (hsize_t)field->dims[i];
     space = H5Screate_simple(field->ndim + 1, dims, NULL);
-    if (list >= 0 && access >= 0 && type >= 0 && space >= 0 && link >= 0 &&
-        H5Pset_create_intermediate_group(link, 1) >= 0 &&
+    if (list >= 0 && access >= 0 && type >= 0 && space >= 0 &&
+        groups_create(sink->file, field->name) &&
         layout_set(sink, index, list, access))
         sink->sets[index] = H5Dcreate2(sink->file, field->name, type, space,
-                                       link, list, access);
+                                       H5P_DEFAULT, list, access);
     if (sink->sets[index] < 0)
         rc = h5_err_set(err, ERR_IO, "cannot make dataset %s", field->name);
     if (space >= 0)
         H5Sclose(space);
     if (type >= 0)
         H5Tclose(type);
-    if (link >= 0)
-        H5Pclose(link);
     if (access >= 0)
         H5Pclose(access);
     if (list >= 0)
@@ -177,8 +203,11 @@ static err_code_t file_create(import_sink_t *sink, err_t *err)
     hid_t create = H5Pcreate(H5P_FILE_CREATE);
     err_code_t rc = ERR_OK;
 
+    /* Only the formats since HDF5 1.8 hold attributes of more than 64 KiB, as
+     * names of many classes are. */
     if (access >= 0 && create >= 0 &&
-        H5Pset_obj_track_times(create, false) >= 0)
+        H5Pset_obj_track_times(create, false) >= 0 &&
+        H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_V110) >= 0)
         sink->file = H5Fcreate(sink->temporary, H5F_ACC_TRUNC, create, access);
     if (sink->file < 0)
         rc = h5_err_set(err, ERR_IO, "cannot create the file");

@@ -216,5 +216,27 @@ expect 65 'is no label' split -o no --by-class /x a.h5
 expect 65 'sample 0 .* no whole number in /z' split -o no --by-class z half.h5
 expect 65 'sample 2 .* has -2 in /y' split -o no --by-class y minus.h5
 expect 64 'choose another directory' split -o split --force split/train-00.h5
+
+# ---- attributes of more than 64 KiB, such as the names of many classes ------
+
+/usr/bin/python3 - <<'END' || exit 1
+import h5py
+import numpy as np
+
+with h5py.File("large.h5", "w", libver=("v108", "v110")) as file:
+    file["x"] = np.zeros((10, 4), "f4")
+    file["x"].attrs["classes"] = np.array([b"%020d" % i for i in range(9000)])
+    file.attrs["numbers"] = np.arange(20000)
+END
+expect 0 '10 samples of train' shard -o large large.h5
+/usr/bin/python3 - <<'END' || failed=1
+import h5py
+import numpy as np
+
+with h5py.File("large/train-00.h5", "r") as file:
+    classes = file["x"].attrs["classes"]
+    assert [int(name) for name in classes] == list(range(9000))
+    assert (file.attrs["numbers"] == np.arange(20000)).all()
+END
 [ ! -e no ] || { echo "FAIL: refused, but something was written"; ls -R no; failed=1; }
 exit $failed
