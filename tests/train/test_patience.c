@@ -348,6 +348,7 @@ static double run_refused(int times, err_code_t expected, err_t *err)
     harness_open(&harness, 101);
     harness.settings[0] = "fault.io_timeout=4 s";
     harness.settings[1] = "train.epochs=1";
+    harness.settings[2] = "data.memory=1"; /* batches are read one by one */
     atomic_store(&refused_left, times);
     cr_expect_eq(harness_run(&harness, 1, &out, err), expected, "%s",
                  err->text);
