@@ -52,6 +52,11 @@ bool hdf5io_chunks_through_h5(const hdf5io_chunks_t *chunks);
 size_t hdf5io_chunks_bytes(const hdf5io_chunks_t *chunks);
 size_t hdf5io_chunks_wish(const hdf5io_chunks_t *chunks);
 
+/* Where row [row] is in the file, if rows are read by themselves; *at is that
+ * byte. False: they are not. */
+bool hdf5io_chunks_place(const hdf5io_chunks_t *chunks, hsize_t row,
+                         uint64_t *at);
+
 /* A block of numbers of the dataset: [count] from [start] on in each
  * dimension. */
 typedef struct chunks_block {

@@ -290,6 +290,16 @@ static bool read_next(int ndim, const hsize_t *first, const hsize_t *last,
     return false;
 }
 
+bool hdf5io_chunks_place(const hdf5io_chunks_t *chunks, hsize_t row,
+                         uint64_t *at)
+{
+    if (chunks->row_bytes < CHUNK_ROW_LEAST)
+        return false;
+    *at = chunks->places[row / chunks->chunk[0]].at +
+          row % chunks->chunk[0] * chunks->row_bytes;
+    return true;
+}
+
 /* Can the rows of [block] be read without the pool? */
 static bool plain_is(const hdf5io_chunks_t *chunks, const chunks_block_t *block)
 {

@@ -127,11 +127,15 @@ typedef struct column_rows {
     int fd;                   /* of the shard, for located columns */
     hid_t transfer; /* H5P_DEFAULT, or a collective transfer list: then all
                        ranks must call, some maybe with no runs */
+    /* (optional) Run i goes to row slots[i] of the output; not with a
+     * collective list. */
+    const int64_t *slots;
 } column_rows_t;
 
-/* Read [rows], one after the other, into [out]. Columns that do not need HDF5
- * are read from rows->fd, unless it has its own descriptor. Takes the lock
- * itself. ERR_IO (errno: the reason), or ERR_DATA for damaged data. */
+/* Read [rows] into [out], one after the other unless they have slots. If
+ * storage is slow, it is told of the runs that will follow. Columns that do not
+ * need HDF5 are read from rows->fd, unless it has its own descriptor. Takes the
+ * lock itself. ERR_IO (errno: the reason), or ERR_DATA for damaged data. */
 err_code_t hdf5io_column_read(const hdf5io_column_t *column,
                               const column_rows_t *rows, void *out, err_t *err);
 

@@ -9,13 +9,18 @@
  * request, since ranks have different numbers of runs.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "hdf5io/column.h"
 #include "hdf5io/h5.h"
+
+/* A read that takes longer than this is not from memory. */
+#define COLUMN_SLOW_S 1e-4
 
 static err_code_t column_read_located(const hdf5io_column_t *column, int fd,
                                       const column_run_t *run, void *out,
@@ -169,7 +174,7 @@ static err_code_t column_read_run(const hdf5io_column_t *column, int fd,
                                   const column_run_t *run, void *out,
                                   err_t *err)
 {
-    const column_rows_t one = {run, 1, fd, H5P_DEFAULT};
+    const column_rows_t one = {run, 1, fd, H5P_DEFAULT, NULL};
 
     if (column->located)
         return column_read_located(column, fd, run, out, err);
@@ -178,12 +183,35 @@ static err_code_t column_read_run(const hdf5io_column_t *column, int fd,
     return column_read_h5(column, &one, out, err);
 }
 
+/* Tell the system that the runs will be read soon, so that it reads all of them
+ * at the same time. It does not matter if it refuses. */
+static void column_tell(const hdf5io_column_t *column, int fd,
+                        const column_run_t *runs, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) {
+        const off_t bytes =
+            (off_t)((uint64_t)runs[i].count * column->row_bytes);
+        uint64_t at =
+            column->offset + (uint64_t)runs[i].row * column->row_bytes;
+
+        if (column->chunks != NULL &&
+            !hdf5io_chunks_place(column->chunks, (hsize_t)runs[i].row, &at))
+            return;
+        if (column->chunks == NULL && !column->located)
+            return;
+        (void)posix_fadvise(fd, (off_t)at, bytes, POSIX_FADV_WILLNEED);
+    }
+}
+
 err_code_t hdf5io_column_read(const hdf5io_column_t *column,
                               const column_rows_t *rows, void *out, err_t *err)
 {
     const int fd = column->fd >= 0 ? column->fd : rows->fd;
+    bool tells = rows->count > 1;
     err_code_t rc = ERR_OK;
     char *next = out;
+    double begin;
+    int number;
 
     if (column->collective && rows->transfer != H5P_DEFAULT)
         return column_read_h5(column, rows, out, err);
@@ -198,8 +226,17 @@ err_code_t hdf5io_column_read(const hdf5io_column_t *column,
                   (i == 0 || run->row >= run[-1].row + run[-1].count),
               "%s: run %lld has %lld rows from %lld on", column->path,
               (long long)i, (long long)run->count, (long long)run->row);
+        if (rows->slots != NULL)
+            next = (char *)out + (size_t)rows->slots[i] * column->row_bytes;
+        begin = clock_now();
         rc = column_read_run(column, fd, run, next, err);
         next += (size_t)run->count * column->row_bytes;
+        if (tells && clock_now() - begin > COLUMN_SLOW_S) {
+            number = errno;
+            column_tell(column, fd, run + 1, rows->count - i - 1);
+            errno = number;
+            tells = false;
+        }
     }
     return rc;
 }

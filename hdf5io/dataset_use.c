@@ -279,20 +279,11 @@ err_code_t hdf5io_dataset_use(hdf5io_dataset_t *dataset, hdf5io_shard_t *shard,
 static err_code_t rows_work(void *context, err_t *err)
 {
     const dataset_rows_t *rows = context;
-    const hdf5io_column_t *column = &rows->shard->columns[rows->column];
-    column_rows_t from = {rows->runs, rows->count, rows->shard->fd,
-                          rows->dataset->transfer};
-    err_code_t rc = ERR_OK;
+    const column_rows_t from = {rows->runs, rows->count, rows->shard->fd,
+                                rows->dataset->transfer, rows->slots};
 
-    if (rows->slots == NULL)
-        return hdf5io_column_read(column, &from, rows->out, err);
-    from.count = 1;
-    for (int64_t i = 0; i < rows->count && rc == ERR_OK; i++, from.runs++)
-        rc = hdf5io_column_read(column, &from,
-                                (char *)rows->out +
-                                    (size_t)rows->slots[i] * column->row_bytes,
-                                err);
-    return rc;
+    return hdf5io_column_read(&rows->shard->columns[rows->column], &from,
+                              rows->out, err);
 }
 
 err_code_t hdf5io_dataset_rows(dataset_rows_t *rows, err_t *err)

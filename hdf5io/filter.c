@@ -112,12 +112,27 @@ bool hdf5io_filter_lzf(const unsigned char *in, size_t in_bytes,
     return true;
 }
 
-/* Bytes b of all numbers are stored together; the rest, which is no complete
- * number, follows. */
-void hdf5io_filter_unshuffle(const unsigned char *in, size_t bytes, size_t unit,
-                             unsigned char *out)
+/* Unshuffle [count] numbers of the type [word]: loops that compilers make
+ * vectors of. */
+#define FILTER_WORDS(word)                                              \
+    static void unshuffle_##word(const unsigned char *in, size_t count, \
+                                 unsigned char *out)                    \
+    {                                                                   \
+        for (size_t i = 0; i < count; i++) {                            \
+            word number = 0;                                            \
+                                                                        \
+            for (size_t b = 0; b < sizeof number; b++)                  \
+                number |= (word)((word)in[b * count + i] << 8 * b);     \
+            memcpy(out + i * sizeof number, &number, sizeof number);    \
+        }                                                               \
+    }
+FILTER_WORDS(uint16_t)
+FILTER_WORDS(uint32_t)
+FILTER_WORDS(uint64_t)
+
+static void unshuffle_any(const unsigned char *in, size_t count, size_t unit,
+                          unsigned char *out)
 {
-    const size_t count = unit > 0 ? bytes / unit : 0;
     /* As many numbers as stay in the first-level cache. */
     const size_t block = 512;
 
@@ -128,6 +143,24 @@ void hdf5io_filter_unshuffle(const unsigned char *in, size_t bytes, size_t unit,
             for (size_t i = first; i < last; i++)
                 out[i * unit + b] = in[b * count + i];
     }
+}
+
+/* Bytes b of all numbers are stored together; the rest, which is no complete
+ * number, follows. */
+void hdf5io_filter_unshuffle(const unsigned char *in, size_t bytes, size_t unit,
+                             unsigned char *out)
+{
+    const size_t count = unit > 0 ? bytes / unit : 0;
+    const bool little = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__;
+
+    if (little && unit == sizeof(uint16_t))
+        unshuffle_uint16_t(in, count, out);
+    else if (little && unit == sizeof(uint32_t))
+        unshuffle_uint32_t(in, count, out);
+    else if (little && unit == sizeof(uint64_t))
+        unshuffle_uint64_t(in, count, out);
+    else
+        unshuffle_any(in, count, unit, out);
     memcpy(out + count * unit, in + count * unit, bytes - count * unit);
 }
 

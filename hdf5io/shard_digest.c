@@ -140,7 +140,7 @@ static err_code_t digest_block_flat(const hdf5io_column_t *column, int fd,
                                     err_t *err)
 {
     const column_run_t run = {.row = block->flat, .count = block->elems};
-    const column_rows_t rows = {&run, 1, fd, H5P_DEFAULT};
+    const column_rows_t rows = {&run, 1, fd, H5P_DEFAULT, NULL};
     hdf5io_column_t flat = *column;
 
     flat.ndim = 0;

@@ -24,13 +24,15 @@ const char bench_io_args_help[] =
     "\n"
     "limit_MBps is what the same threads reach in the same run without\n"
     "cddp: pread of the same bytes from the first to the last one, or pwrite\n"
-    "and fsync; for gzip, zlib in one thread times the threads. ratio is the\n"
+    "and fsync; for gzip, zlib in one thread times the threads; for float16,\n"
+    "reads of float32 by cddp (layout contiguous). ratio is the\n"
     "median of rounds that alternate between the two; ratio_low and\n"
     "ratio_high are the extremes. cache: warm, or cold where the page cache\n"
     "can be dropped. All files are below DIR, and are removed in the end; an\n"
     "interrupted program leaves DIR/cddp-bench-*.\n"
     "\n"
-    "      --layout NAME     read: contiguous, chunked or gzip [all of them]\n"
+    "      --layout NAME     read: contiguous, ordered, float16, chunked or\n"
+    "                        gzip [all of them]\n"
     "      --threads N       threads that read, or ranks [1]\n"
     "      --bytes SIZE      of the samples or of the checkpoint, from 1M; K,\n"
     "                        M, G are powers of 1024 [256M]\n"
@@ -58,6 +60,8 @@ static const char *const whats[] = {
 
 static const char *const layouts[] = {
     [BENCH_IO_CONTIGUOUS] = "contiguous",
+    [BENCH_IO_ORDERED] = "ordered",
+    [BENCH_IO_FLOAT16] = "float16",
     [BENCH_IO_CHUNKED] = "chunked",
     [BENCH_IO_GZIP] = "gzip",
     [BENCH_IO_LAYOUTS] = NULL,
@@ -91,8 +95,8 @@ static err_code_t layout_take(bench_io_args_t *args, const char *text,
     if (args->layout < BENCH_IO_LAYOUTS)
         return ERR_OK;
     return err_set(err, ERR_USAGE,
-                   "--layout: expected contiguous, chunked or gzip, found "
-                   "\"%s\"",
+                   "--layout: expected contiguous, ordered, float16, chunked "
+                   "or gzip, found \"%s\"",
                    text);
 }
 

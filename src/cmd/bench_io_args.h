@@ -22,6 +22,8 @@ typedef enum bench_io_what {
 /* How samples are stored in the file. */
 typedef enum bench_io_layout {
     BENCH_IO_CONTIGUOUS,
+    BENCH_IO_ORDERED, /* contiguous, read from the first sample to the last */
+    BENCH_IO_FLOAT16, /* contiguous numbers of two bytes */
     BENCH_IO_CHUNKED,
     BENCH_IO_GZIP, /* chunks, with shuffle and deflate */
     BENCH_IO_LAYOUTS
@@ -42,7 +44,7 @@ typedef struct bench_io_args {
 err_code_t bench_io_args_parse(int argc, char **argv, bench_io_args_t *out,
                                err_t *err);
 
-/* "read", "write", "load"; "contiguous", "chunked", "gzip". */
+/* "read", "write", "load"; "contiguous", "ordered", ... */
 const char *bench_io_what_name(bench_io_what_t what);
 const char *bench_io_layout_name(bench_io_layout_t layout);
 

@@ -24,6 +24,17 @@ float bench_io_value(int64_t row, int64_t i)
     return (float)(bits >> 56);
 }
 
+/* Bytes of a stored number of /x. */
+static size_t number_bytes(bench_io_layout_t layout)
+{
+    return layout == BENCH_IO_FLOAT16 ? 2 : sizeof(float);
+}
+
+size_t bench_io_row_bytes(bench_io_layout_t layout)
+{
+    return BENCH_IO_ELEMS * number_bytes(layout) + sizeof(int32_t);
+}
+
 /* ---- writing ------------------------------------------------------------- */
 
 /* The creation list of /x; < 0 on failure. */
@@ -33,7 +44,7 @@ static hid_t creation_list(bench_io_layout_t layout)
     const hid_t list = H5Pcreate(H5P_DATASET_CREATE);
     bool good = list >= 0;
 
-    if (good && layout == BENCH_IO_CONTIGUOUS)
+    if (good && layout != BENCH_IO_CHUNKED && layout != BENCH_IO_GZIP)
         good = H5Pset_alloc_time(list, H5D_ALLOC_TIME_EARLY) >= 0;
     else if (good)
         good = H5Pset_chunk(list, 2, chunk) >= 0;
@@ -93,6 +104,19 @@ static bool rows_write(hid_t x, hid_t y, int64_t rows, float *values)
     return good;
 }
 
+/* The type of /x; < 0 on failure. The caller closes it. */
+static hid_t type_make(bench_io_layout_t layout)
+{
+    const hid_t type = H5Tcopy(H5T_IEEE_F32LE);
+
+    if (type < 0 || layout != BENCH_IO_FLOAT16 ||
+        (H5Tset_fields(type, 15, 10, 5, 0, 10) >= 0 &&
+         H5Tset_size(type, 2) >= 0 && H5Tset_ebias(type, 15) >= 0))
+        return type;
+    H5Tclose(type);
+    return H5I_INVALID_HID;
+}
+
 /* Make dataset [name] of [file]; < 0 on failure. */
 static hid_t set_make(hid_t file, const char *name, int ndim, int64_t rows,
                       bench_io_layout_t layout)
@@ -100,11 +124,14 @@ static hid_t set_make(hid_t file, const char *name, int ndim, int64_t rows,
     const hsize_t dims[] = {(hsize_t)rows, BENCH_IO_ELEMS};
     const hid_t space = H5Screate_simple(ndim, dims, NULL);
     const hid_t list = creation_list(layout);
+    const hid_t type = ndim == 2 ? type_make(layout) : H5Tcopy(H5T_STD_I32LE);
     hid_t set = H5I_INVALID_HID;
 
-    if (space >= 0 && list >= 0)
-        set = H5Dcreate2(file, name, ndim == 2 ? H5T_IEEE_F32LE : H5T_STD_I32LE,
-                         space, H5P_DEFAULT, list, H5P_DEFAULT);
+    if (space >= 0 && list >= 0 && type >= 0)
+        set =
+            H5Dcreate2(file, name, type, space, H5P_DEFAULT, list, H5P_DEFAULT);
+    if (type >= 0)
+        H5Tclose(type);
     if (list >= 0)
         H5Pclose(list);
     if (space >= 0)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* The HDF5 file whose samples cddp-bench io reads: dataset /x, float32 [rows,
- * BENCH_IO_ELEMS], and dataset /y, int32 [rows], which holds the numbers of the
- * rows. */
+/* The HDF5 file whose samples cddp-bench io reads: dataset /x, float32 or
+ * float16 [rows, BENCH_IO_ELEMS], and dataset /y, int32 [rows], which holds the
+ * numbers of the rows. */
 #ifndef CDDP_CMD_BENCH_IO_FILE_H
 #define CDDP_CMD_BENCH_IO_FILE_H
 
@@ -14,7 +14,7 @@
 /* Rows of a chunk of /x, which has 1 MiB. */
 #define BENCH_IO_CHUNK_ROWS 64
 /* Bytes of a stored row, /x and /y together. */
-#define BENCH_IO_ROW_BYTES (BENCH_IO_ELEMS * sizeof(float) + sizeof(int32_t))
+size_t bench_io_row_bytes(bench_io_layout_t layout);
 
 /* Number [i] of row [row] of /x: a whole number from 0 to 255 that looks
  * random, so that gzip makes the samples about three times smaller. */

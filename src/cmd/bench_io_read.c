@@ -25,6 +25,8 @@
 
 #define SHARE 64 /* samples of a thread in a batch */
 #define LANES 64 /* the default of data.lanes */
+/* What data.memory is by default where the job has 16 GiB for a rank. */
+#define KEPT ((size_t)1 << 30)
 #define SEED 1
 
 /* What one thread reads. */
@@ -40,15 +42,22 @@ typedef struct part {
 
 typedef struct reader {
     const bench_io_args_t *args;
+    bench_io_layout_t layout;
     crew_t *crew;
     char *path;
     int64_t rows, file_bytes;
+    size_t row_bytes;
     part_t *parts;             /* [threads] */
     bench_io_span_t *spans;    /* [threads] */
     bench_io_chunks_t *chunks; /* gzip only */
     hdf5io_dataset_t *dataset; /* of this round */
     bool check, cold;          /* compare all values; drop the page cache */
 } reader_t;
+
+/* A reader of float16, and one of the same samples in float32. */
+typedef struct pair {
+    reader_t half, whole;
+} pair_t;
 
 /* ---- plan ---------------------------------------------------------------- */
 
@@ -61,6 +70,7 @@ static err_code_t dataset_open(const reader_t *reader, hdf5io_dataset_t **out,
     const hdf5io_field_t y = {.path = (char *)"/y", .scale = 1};
     const hdf5io_dataset_config_t config = {
         .shards = &shards,
+        .cache_bytes = KEPT,
         .inputs[0] = {.field = &x, .elems = BENCH_IO_ELEMS, .shape = "[4096]"},
         .targets[0] = {.field = &y,
                        .as = HDF5IO_AS_CLASSES,
@@ -115,16 +125,18 @@ static err_code_t parts_open(reader_t *reader, const hdf5io_units_t *units,
     err_code_t rc = ERR_OK;
 
     for (int t = 0; rc == ERR_OK && t < threads; t++) {
-        const hdf5io_sampler_config_t config = {.samples = reader->rows,
-                                                .batch =
-                                                    (int64_t)SHARE * threads,
-                                                .rank = t,
-                                                .size = threads,
-                                                .shuffle = HDF5IO_SHUFFLE_CHUNK,
-                                                .seed = SEED,
-                                                .order = HDF5IO_ORDER_NEWEST,
-                                                .lanes = LANES,
-                                                .units = units};
+        const hdf5io_sampler_config_t config = {
+            .samples = reader->rows,
+            .batch = (int64_t)SHARE * threads,
+            .rank = t,
+            .size = threads,
+            .shuffle = reader->layout == BENCH_IO_ORDERED
+                           ? HDF5IO_SHUFFLE_NONE
+                           : HDF5IO_SHUFFLE_CHUNK,
+            .seed = SEED,
+            .order = HDF5IO_ORDER_NEWEST,
+            .lanes = LANES,
+            .units = units};
         hdf5io_sampler_t *sampler = NULL;
 
         rc = hdf5io_sampler_open(&config, &sampler, err);
@@ -142,7 +154,7 @@ static err_code_t plan_make(reader_t *reader, err_t *err)
     int64_t unit;
     err_code_t rc = dataset_open(reader, &dataset, err);
 
-    if (rc == ERR_OK) {
+    if (rc == ERR_OK && reader->layout != BENCH_IO_ORDERED) {
         hdf5io_dataset_unit_rows(dataset, &unit);
         rc = hdf5io_dataset_units(dataset, &unit, &units, err);
     }
@@ -197,7 +209,7 @@ static void part_read(void *context, int member)
 /* All threads together must have read each byte once. */
 static err_code_t round_check(const reader_t *reader, err_t *err)
 {
-    const int64_t expected = reader->rows * (int64_t)BENCH_IO_ROW_BYTES;
+    const int64_t expected = reader->rows * (int64_t)reader->row_bytes;
     const int64_t found = hdf5io_dataset_bytes_read(reader->dataset);
 
     for (int t = 0; t < reader->args->threads; t++)
@@ -245,7 +257,7 @@ static err_code_t round_pread(void *context, double *seconds, err_t *err)
                                  reader->args->threads, seconds, err);
     /* the file has a few bytes beside the samples */
     if (rc == ERR_OK)
-        *seconds *= (double)reader->rows * (double)BENCH_IO_ROW_BYTES /
+        *seconds *= (double)reader->rows * (double)reader->row_bytes /
                     (double)reader->file_bytes;
     return rc;
 }
@@ -257,16 +269,16 @@ static err_code_t round_inflate(void *context, double *seconds, err_t *err)
     err_code_t rc = bench_io_chunks_inflate(reader->chunks, &bytes_s, err);
 
     if (rc == ERR_OK)
-        *seconds = (double)reader->rows * (double)BENCH_IO_ROW_BYTES / bytes_s /
+        *seconds = (double)reader->rows * (double)reader->row_bytes / bytes_s /
                    reader->args->threads;
     return rc;
 }
 
-/* ---- all ----------------------------------------------------------------- */
+/* ---- a reader ------------------------------------------------------------ */
 
-static err_code_t reader_open(reader_t *reader, bench_io_layout_t layout,
-                              err_t *err)
+static err_code_t reader_open(reader_t *reader, err_t *err)
 {
+    const bench_io_layout_t layout = reader->layout;
     const size_t threads = (size_t)reader->args->threads;
     struct stat status;
     err_code_t rc = mem_new(part_t, threads, "threads", &reader->parts, err);
@@ -299,46 +311,132 @@ static void reader_close(reader_t *reader)
     free(reader->path);
 }
 
-static err_code_t rows_run(reader_t *reader, bench_io_layout_t layout,
-                           err_t *err)
+/* Measure [row] warm, and cold where that is possible. *cold is set for it. */
+static err_code_t row_measure(const reader_t *reader, bench_io_row_t *row,
+                              bool *cold, err_t *err)
 {
-    const bool gzip = layout == BENCH_IO_GZIP;
-    bench_io_row_t row = {.layout = bench_io_layout_name(layout),
-                          .cache = "warm",
-                          .limit = gzip ? "zlib" : "pread",
-                          .bytes = (size_t)reader->rows * BENCH_IO_ROW_BYTES,
-                          .context = reader,
-                          .ours = round_ours,
-                          .limit_of = gzip ? round_inflate : round_pread};
-    double seconds, stays = 0;
+    double stays = 0;
+    err_code_t rc = bench_io_row_run(reader->args, row, err);
+
+    if (rc == ERR_OK)
+        rc = bench_io_drop(reader->path, &stays, err);
+    if (rc != ERR_OK || !bench_io_dropped(reader->path, stays))
+        return rc;
+    *cold = true;
+    row->cache = "cold";
+    return bench_io_row_run(reader->args, row, err);
+}
+
+/* Read all samples once and compare them. */
+static err_code_t values_check(reader_t *reader, err_t *err)
+{
+    double seconds;
     err_code_t rc;
 
     reader->check = true;
     rc = round_ours(reader, &seconds, err);
     reader->check = false;
+    return rc;
+}
+
+static err_code_t rows_run(reader_t *reader, err_t *err)
+{
+    const bool gzip = reader->layout == BENCH_IO_GZIP;
+    bench_io_row_t row = {.layout = bench_io_layout_name(reader->layout),
+                          .cache = "warm",
+                          .limit = gzip ? "zlib" : "pread",
+                          .bytes = (size_t)reader->rows * reader->row_bytes,
+                          .context = reader,
+                          .ours = round_ours,
+                          .limit_of = gzip ? round_inflate : round_pread};
+    const err_code_t rc = values_check(reader, err);
+
+    return rc == ERR_OK ? row_measure(reader, &row, &reader->cold, err) : rc;
+}
+
+/* ---- float16 ------------------------------------------------------------- */
+
+static err_code_t round_half(void *context, double *seconds, err_t *err)
+{
+    pair_t *pair = context;
+
+    return round_ours(&pair->half, seconds, err);
+}
+
+/* As long as so many bytes of float32 take. */
+static err_code_t round_whole(void *context, double *seconds, err_t *err)
+{
+    pair_t *pair = context;
+    err_code_t rc;
+
+    pair->whole.cold = pair->half.cold;
+    rc = round_ours(&pair->whole, seconds, err);
+    *seconds *= (double)pair->half.row_bytes / (double)pair->whole.row_bytes;
+    return rc;
+}
+
+static err_code_t pair_run(pair_t *pair, err_t *err)
+{
+    bench_io_row_t row = {.layout = bench_io_layout_name(BENCH_IO_FLOAT16),
+                          .cache = "warm",
+                          .limit = "float32",
+                          .bytes =
+                              (size_t)pair->half.rows * pair->half.row_bytes,
+                          .context = pair,
+                          .ours = round_half,
+                          .limit_of = round_whole};
+    err_code_t rc = values_check(&pair->half, err);
+
     if (rc == ERR_OK)
-        rc = bench_io_row_run(reader->args, &row, err);
+        rc = values_check(&pair->whole, err);
+    return rc == ERR_OK ? row_measure(&pair->half, &row, &pair->half.cold, err)
+                        : rc;
+}
+
+/* ---- all ----------------------------------------------------------------- */
+
+static reader_t reader_make(const bench_io_args_t *args,
+                            bench_io_layout_t layout, const char *directory,
+                            crew_t *crew)
+{
+    return (reader_t){
+        .args = args,
+        .layout = layout,
+        .crew = crew,
+        .path = str_printf("%s/%s.h5", directory, bench_io_layout_name(layout)),
+        .rows = (int64_t)(args->bytes / (BENCH_IO_ELEMS * sizeof(float))),
+        .row_bytes = bench_io_row_bytes(layout)};
+}
+
+static err_code_t half_read(const bench_io_args_t *args, const char *directory,
+                            crew_t *crew, err_t *err)
+{
+    pair_t pair = {.half = reader_make(args, BENCH_IO_FLOAT16, directory, crew),
+                   .whole =
+                       reader_make(args, BENCH_IO_CONTIGUOUS, directory, crew)};
+    err_code_t rc = reader_open(&pair.half, err);
+
     if (rc == ERR_OK)
-        rc = bench_io_drop(reader->path, &stays, err);
-    if (rc != ERR_OK || !bench_io_dropped(reader->path, stays))
-        return rc;
-    reader->cold = true;
-    row.cache = "cold";
-    return bench_io_row_run(reader->args, &row, err);
+        rc = reader_open(&pair.whole, err);
+    if (rc == ERR_OK)
+        rc = pair_run(&pair, err);
+    reader_close(&pair.whole);
+    reader_close(&pair.half);
+    return rc;
 }
 
 err_code_t bench_io_read(const bench_io_args_t *args, bench_io_layout_t layout,
                          const char *directory, crew_t *crew, err_t *err)
 {
-    reader_t reader = {
-        .args = args,
-        .crew = crew,
-        .path = str_printf("%s/%s.h5", directory, bench_io_layout_name(layout)),
-        .rows = (int64_t)(args->bytes / (BENCH_IO_ELEMS * sizeof(float)))};
-    err_code_t rc = reader_open(&reader, layout, err);
+    reader_t reader;
+    err_code_t rc;
 
+    if (layout == BENCH_IO_FLOAT16)
+        return half_read(args, directory, crew, err);
+    reader = reader_make(args, layout, directory, crew);
+    rc = reader_open(&reader, err);
     if (rc == ERR_OK)
-        rc = rows_run(&reader, layout, err);
+        rc = rows_run(&reader, err);
     reader_close(&reader);
     return rc;
 }

@@ -75,7 +75,7 @@ check_io() {
     done
 }
 mkdir bench.$$.io
-check_io read "contiguous chunked gzip" 2 --bytes 3M bench.$$.io
+check_io read "contiguous ordered float16 chunked gzip" 2 --bytes 3M bench.$$.io
 check_io read gzip 1 --layout gzip --bytes 1M bench.$$.io
 check_io read chunked 3 --layout=chunked --bytes 5M bench.$$.io
 check_io write checkpoint 2 --bytes 3M bench.$$.io
@@ -85,6 +85,8 @@ TMPDIR=$PWD/bench.$$.io check_io load checkpoint 3 --bytes 1M
 [ -z "$(ls -A bench.$$.io)" ]
 ./cddp-bench io read --layout contiguous --bytes 1M --rounds 1 bench.$$.io \
     2>/dev/null | tail -n +2 | grep -q '^read  *contiguous  *warm .* pread$'
+./cddp-bench io read --layout float16 --bytes 1M --rounds 1 bench.$$.io \
+    2>/dev/null | tail -n +2 | grep -q '^read  *float16  *warm .* float32$'
 # Memory is not dropped from the page cache.
 if [ "$(stat -fc %T /dev/shm)" = tmpfs ] && [ -w /dev/shm ]; then
     check_io read contiguous 1 --layout contiguous --bytes 1M /dev/shm

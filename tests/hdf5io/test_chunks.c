@@ -17,6 +17,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "chunk_files.h"
 #include "files.h"
 #include "hdf5io/chunks.h"
@@ -29,6 +30,9 @@
 static atomic_int refusals;
 static int refusal_errno;
 static atomic_int preads;
+/* whether the next read is slow, and number of reads that were announced */
+static atomic_bool slow;
+static atomic_int told;
 
 ssize_t pread(int fd, void *bytes, size_t count, off_t offset)
 {
@@ -37,7 +41,22 @@ ssize_t pread(int fd, void *bytes, size_t count, off_t offset)
         return -1;
     }
     atomic_fetch_add(&preads, 1);
+    if (atomic_exchange(&slow, false)) {
+        const double begin = clock_now();
+
+        while (clock_now() - begin < 0.001)
+            ;
+    }
     return syscall(SYS_pread64, fd, bytes, count, offset);
+}
+
+int posix_fadvise(int fd, off_t offset, off_t length, int advice)
+{
+    (void)fd;
+    (void)offset;
+    if (advice == POSIX_FADV_WILLNEED && length == 6000)
+        atomic_fetch_add(&told, 1);
+    return 0;
 }
 
 static char *directory;
@@ -190,6 +209,28 @@ Test(chunks, long_rows_without_filters_are_read_to_their_places)
     cr_expect_eq(preads_of(&file, 3, 50), 50 + 1, "contiguous, apart");
     cr_expect_eq(preads_of(&file, 1, 10), 5 + 1, "contiguous");
     cr_expect_eq(preads_of(&file, 1, 50), 1 + 1, "contiguous, at once");
+}
+
+/* Once a read is slow, all others of the batch are announced. */
+Test(chunks, slow_storage_is_told_what_follows)
+{
+    chunk_file_t file = {.ndim = 2,
+                         .dims = {50, 1500},
+                         .chunk = {4, 1500},
+                         .type = H5T_IEEE_F32LE};
+    hdf5io_dataset_t *dataset;
+
+    for (int layout = 0; layout < 2; layout++) {
+        chunk_write(directory, "a.h5", &file);
+        dataset = chunk_open(directory, "a.h5", &file, 0, false);
+        atomic_store(&told, 0);
+        atomic_store(&slow, true);
+        cr_expect_eq(chunk_wrong(dataset, &file, 3, 50), 0);
+        cr_expect_geq(atomic_load(&told), 49, "%d reads of layout %d",
+                      atomic_load(&told), layout);
+        hdf5io_dataset_close(dataset);
+        file.chunk[0] = 0;
+    }
 }
 
 /* Chunks that hold a part of a row, or rows that are short, go through the
