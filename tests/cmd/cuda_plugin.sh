@@ -116,7 +116,7 @@ fi
 # library must be added here, and must be installed on every node that runs
 # cddp.
 system='libc|libm|libgcc_s|libdl|libpthread|librt|ld-linux-.*|lib(a|ub|t)san|libz|libsz'
-hdf5='libhdf5(_[a-z]+)?|libmpi'
+hdf5='libhdf5(_[a-z]+)?|libmpi|libdeflate|libzstd|libblosc' # the last three if installed
 all="$system|$hdf5|libhwloc|libyaml-0|libdnnl|lib[gi]?omp5?|libuc[ps]|libpmix"
 all="$all|libjansson|libxxhash|libisal|libprotobuf-c" # the last two if installed
 images='libpng16|libjpeg|libzip|libpcre2-8' # if installed
