@@ -170,7 +170,7 @@ err_code_t hdf5io_dataset_read(hdf5io_dataset_t *dataset, const int64_t *index,
                                int64_t count, void *input, void *target,
                                err_t *err);
 
-/* The same for training: windows of images are at random and mirrored, as
+/* The same for training: crops of images are at random and mirrored, as
  * [draw] and the global index say. [draw] NULL: the middle, as above. */
 err_code_t hdf5io_dataset_read_drawn(hdf5io_dataset_t *dataset,
                                      const hdf5io_draw_t *draw,

@@ -86,12 +86,12 @@ static err_code_t row_classes(const dataset_row_t *row, int64_t *out,
                               err_t *err)
 {
     const hdf5io_transform_t *how = &row->field->transform;
-    const transform_window_t window =
-        hdf5io_transform_window(how, row->draw, row->sample);
+    const transform_crop_t crop =
+        hdf5io_transform_crop(how, row->draw, row->sample);
     err_code_t rc = ERR_OK;
 
     for (int64_t l = 0; l < how->planes * how->out_height && rc == ERR_OK; l++)
-        rc = line_classes(row, hdf5io_transform_line(how, window, l),
+        rc = line_classes(row, hdf5io_transform_line(how, crop, l),
                           out + l * how->out_width, err);
     return rc;
 }
@@ -101,12 +101,12 @@ static err_code_t row_one_hot(const dataset_row_t *row, float *out, err_t *err)
 {
     const hdf5io_transform_t *how = &row->field->transform;
     const size_t bytes = hdf5io_convert_bytes(row->column->type);
-    const transform_window_t window =
-        hdf5io_transform_window(how, row->draw, row->sample);
+    const transform_crop_t crop =
+        hdf5io_transform_crop(how, row->draw, row->sample);
     const int64_t apart = how->out_elems / how->classes;
 
     for (int64_t l = 0; l < how->planes * how->out_height; l++) {
-        const transform_line_t line = hdf5io_transform_line(how, window, l);
+        const transform_line_t line = hdf5io_transform_line(how, crop, l);
         const char *from =
             (const char *)row->stored + (size_t)line.from * bytes;
         float *first = out + l * how->out_width + line.left;
@@ -188,7 +188,7 @@ static err_code_t row_reals(const dataset_row_t *row, float *out, err_t *err)
         rc = row_exact(row, err);
     if (rc == ERR_OK)
         hdf5io_transform_reals(
-            how, hdf5io_transform_window(how, row->draw, row->sample),
+            how, hdf5io_transform_crop(how, row->draw, row->sample),
             row->column->type, row->stored, out);
     return rc;
 }

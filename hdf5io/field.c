@@ -51,13 +51,13 @@ static const char *const flips[] = {"none", "horizontal", "vertical", "both",
                       "epoch and sample only, so an input and a target with "  \
                       "the same flip, crop and pad stay together"),            \
         FIELD(crop, "crop", OPT_INTS, "[]", .min = 1, .max = 1 << 30,          \
-              .help = "height and width (one number: of both) of a window of " \
+              .help = "height and width (one number: of both) of a crop of "   \
                       "the last two dimensions: at random in training, else "  \
                       "in the middle. []: all, or with pad the stored size"),  \
         FIELD(pad, "pad", OPT_INT, "0", .min = 0, .max = 1 << 30,              \
               .unit = "pixels",                                                \
               .help = "width of a border of stored zeros around these two "    \
-                      "dimensions, from which crop takes its window. The "     \
+                      "dimensions, from which crop takes its part. The "       \
                       "border of class numbers is loss.ignore_index")
 
 const opt_row_t hdf5io_input_options[] = {

@@ -30,7 +30,7 @@ typedef struct hdf5io_loader_config {
     int kept;    /* earlier batches that stay valid beside the newest one */
     int64_t epoch, step; /* the first batch to deliver */
     int64_t epochs;      /* [epoch, epochs) are delivered */
-    bool augment;        /* windows are at random and mirrored, by [seed] */
+    bool augment;        /* crops are at random and mirrored, by [seed] */
     uint64_t seed;
     int rank; /* for the thread's log lines */
 } hdf5io_loader_config_t;

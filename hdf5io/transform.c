@@ -38,10 +38,10 @@ static void planes_find(const transform_source_t *source, bool last,
     out->planes = out->elems / out->pixel / out->width / out->height;
 }
 
-/* Set the size of the window. */
-static err_code_t window_find(const hdf5io_field_t *field,
-                              const transform_source_t *source,
-                              hdf5io_transform_t *out, err_t *err)
+/* Set the size of the crop. */
+static err_code_t crop_find(const hdf5io_field_t *field,
+                            const transform_source_t *source,
+                            hdf5io_transform_t *out, err_t *err)
 {
     const opt_ints_t *crop = &field->crop;
 
@@ -64,7 +64,7 @@ static err_code_t window_find(const hdf5io_field_t *field,
                    "%s: %s.crop is %" PRId64 " x %" PRId64
                    ", but samples of %s "
                    "are %" PRId64 " x %" PRId64 " with %" PRId64 " of pad on "
-                   "each side: a window is at most as large",
+                   "each side: a crop is at most as large",
                    source->file, source->key, out->out_height, out->out_width,
                    source->path, out->height, out->width, out->pad);
 }
@@ -94,7 +94,7 @@ static err_code_t moves_find(const hdf5io_field_t *field,
         out->pixel = last ? out->channels : 1;
         out->moves = image || out->pixel > 1;
         planes_find(source, last, out);
-        rc = window_find(field, source, out, err);
+        rc = crop_find(field, source, out, err);
     }
     if (rc == ERR_OK &&
         (__builtin_mul_overflow(out->planes * out->pixel, out->out_height,

@@ -4,7 +4,7 @@
  * transform: what is done to a sample between file and model. Its numbers are
  * scaled and normalized in float64 with one rounding at the end, without fused
  * operations, so the bits are those of the same formula in NumPy. Its places
- * change: channels first, a window, mirrored.
+ * change: channels first, a crop, mirrored.
  *
  * An image has planes of lines of pixels. A pixel is a number, or with nhwc the
  * numbers of all channels.
@@ -62,18 +62,18 @@ typedef struct hdf5io_draw {
     int64_t epoch;
 } hdf5io_draw_t;
 
-/* The window of one sample: its place in the padded image, and whether it is
+/* The crop of one sample: its place in the padded image, and whether it is
  * mirrored. */
-typedef struct transform_window {
+typedef struct transform_crop {
     int64_t top, left;
     bool flip_lines, flip_pixels;
-} transform_window_t;
+} transform_crop_t;
 
-/* The window of sample [sample]; [draw] NULL: the middle, not mirrored. Pure.
+/* The crop of sample [sample]; [draw] NULL: the middle, not mirrored. Pure.
  */
-transform_window_t hdf5io_transform_window(const hdf5io_transform_t *transform,
-                                           const hdf5io_draw_t *draw,
-                                           int64_t sample);
+transform_crop_t hdf5io_transform_crop(const hdf5io_transform_t *transform,
+                                       const hdf5io_draw_t *draw,
+                                       int64_t sample);
 
 /* One line of a delivered sample: [left] pixels of border, [count] stored
  * pixels from stored pixel [from] on, [right] pixels of border; [back]: the
@@ -83,15 +83,15 @@ typedef struct transform_line {
     bool back;
 } transform_line_t;
 
-/* Line [line] (0 .. planes * out_height - 1) of a sample with [window]. Pure.
+/* Line [line] (0 .. planes * out_height - 1) of a sample with [crop]. Pure.
  */
 transform_line_t hdf5io_transform_line(const hdf5io_transform_t *transform,
-                                       transform_window_t window, int64_t line);
+                                       transform_crop_t crop, int64_t line);
 
 /* Transform one sample of real numbers, stored at [in] in [type], which may be
  * unaligned, to out[out_elems]. Not with classes. Pure. */
 void hdf5io_transform_reals(const hdf5io_transform_t *transform,
-                            transform_window_t window, convert_type_t type,
+                            transform_crop_t crop, convert_type_t type,
                             const void *in, float *out);
 
 /* Append what is done to a number x, such as "(x * 2 - mean) / std, 3

@@ -113,45 +113,45 @@ static int64_t below(rng_t *rng, int64_t count)
     return (int64_t)((uint64_t)count * rng_u32(rng) >> 32);
 }
 
-transform_window_t hdf5io_transform_window(const hdf5io_transform_t *transform,
-                                           const hdf5io_draw_t *draw,
-                                           int64_t sample)
+transform_crop_t hdf5io_transform_crop(const hdf5io_transform_t *transform,
+                                       const hdf5io_draw_t *draw,
+                                       int64_t sample)
 {
     const int64_t high =
         transform->height + 2 * transform->pad - transform->out_height;
     const int64_t wide =
         transform->width + 2 * transform->pad - transform->out_width;
-    transform_window_t window = {.top = high / 2, .left = wide / 2};
+    transform_crop_t crop = {.top = high / 2, .left = wide / 2};
     uint32_t coins;
     rng_t rng;
 
     if (draw == NULL || !transform->moves)
-        return window;
+        return crop;
     /* Always the same numbers, whatever is asked for. */
     rng_open(&rng, draw->seed, RNG_AUGMENT, (uint64_t)draw->epoch,
              (uint64_t)sample);
     coins = rng_u32(&rng) & (uint32_t)transform->flip;
-    window.flip_pixels = (coins & HDF5IO_FLIP_HORIZONTAL) != 0;
-    window.flip_lines = (coins & HDF5IO_FLIP_VERTICAL) != 0;
-    window.top = below(&rng, high + 1);
-    window.left = below(&rng, wide + 1);
-    return window;
+    crop.flip_pixels = (coins & HDF5IO_FLIP_HORIZONTAL) != 0;
+    crop.flip_lines = (coins & HDF5IO_FLIP_VERTICAL) != 0;
+    crop.top = below(&rng, high + 1);
+    crop.left = below(&rng, wide + 1);
+    return crop;
 }
 
 transform_line_t hdf5io_transform_line(const hdf5io_transform_t *transform,
-                                       transform_window_t window, int64_t line)
+                                       transform_crop_t crop, int64_t line)
 {
     const int64_t plane = line / transform->out_height;
     const int64_t wanted = line % transform->out_height;
     const int64_t y =
-        window.top - transform->pad +
-        (window.flip_lines ? transform->out_height - 1 - wanted : wanted);
-    const int64_t x = window.left - transform->pad;
+        crop.top - transform->pad +
+        (crop.flip_lines ? transform->out_height - 1 - wanted : wanted);
+    const int64_t x = crop.left - transform->pad;
     const int64_t width = transform->out_width;
     const int64_t begin = x > 0 ? x : 0;
     const int64_t end =
         x + width < transform->width ? x + width : transform->width;
-    transform_line_t out = {.right = width, .back = window.flip_pixels};
+    transform_line_t out = {.right = width, .back = crop.flip_pixels};
 
     if (y < 0 || y >= transform->height || begin >= end)
         return out;
@@ -224,7 +224,7 @@ static void line_pixels(const hdf5io_transform_t *how, convert_type_t type,
 }
 
 void hdf5io_transform_reals(const hdf5io_transform_t *transform,
-                            transform_window_t window, convert_type_t type,
+                            transform_crop_t crop, convert_type_t type,
                             const void *in, float *out)
 {
     const int64_t height = transform->out_height, width = transform->out_width;
@@ -235,8 +235,7 @@ void hdf5io_transform_reals(const hdf5io_transform_t *transform,
         return;
     }
     for (int64_t l = 0; l < lines; l++) {
-        const transform_line_t line =
-            hdf5io_transform_line(transform, window, l);
+        const transform_line_t line = hdf5io_transform_line(transform, crop, l);
         const int64_t plane = l / height;
 
         if (transform->pixel == 1)

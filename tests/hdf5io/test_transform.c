@@ -58,7 +58,7 @@ Test(transform, the_bits_are_those_of_the_formula_in_float64)
     hdf5io_transform_t transform = MAKE(&field, 3, 2, 1);
     float out[6];
 
-    hdf5io_transform_reals(&transform, (transform_window_t){0},
+    hdf5io_transform_reals(&transform, (transform_crop_t){0},
                            (convert_type_t){.kind = CONVERT_I16}, x, out);
     for (int i = 0; i < 6; i++)
         cr_expect_eq(out[i], expected[i], "%a, not %a", (double)out[i],
@@ -89,7 +89,7 @@ static void check_channels(int64_t channels, int64_t inner, bool lists)
     transform = inner == 1
                     ? MAKE(&field, (uint64_t)channels)
                     : MAKE(&field, (uint64_t)channels, (uint64_t)inner, 1);
-    hdf5io_transform_reals(&transform, (transform_window_t){0},
+    hdf5io_transform_reals(&transform, (transform_crop_t){0},
                            (convert_type_t){.kind = CONVERT_F32}, in, out);
     for (int64_t i = 0; i < channels * inner; i++) {
         const int64_t c = lists ? i / inner : 0;
@@ -122,7 +122,7 @@ Test(transform, without_settings_nothing_changes)
     str_buf_t text = {0};
     float out[4];
 
-    hdf5io_transform_reals(&transform, (transform_window_t){0},
+    hdf5io_transform_reals(&transform, (transform_crop_t){0},
                            (convert_type_t){.kind = CONVERT_F32}, x, out);
     cr_expect_arr_eq(out, x, sizeof x);
     hdf5io_transform_say(&transform, &text);

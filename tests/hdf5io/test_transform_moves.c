@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Samples whose numbers change their places: channels first, windows, mirrored,
+/* Samples whose numbers change their places: channels first, crops, mirrored,
  * one-hot. */
 #include <criterion/criterion.h>
 #include <math.h>
@@ -53,14 +53,14 @@ static hdf5io_transform_t make(const hdf5io_field_t *field, image_t image)
 
 /* The number at a place of the image, by the definition of the settings. */
 static float expected(const hdf5io_field_t *field, image_t image,
-                      transform_window_t window, const int64_t at[4])
+                      transform_crop_t crop, const int64_t at[4])
 {
     const int64_t high = field->crop.items[0];
     const int64_t wide = field->crop.items[1];
-    const int64_t y = (window.flip_lines ? high - 1 - at[2] : at[2]) +
-                      window.top - field->pad;
-    const int64_t x = (window.flip_pixels ? wide - 1 - at[3] : at[3]) +
-                      window.left - field->pad;
+    const int64_t y =
+        (crop.flip_lines ? high - 1 - at[2] : at[2]) + crop.top - field->pad;
+    const int64_t x =
+        (crop.flip_pixels ? wide - 1 - at[3] : at[3]) + crop.left - field->pad;
     double stored = 0;
 
     if (y >= 0 && y < image.height && x >= 0 && x < image.width) {
@@ -88,8 +88,8 @@ static void check_image(const hdf5io_field_t *field, image_t image,
     static uint16_t in[MOST];
     static float out[MOST];
     hdf5io_transform_t transform = make(field, image);
-    const transform_window_t window =
-        hdf5io_transform_window(&transform, draw, sample);
+    const transform_crop_t crop =
+        hdf5io_transform_crop(&transform, draw, sample);
     const int64_t high = field->crop.items[0], wide = field->crop.items[1];
     int64_t at[4], i = 0;
 
@@ -98,13 +98,13 @@ static void check_image(const hdf5io_field_t *field, image_t image,
                  image.channels * image.depth * high * wide);
     for (int64_t k = 0; k < transform.elems; k++)
         in[k] = (uint16_t)(k * 31);
-    hdf5io_transform_reals(&transform, window,
+    hdf5io_transform_reals(&transform, crop,
                            (convert_type_t){.kind = CONVERT_U16}, in, out);
     for (at[0] = 0; at[0] < image.channels; at[0]++)
         for (at[1] = 0; at[1] < image.depth; at[1]++)
             for (at[2] = 0; at[2] < high; at[2]++)
                 for (at[3] = 0; at[3] < wide; at[3]++, i++)
-                    cr_assert_eq(out[i], expected(field, image, window, at),
+                    cr_assert_eq(out[i], expected(field, image, crop, at),
                                  "[%lld, %lld, %lld, %lld]", (long long)at[0],
                                  (long long)at[1], (long long)at[2],
                                  (long long)at[3]);
@@ -145,7 +145,7 @@ Test(transform_moves, images_are_cut_and_mirrored_as_defined)
     check_images((image_t){600, 1, 2, 3}); /* more than a piece has */
 }
 
-/* A border that is wider than the window: some windows hold no pixel. */
+/* A border that is wider than the crop: some crops hold no pixel. */
 Test(transform_moves, a_window_may_be_all_border)
 {
     const hdf5io_field_t field = {.scale = 1, .pad = 9, .crop = {2, {3, 3}}};
@@ -160,13 +160,12 @@ Test(transform_moves, the_middle_is_taken_without_a_draw)
     const hdf5io_field_t field = {
         .scale = 1, .pad = 4, .flip = HDF5IO_FLIP_BOTH};
     hdf5io_transform_t transform = make(&field, (image_t){3, 1, 32, 40});
-    const transform_window_t window =
-        hdf5io_transform_window(&transform, NULL, 5);
+    const transform_crop_t crop = hdf5io_transform_crop(&transform, NULL, 5);
 
-    cr_expect_eq(window.top, 4);
-    cr_expect_eq(window.left, 4);
-    cr_expect_not(window.flip_lines);
-    cr_expect_not(window.flip_pixels);
+    cr_expect_eq(crop.top, 4);
+    cr_expect_eq(crop.left, 4);
+    cr_expect_not(crop.flip_lines);
+    cr_expect_not(crop.flip_pixels);
     cr_expect_eq(transform.out_elems, 3 * 32 * 40);
     hdf5io_transform_free(&transform);
 }
@@ -180,12 +179,12 @@ Test(transform_moves, windows_are_even_and_depend_on_seed_epoch_and_sample)
 
     for (int64_t sample = 0; sample < 12000; sample++) {
         const hdf5io_draw_t draw = {7, 3}, later = {7, 4}, other = {8, 3};
-        const transform_window_t a =
-            hdf5io_transform_window(&transform, &draw, sample);
-        const transform_window_t b =
-            hdf5io_transform_window(&transform, &later, sample);
-        const transform_window_t c =
-            hdf5io_transform_window(&transform, &other, sample);
+        const transform_crop_t a =
+            hdf5io_transform_crop(&transform, &draw, sample);
+        const transform_crop_t b =
+            hdf5io_transform_crop(&transform, &later, sample);
+        const transform_crop_t c =
+            hdf5io_transform_crop(&transform, &other, sample);
 
         tops[a.top]++;
         lefts[a.left]++;
