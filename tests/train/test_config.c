@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/str.h"
 #include "conf/conf.h"
@@ -303,10 +304,17 @@ static err_code_t read_stats(const char *input, tree_t **tree,
     return read_text(text, tree, config, err);
 }
 
+/* A file of this test alone, as tests run beside each other. */
+#define STATS "/tmp/cddp-stats-"
+static char stats_path[] = STATS "XXXXXX";
+
 static void write_stats(const char *text)
 {
-    FILE *file = fopen("test_config.stats.yaml", "w");
+    FILE *file;
 
+    if (strcmp(stats_path, STATS "XXXXXX") == 0)
+        close(mkstemp(stats_path));
+    file = fopen(stats_path, "w");
     cr_assert_not_null(file);
     fputs(text, file);
     fclose(file);
@@ -318,13 +326,14 @@ Test(config, a_file_of_statistics_becomes_its_numbers)
     str_buf_t text = {0};
     tree_t *tree = NULL, *second = NULL;
     err_t err = ERR_INIT;
+    char input[256];
 
     write_stats("samples: 9\n\"/x\":\n  type: uint8\n"
                 "  mean: [1.5, 0, -2e-3]\n  std: [0.1, 0, 7]\n");
-    cr_assert_eq(read_stats("path: x, stats: test_config.stats.yaml", &tree,
-                            &config, &err),
-                 ERR_OK, "%s", err.text);
-    remove("test_config.stats.yaml");
+    snprintf(input, sizeof input, "path: x, stats: %s", stats_path);
+    cr_assert_eq(read_stats(input, &tree, &config, &err), ERR_OK, "%s",
+                 err.text);
+    remove(stats_path);
     opt_print(train_options, &config, 0, &text);
     FACTS(text.text, "mean: [1.5, 0.0, -0.002]", "std: [0.1, 1.0, 7.0]");
     cr_expect_eq(train_field(&config.data.input, 1)->mean.count, 0);
@@ -344,8 +353,8 @@ Test(config, statistics_that_do_not_fit_are_refused)
     static const struct {
         const char *file, *input, *facts[FACTS_MAX];
     } bad[] = {
-        {"a: 1\n", "path: /x", {"test_config.stats.yaml", "/x"}},
-        {"\"/x\": 1\n", "path: /x", {"test_config.stats.yaml:1:7", "/x"}},
+        {"a: 1\n", "path: /x", {STATS, "/x"}},
+        {"\"/x\": 1\n", "path: /x", {STATS, ":1:7", "/x"}},
         {"\"/x\": {mean: [1]}\n", "path: /x", {":1:7", "/x.std"}},
         {"\"/x\": {mean: [1, .nan], std: [1, 1]}\n",
          "path: /x",
@@ -356,7 +365,7 @@ Test(config, statistics_that_do_not_fit_are_refused)
         {"\"/x\": {mean: [1], std: [1]}\n",
          "path: /x, scale: 3",
          {"run.yaml:1:", "data.input", "stats", "scale"}},
-        {NULL, "path: /x", {"test_config.stats.yaml"}},
+        {NULL, "path: /x", {STATS}},
     };
 
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
@@ -365,14 +374,14 @@ Test(config, statistics_that_do_not_fit_are_refused)
         err_t err = ERR_INIT;
         char input[256];
 
-        snprintf(input, sizeof input, "%s, stats: test_config.stats.yaml",
-                 bad[i].input);
         if (bad[i].file != NULL)
             write_stats(bad[i].file);
+        snprintf(input, sizeof input, "%s, stats: %s", bad[i].input,
+                 stats_path);
         cr_expect_eq(read_stats(input, &tree, &config, &err), ERR_CONFIG, "%zu",
                      i);
         tree_free(tree);
-        remove("test_config.stats.yaml");
+        remove(stats_path);
         facts_expect(err.text, bad[i].facts);
     }
 }
