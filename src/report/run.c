@@ -18,7 +18,8 @@
 #include "report/history.h"
 #include "report/rows.h"
 
-#define MANIFEST_VERSION 1
+/* The newest version of a manifest; version 1 has the same members here. */
+#define MANIFEST_VERSION 2
 
 static bool has(const char *dir, const char *name)
 {
@@ -193,14 +194,15 @@ static void versions_take(about_t *about)
 {
     char name[128], *why = NULL;
     json_t *manifest = NULL, *value;
+    json_int_t version = 0;
 
     newest_find(about->dir, name, sizeof name);
     if (name[0] != '\0')
         manifest = report_json_read(about->dir, name, &why);
     if (why != NULL)
         note(about, "%s", why);
-    if (manifest != NULL && json_integer_value(json_object_get(
-                                manifest, "version")) != MANIFEST_VERSION)
+    version = json_integer_value(json_object_get(manifest, "version"));
+    if (manifest != NULL && (version < 1 || version > MANIFEST_VERSION))
         note(about,
              "the checkpoint of %s is of another version of cddp: only what is "
              "known is shown",

@@ -113,7 +113,7 @@ Test(page, strange_files)
     free(below);
     below = str_printf("%s/checkpoints/step-0000000005", home);
     cr_assert_eq(mkdir(below, 0777), 0);
-    put(below, "MANIFEST.json", "{\"version\": 2, \"versions\": 7}");
+    put(below, "MANIFEST.json", "{\"version\": 3, \"versions\": 7}");
     free(below);
     cr_assert_eq(report_run_read(home, &run, &err), ERR_OK, "%s", err.text);
     cr_expect_eq(run.curves->rows, 0);
