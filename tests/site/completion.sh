@@ -48,7 +48,7 @@ expect "--layout" cddp-bench io read --lay
 expect "gzip" cddp-bench io read --layout g
 expect "--tune" cddp-bench allreduce --tu
 expect "" cddp-bench step --tu
-expect "convert info make shard split stats verify" cddp-data ""
+expect "convert index info make shard split stats verify" cddp-data ""
 expect "fields" cddp-data make f
 expect "--shards" cddp-data make ising --shar
 expect "--gzip" cddp-data convert idx --gz

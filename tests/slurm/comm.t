@@ -72,7 +72,7 @@ END
     chmod +x missing
     run 74 srun -N2 -n2 --mpi=pmix ./missing
     expect_lines err 'rank 1 on n2 cannot join: .*none' 2
-    in_time 30 "$start_at" || fail "it took a time-out to find"
+    in_time 50 "$start_at" || fail "it took a time-out to find"
 }
 
 test_case "two ranks on each of two nodes" two_and_two

@@ -69,15 +69,16 @@ trains()
 # fault SIGNAL: rank 2 gets SIGNAL in the middle of the run.
 fault()
 {
-    local begin steps
+    local begin steps start_s=$SECONDS
 
     emulated
     ranks 4 start - --set train.epochs=400
     wait_text 120 run/metrics.jsonl '"step": 14,'
     begin=$SECONDS
+    start_s=$((begin - start_s))
     kill -"$1" "$(cat pid.2)"
     finish nonzero
-    in_time $((timeout + 5 + grace)) "$begin" ||
+    in_time $((timeout + 5 + grace + start_s)) "$begin" ||
         fail "the job ended $((SECONDS - begin)) s after the fault"
     expect_text bg.err '^cddp-train: rank 2 on n2'
     expect_equal status "$(summary_field run/exit.json status)" 76

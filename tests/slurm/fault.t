@@ -23,11 +23,13 @@ settings=(--set checkpoint.every="5 steps" --set train.epochs=2
 
 # launch RANK CALL COUNT SIGNAL: messages count only after the first logged
 # step, so that they belong to a step's all-reduce. Each task writes its pid and
-# then becomes the trainer, with the fault point in it.
+# then becomes the trainer, with the fault point in it. $start_s: the seconds until
+# the call was made.
 launch()
 {
     local point="$BUILD/tests/slurm/.libs/fault_point.so"
 
+    start_s=$SECONDS
     expect_file "$point"
     rm -f pid.* hit
     unset FAULT_AFTER
@@ -40,6 +42,7 @@ launch()
         FAULT_HIT="$PWD/hit" LD_PRELOAD="$point" \
         "$train" "${settings[@]}" full.yaml
     wait_until 60 test -s hit
+    start_s=$((SECONDS - start_s + 1))
 }
 
 # Has every rank ended? (A rank is a direct child of slurmstepd.)
@@ -82,7 +85,7 @@ fault()
     launch "$1" "$4" "$5" "$3"
     begin=$SECONDS
     finish nonzero
-    in_time $((timeout + grace)) "$begin" ||
+    in_time $((timeout + grace + 5 * start_s)) "$begin" ||
         fail "the job ended $((SECONDS - begin)) s after the fault"
     wait_until 5 all_gone
     named "$1" "$2" "$4"

@@ -66,10 +66,11 @@
 #   wait_text SEC FILE REGEX until FILE has a line that matches
 #   in_order FIRST SECOND    numbers: FIRST <= SECOND
 #   in_time SEC BEGIN        at most SEC seconds have passed since $SECONDS was
-#                            BEGIN
+#                            BEGIN. To SEC belong some times what a start took,
+#                            as other tests may run on the same cores
 #   busy                     print how many programs share a core, at least 1.
-#                            All limits in seconds are multiplied by it, since
-#                            other tests may run on the same cores
+#                            The limits of run, start, wait_until and wait_text
+#                            are multiplied by it: they only end what hangs
 #   task_pid JOB RANK NAME   print the process id of that rank of this cluster's
 #                            JOB, whose program is NAME. Kill only what this
 #                            says: the machine may run other people's cddp-train
@@ -150,7 +151,7 @@ busy()
 
 in_time()
 {
-    [ $((SECONDS - $2)) -le $(($1 * $(busy))) ]
+    [ $((SECONDS - $2)) -le "$1" ]
 }
 
 run_limit()
@@ -227,7 +228,7 @@ wait_until()
 
     shift
     until "$@"; do
-        in_time "$limit" "$begin" ||
+        in_time $((limit * $(busy))) "$begin" ||
             fail "waited $((SECONDS - begin)) s in vain for: $*"
         sleep 0.1
     done

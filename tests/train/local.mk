@@ -68,7 +68,8 @@ tests_train_test_saver_LDFLAGS = $(AM_LDFLAGS) \
 	-Wl,--wrap=hdf5io_share_buffer,--wrap=train_patience_open
 tests_train_test_async_peer_SOURCES = tests/train/test_async_peer.c \
 	tests/train/harness_forks.c tests/train/harness_forks.h
-# test_save_failed replaces this function.
+# test_async_peer and test_save_failed replace this function.
+tests_train_test_async_peer_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=train_saver_join
 tests_train_test_save_failed_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=train_saver_join
 # test_clocks replaces this function.
 tests_train_test_clocks_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=clock_now

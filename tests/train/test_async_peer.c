@@ -3,21 +3,25 @@
 /*
  * A rank, which is a process here, dies while its thread writes a checkpoint
  * behind training. The others end with its name, and what is in the directory
- * leads to the end of the run.
+ * leads to the end of the run. If the thread of one rank learns of a death
+ * first, all end with the name that it learned.
  */
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "train/harness_forks.h"
+#include "train/saver.h"
 
 #define RANKS 3
 #define VICTIM 1
+#define FIRST 2       /* its thread is the first to learn of a death */
 #define SECONDS 120.0 /* only a rank that hangs takes so long */
 
 /* ---- dying ----------------------------------------------------------------
@@ -94,4 +98,49 @@ Test(async_peer, a_rank_that_dies_in_a_save_is_named, .timeout = 300)
         harness_close(&parts);
     }
     harness_close(&whole);
+}
+
+/* ---- learning of it first -------------------------------------------------
+ */
+
+static bool learns;
+
+err_code_t __real_train_saver_join(train_saver_t *saver, double *seconds,
+                                   err_t *err);
+err_code_t __wrap_train_saver_join(train_saver_t *saver, double *seconds,
+                                   err_t *err);
+err_code_t __wrap_train_saver_join(train_saver_t *saver, double *seconds,
+                                   err_t *err)
+{
+    const err_code_t rc = __real_train_saver_join(saver, seconds, err);
+
+    if (rc != ERR_OK || !learns)
+        return rc;
+    return err_set_peer(err, VICTIM, "", "rank %d is lost", VICTIM);
+}
+
+static void first_prepare(int rank, int ranks, void *context)
+{
+    (void)ranks;
+    (void)context;
+    learns = rank == FIRST;
+}
+
+/* The rank that leaves first does not look like the culprit. (The one that is
+ * taken for lost is alive, and may be killed or end by itself.) */
+Test(async_peer, what_one_thread_learns_is_told_to_all, .timeout = 300)
+{
+    harness_t parts;
+    const harness_forks_t forks = {
+        .harness = &parts, .prepare = first_prepare, .seconds = SECONDS};
+    char texts[RANKS][512];
+    int results[RANKS_MAX];
+
+    run_open(&parts);
+    harness_forks_run(&forks, RANKS, results, texts);
+    cr_expect_eq(results[FIRST], ERR_PEER, "%d", results[FIRST]);
+    cr_expect_eq(results[0], ERR_PEER, "%d: %s", results[0], texts[0]);
+    cr_expect_str_eq(texts[0], "1: rank 1 is lost");
+    cr_expect_str_eq(texts[FIRST], "1: rank 1 is lost");
+    harness_close(&parts);
 }
