@@ -223,24 +223,45 @@ typedef struct use_call {
     bool again;
 } use_call_t;
 
+/* Open the shard if it is closed, and hold it open for one try. If a try failed
+ * before, close it first, unless another thread reads it now: the files that
+ * are open may be stale. A thread that waits for its next try holds nothing of
+ * the shard. Lock held. */
+static err_code_t use_hold(const use_call_t *call, int *number, err_t *err)
+{
+    hdf5io_dataset_t *dataset = call->dataset;
+    hdf5io_shard_t *shard = call->shard;
+    err_code_t rc;
+
+    if (call->again && shard->open && shard->readers == 0)
+        use_rest(dataset, shard);
+    if (shard->open) {
+        list_remove(dataset, shard);
+        list_append(dataset, shard);
+        shard->readers++;
+        return ERR_OK;
+    }
+    rc = use_wake(dataset, shard, err);
+    if (rc != ERR_OK) {
+        *number = use_is_system(rc, errno) ? errno : 0;
+        return rc;
+    }
+    shard->readers++;
+    hdf5io_dataset_trim(dataset, shard);
+    return ERR_OK;
+}
+
 static err_code_t use_attempt(void *context, int *number, err_t *err)
 {
     use_call_t *call = context;
     hdf5io_dataset_t *dataset = call->dataset;
     hdf5io_shard_t *shard = call->shard;
-    err_code_t rc = ERR_OK;
+    err_code_t rc;
 
     if (call->again)
         atomic_fetch_add(&dataset->retries, 1);
     pthread_mutex_lock(&dataset->lock);
-    if (call->again && shard->open && shard->readers == 1)
-        use_rest(dataset, shard);
-    if (!shard->open) {
-        rc = use_wake(dataset, shard, err);
-        *number = rc != ERR_OK && use_is_system(rc, errno) ? errno : 0;
-        if (rc == ERR_OK)
-            hdf5io_dataset_trim(dataset, shard);
-    }
+    rc = use_hold(call, number, err);
     pthread_mutex_unlock(&dataset->lock);
     call->again = true;
     if (rc != ERR_OK)
@@ -249,6 +270,10 @@ static err_code_t use_attempt(void *context, int *number, err_t *err)
     rc = call->work(call->context, err);
     if (rc != ERR_OK && use_is_system(rc, errno))
         *number = errno;
+    pthread_mutex_lock(&dataset->lock);
+    check(shard->readers > 0, "%s has %d readers", shard->path, shard->readers);
+    shard->readers--;
+    pthread_mutex_unlock(&dataset->lock);
     return rc;
 }
 
@@ -257,23 +282,11 @@ err_code_t hdf5io_dataset_use(hdf5io_dataset_t *dataset, hdf5io_shard_t *shard,
 {
     use_call_t call = {
         .dataset = dataset, .shard = shard, .work = work, .context = context};
-    err_code_t rc;
 
     if (dataset->mpi != NULL)
         return work(context, err);
-    pthread_mutex_lock(&dataset->lock);
-    shard->readers++;
-    if (shard->open) {
-        list_remove(dataset, shard);
-        list_append(dataset, shard);
-    }
-    pthread_mutex_unlock(&dataset->lock);
-    rc = retry_run(&dataset->retry, shard->path, use_attempt, &call, NULL, err);
-    pthread_mutex_lock(&dataset->lock);
-    check(shard->readers > 0, "%s has %d readers", shard->path, shard->readers);
-    shard->readers--;
-    pthread_mutex_unlock(&dataset->lock);
-    return rc;
+    return retry_run(&dataset->retry, shard->path, use_attempt, &call, NULL,
+                     err);
 }
 
 static err_code_t rows_work(void *context, err_t *err)

@@ -39,7 +39,8 @@ typedef struct hdf5io_shard {
                       was opened */
     /* Used by dataset_use.c, under the dataset's lock: */
     bool open;   /* false: its files are closed */
-    int readers; /* reads in progress; the shard stays open for them */
+    int readers; /* tries to read it that are in progress, without the waits
+                    between tries; the shard stays open for them */
     /* Neighbours among the open shards, which are in the order of their last
      * use; NULL at the ends. */
     struct hdf5io_shard *older, *newer;

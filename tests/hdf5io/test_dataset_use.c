@@ -39,8 +39,37 @@ static bool is_refused(int fd)
            status.st_ino == refused && atomic_fetch_sub(&refusals, 1) > 0;
 }
 
+/* global: the file with this inode gets a stale handle when it is read next;
+ * 0: no file. The mark of the handle, O_APPEND, stays until it is closed, and
+ * the number of another one may be the same. */
+static pthread_mutex_t stale_lock = PTHREAD_MUTEX_INITIALIZER;
+static ino_t stale;
+static bool stale_due;
+
+static bool is_stale(int fd)
+{
+    struct stat status;
+    int flags = 0;
+
+    pthread_mutex_lock(&stale_lock);
+    if (stale != 0 && fstat(fd, &status) == 0 && status.st_ino == stale) {
+        flags = fcntl(fd, F_GETFL);
+        if (stale_due) {
+            flags |= O_APPEND;
+            fcntl(fd, F_SETFL, flags);
+        }
+        stale_due = false;
+    }
+    pthread_mutex_unlock(&stale_lock);
+    return (flags & O_APPEND) != 0;
+}
+
 ssize_t pread(int fd, void *bytes, size_t count, off_t offset)
 {
+    if (is_stale(fd)) {
+        errno = ESTALE;
+        return -1;
+    }
     if (is_refused(fd)) {
         errno = refusal_errno;
         return -1;
@@ -415,6 +444,81 @@ Test(use, storage_that_stays_away_is_no_damage)
         cr_assert_not_null(strstr(err.text, "that is storage, not damage"),
                            "%s", err.text);
     }
+}
+
+/* One of two threads, each of which reads a field of one sample. */
+typedef struct half {
+    pthread_t thread;
+    hdf5io_dataset_t *dataset;
+    int field;
+    float input[OPEN_ELEMS];
+    int64_t target;
+    err_code_t code;
+    err_t err;
+} half_t;
+
+static void *half_main(void *argument)
+{
+    half_t *half = argument;
+    const int64_t row = 2 * ROWS - 1;
+    void *const fields[] = {half->field == 0 ? half->input : NULL,
+                            half->field == 1 ? &half->target : NULL};
+
+    half->code =
+        hdf5io_dataset_read_fields(half->dataset, &row, 1, fields, &half->err);
+    return NULL;
+}
+
+/* Both threads have failed when they try again. */
+typedef struct meeting {
+    pthread_barrier_t both;
+    atomic_int waits;
+} meeting_t;
+
+static void wait_meet(void *context, double seconds)
+{
+    meeting_t *meeting = context;
+
+    (void)seconds;
+    atomic_fetch_add(&meeting->waits, 1);
+    pthread_barrier_wait(&meeting->both);
+}
+
+Test(use, a_stale_handle_is_closed_although_two_threads_need_it)
+{
+    char *path = files_path(directory, "part-1.h5");
+    half_t halves[2] = {{.field = 0}, {.field = 1}};
+    meeting_t meeting = {.waits = 0};
+    hdf5io_dataset_t *dataset;
+    struct stat status;
+    open_setup_t setup;
+
+    shards_write(FILES_CONTIGUOUS, 3);
+    cr_assert_eq(stat(path, &status), 0);
+    free(path);
+    cr_assert_eq(pthread_barrier_init(&meeting.both, NULL, 2), 0);
+    open_setup(&setup, directory, "part-*.h5");
+    setup.config.retry =
+        (retry_t){.seconds = 70, .wait = wait_meet, .context = &meeting};
+    dataset = open_dataset(&setup);
+    stale = status.st_ino;
+    stale_due = true;
+    for (int i = 0; i < 2; i++) {
+        halves[i].dataset = dataset;
+        cr_assert_eq(
+            pthread_create(&halves[i].thread, NULL, half_main, &halves[i]), 0);
+    }
+    for (int i = 0; i < 2; i++) {
+        pthread_join(halves[i].thread, NULL);
+        cr_expect_eq(halves[i].code, ERR_OK, "%s", halves[i].err.text);
+    }
+    stale = 0;
+    cr_expect_eq(atomic_load(&meeting.waits), 2);
+    cr_expect_eq((double)halves[0].input[3], open_spin(2 * ROWS - 1, 3));
+    cr_expect_eq((double)halves[1].target, open_phase(2 * ROWS - 1, 0));
+    hdf5io_dataset_close(dataset);
+    pthread_barrier_destroy(&meeting.both);
+    open_setup_free(&setup);
 }
 
 Test(use, a_permission_that_is_missing_names_the_owner)
