@@ -22,7 +22,7 @@ static void channels_find(const hdf5io_field_t *field,
     for (int d = 0; d < source->ndim; d++)
         out->elems *= (int64_t)source->dims[d];
     out->channels = 1;
-    if (last || first)
+    if ((last || first) && source->ndim > 0)
         out->channels = (int64_t)source->dims[last ? source->ndim - 1 : 0];
     out->inner = last ? 1 : out->elems / out->channels;
 }

@@ -232,6 +232,7 @@ Test(transform_moves, what_does_not_suit_the_samples_is_refused)
 
     REFUSED(&flip, 1, "a.h5", "/x", "data.input", "flip", "1 dimension,");
     REFUSED(&last, 1, "a.h5", "/x", "layout: nhwc", "2 at least");
+    REFUSED(&last, 0, "a.h5", "/x", "0 dimensions", "layout: nhwc");
     REFUSED(&large, 2, "a.h5", "/x", "10 x 12", "8 x 9");
     REFUSED(&three, 2, "a.h5", "data.input.crop", "3 numbers");
     REFUSED(&many, 2, "a.h5", "/x", "one_hot", "too many");
