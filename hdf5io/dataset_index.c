@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "hdf5io/dataset_impl.h"
+#include "hdf5io/filter.h"
 #include "hdf5io/index.h"
 
 /* A larger file is no index: 10^6 shards take some 200 MB. */
@@ -50,18 +51,28 @@ static char *index_name(const hdf5io_dataset_t *dataset)
 static uint64_t index_key(const hdf5io_dataset_t *dataset)
 {
     hash_state_t *state = hash_state_open();
-    /* HDF5 refuses to run with another version than that of its headers. */
-    const int64_t numbers[] = {dataset->count,        dataset->field_count,
-                               dataset->how.sequence, dataset->how.whole,
-                               HDF5IO_WAYS,           H5_VERS_MAJOR,
-                               H5_VERS_MINOR,         H5_VERS_RELEASE};
+    /* HDF5 refuses to run with another version than that of its headers. The
+     * way in which chunks are read depends on the decoders. */
+    const int64_t numbers[] = {dataset->count,
+                               dataset->field_count,
+                               dataset->how.sequence,
+                               dataset->how.whole,
+                               HDF5IO_WAYS,
+                               H5_VERS_MAJOR,
+                               H5_VERS_MINOR,
+                               H5_VERS_RELEASE,
+                               hdf5io_filter_zstd_built(),
+                               hdf5io_filter_blosc_built()};
     uint64_t key;
 
     hash_state_add(state, PACKAGE_VERSION, sizeof PACKAGE_VERSION);
     hash_state_add(state, numbers, sizeof numbers);
-    for (int k = 0; k < dataset->field_count; k++)
-        hash_state_add(state, dataset->fields[k].path,
-                       strlen(dataset->fields[k].path) + 1);
+    for (int k = 0; k < dataset->field_count; k++) {
+        const char *path = dataset->fields[k].path;
+
+        path += path[0] == '/'; /* "x" is "/x" */
+        hash_state_add(state, path, strlen(path) + 1);
+    }
     for (int i = 0; i < dataset->count; i++) {
         const char *path = hdf5io_catalogue_path(dataset->catalogue, i);
         const char *name = path + directory_length(path);
@@ -170,9 +181,9 @@ bool hdf5io_dataset_index_facts(const hdf5io_dataset_t *dataset, int shard,
             return false;
     if (stat(path, &status) != 0 || !S_ISREG(status.st_mode) ||
         (uint64_t)status.st_size != facts.bytes ||
+        (uint64_t)status.st_ino != facts.inode ||
         hdf5io_shard_changed(&status) != facts.changed)
         return false;
-    facts.inode = (uint64_t)status.st_ino;
     facts.place = hdf5io_shard_place((uint64_t)status.st_dev, facts.inode,
                                      dataset->field_count);
     *out = facts;
@@ -189,7 +200,7 @@ static bool index_complete(const hdf5io_dataset_t *dataset)
             !hdf5io_catalogue_get(dataset->catalogue, i, &now) ||
             !hdf5io_catalogue_get(dataset->index, i, &then) ||
             now.bytes != then.bytes || now.changed != then.changed ||
-            (now.digested && !then.digested))
+            now.inode != then.inode || (now.digested && !then.digested))
             return false;
     return true;
 }

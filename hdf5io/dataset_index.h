@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * dataset_index: what .cddp-index (index.h) says of the shards of a dataset,
- * which must be in one directory. It is believed of a shard whose size and time
- * of change are those that it had. Not used with mpi, and not of shards that
- * refer to other files.
+ * which must be in one directory. It is believed of a shard whose size, time of
+ * change and inode are those that it had, so it is not believed of a copy. Not
+ * used with mpi, and not of shards that refer to other files.
  */
 #ifndef CDDP_HDF5IO_DATASET_INDEX_H
 #define CDDP_HDF5IO_DATASET_INDEX_H

@@ -434,6 +434,8 @@ void hdf5io_shard_adopt(hdf5io_shard_t *shard, hdf5io_shard_t *from)
     from->columns = NULL;
     shard->fd = from->fd;
     shard->file = from->file;
+    /* What was known may be of a process with caches of other sizes. */
+    shard->cached = from->cached;
     shard->crowded = from->crowded;
     shard->open = true;
     from->fd = -1;

@@ -81,8 +81,8 @@ err_code_t hdf5io_shard_join(hid_t access, hdf5io_shard_t *shard, err_t *err);
 
 /* Close all files of [shard] and free its columns. */
 void hdf5io_shard_rest(hdf5io_shard_t *shard);
-/* Reopen a closed shard: take the open files of [from], the same shard opened
- * again. */
+/* Reopen a closed shard: take the open files, and the size of the caches, of
+ * [from], the same shard opened again. */
 void hdf5io_shard_adopt(hdf5io_shard_t *shard, hdf5io_shard_t *from);
 
 /* The digest of a sample of the numbers of column [field] of an open shard, one

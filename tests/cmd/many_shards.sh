@@ -106,6 +106,14 @@ train many run-1 1
 [ "$opens" = 1 ] || fail "one shard changed, $opens opens"
 train many run-1 1
 [ "$opens" = 0 ] || fail "no shard changed, $opens opens"
+# A copy with the same times is other files; the index is written again.
+cp -a many copy
+rm -r many
+mv copy many
+train many run-1 1
+[ "$opens" = "$shards" ] || fail "$opens opens of a copy with its index"
+train many run-1 1
+[ "$opens" = 0 ] || fail "$opens opens of a copy with an index of its own"
 # One that is damaged is ignored, with one line.
 printf x | dd of=many/.cddp-index bs=1 seek=100 conv=notrunc status=none
 train many run-4 4

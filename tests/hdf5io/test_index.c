@@ -10,9 +10,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/file.h"
 #include "base/mem.h"
 #include "hdf5io/dataset_index.h"
 #include "hdf5io/digest.h"
+#include "hdf5io/h5.h"
 #include "lib/io_count.h"
 #include "open.h"
 
@@ -70,6 +72,28 @@ static void touch(const char *name, time_t seconds)
     free(path);
 }
 
+/* Replace a shard by a copy with the same times, as cp -a makes. */
+static void copy(const char *name)
+{
+    char *from = files_path(open_directory, name);
+    char *to = files_path(open_directory, "copy"), *data = NULL;
+    struct timespec times[2];
+    struct stat status;
+    size_t bytes = 0;
+    err_t err = ERR_INIT;
+
+    cr_assert_eq(stat(from, &status), 0);
+    times[0] = status.st_atim;
+    times[1] = status.st_mtim;
+    cr_assert_eq(file_read(from, &data, &bytes, &err), ERR_OK, "%s", err.text);
+    files_write_text(to, data, bytes);
+    cr_assert_eq(utimensat(AT_FDCWD, to, times, 0), 0);
+    cr_assert_eq(rename(to, from), 0);
+    free(data);
+    free(to);
+    free(from);
+}
+
 /* The class of the first sample is looked for in shard 0. */
 Test(index, shards_are_opened_when_they_are_read)
 {
@@ -95,6 +119,86 @@ Test(index, a_shard_that_changed_is_opened)
     open_write(open_directory, "part-1.h5", FILES_GZIP, ROWS, ROWS);
     touch("part-1.h5", 1000000000);
     cr_assert_eq(opens_of(true), opens + 1);
+}
+
+/* Its bytes may be others, which data.validate: quick must see. */
+Test(index, a_copy_of_a_shard_is_opened_once)
+{
+    long opens;
+
+    shards_write(FILES_CONTIGUOUS);
+    index_write();
+    opens = opens_of(false);
+    copy("part-2.h5");
+    cr_assert_eq(opens_of(true), opens + 1);
+    index_write();
+    cr_assert_eq(opens_of(true), opens);
+}
+
+/* Store the spins of a shard in chunks that only HDF5 decodes. */
+static void spins_pack(const char *name, int64_t first)
+{
+    const hsize_t dims[3] = {ROWS, 3, 4}, chunk[3] = {1, 3, 4};
+    char *path = files_path(open_directory, name);
+    double spins[ROWS * OPEN_ELEMS];
+    hid_t file, create, space, set;
+
+    for (int i = 0; i < ROWS * OPEN_ELEMS; i++)
+        spins[i] = open_spin(first + i / OPEN_ELEMS, i % OPEN_ELEMS);
+    h5_lock();
+    file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
+    create = H5Pcreate(H5P_DATASET_CREATE);
+    space = H5Screate_simple(3, dims, NULL);
+    cr_assert(H5Pset_chunk(create, 3, chunk) >= 0);
+    cr_assert(H5Pset_nbit(create) >= 0);
+    cr_assert(H5Ldelete(file, "/spins", H5P_DEFAULT) >= 0);
+    set = H5Dcreate2(file, "/spins", H5T_NATIVE_DOUBLE, space, H5P_DEFAULT,
+                     create, H5P_DEFAULT);
+    cr_assert(H5Dwrite(set, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT,
+                       spins) >= 0);
+    H5Dclose(set);
+    H5Sclose(space);
+    H5Pclose(create);
+    H5Fclose(file);
+    h5_unlock();
+    free(path);
+}
+
+/* Open the dataset and read it; returns the bytes of its caches. All shards
+ * must still be open. */
+static size_t caches_of(void)
+{
+    hdf5io_dataset_t *dataset = open_dataset(&open_all);
+    size_t cached;
+
+    cr_assert_eq(open_wrong_orders(dataset, SHARDS * ROWS), 0);
+    cr_assert_eq(hdf5io_dataset_open_shards(dataset), SHARDS);
+    cached = hdf5io_dataset_cached(dataset);
+    hdf5io_dataset_close(dataset);
+    return cached;
+}
+
+/* Another run may have had other memory when it wrote the index. */
+Test(index, caches_are_those_of_this_process)
+{
+    char name[32];
+    size_t large, small;
+
+    shards_write(FILES_CONTIGUOUS);
+    for (int i = 0; i < SHARDS; i++) {
+        snprintf(name, sizeof name, "part-%d.h5", i);
+        spins_pack(name, (int64_t)i * ROWS);
+    }
+    large = caches_of();
+    /* 500 bytes for each column, beside the slots */
+    open_all.config.cache_bytes = (size_t)SHARDS * 2 * 500;
+    small = caches_of();
+    cr_assert_lt(small, open_all.config.cache_bytes);
+    cr_assert_gt(large, open_all.config.cache_bytes);
+    open_all.config.cache_bytes = 0;
+    index_write();
+    open_all.config.cache_bytes = (size_t)SHARDS * 2 * 500;
+    cr_assert_eq(caches_of(), small);
 }
 
 Test(index, digests_are_those_of_the_shards)
@@ -137,6 +241,8 @@ Test(index, other_fields_and_other_shards_have_their_own)
     open_all.config.targets[0].as = HDF5IO_AS_CLASSES;
     open_all.config.targets[0].elems = 1;
     cr_assert_eq(opens_of(true), first);
+    open_all.input.path = (char *)"spins";
+    cr_assert_eq(opens_of(true), first, "/spins by another name");
     open_write(open_directory, "part-9.h5", FILES_CONTIGUOUS, SHARDS * ROWS, 0);
     cr_assert_geq(opens_of(false), SHARDS, "one shard more");
 }
