@@ -57,11 +57,11 @@ static err_code_t args_take(int argc, char **argv, index_args_t *args,
         rc =
             err_set(err, ERR_USAGE,
                     "index: --input is missing: the datasets of data.input, in "
-                    "the order of the run file; try cddp-data --help");
+                    "the order of model.input; try cddp-data --help");
     if (rc == ERR_OK && args->target == NULL && args->sequence == 0)
         rc = err_set(err, ERR_USAGE,
                      "index: --target is missing: the datasets of data.target, "
-                     "in the order of the run file; or --sequence");
+                     "in the order of the losses; or --sequence");
     if (rc == ERR_OK && optind == argc)
         rc = err_set(err, ERR_USAGE,
                      "index: name files or a directory; try cddp-data --help");
