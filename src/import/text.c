@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /* Each file is encoded twice, first to count its tokens: so only the tokens of
- * one file are in memory. */
+ * one file are in memory. The second time it must have as many. */
 #include "import/text.h"
 
+#include <inttypes.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/mem.h"
 #include "import/bpe.h"
 #include "import/stream.h"
@@ -15,6 +17,7 @@ typedef struct text {
     const import_config_t *config;
     import_bpe_t *bpe;      /* NULL: tokens are bytes */
     int next;               /* file that is encoded next */
+    int64_t *counts;        /* [words]: tokens of each file; -1: not known */
     import_tokens_t tokens; /* of the current file */
     int64_t at;             /* the next of them */
 } text_t;
@@ -64,7 +67,8 @@ static err_code_t bytes_encode(const char *text, size_t bytes,
 /* Encode the next file. */
 static err_code_t file_encode(text_t *self, err_t *err)
 {
-    const char *path = self->config->words[self->next++];
+    const int file = self->next++;
+    const char *path = self->config->words[file];
     const int64_t end = self->bpe == NULL ? 0 : import_bpe_end(self->bpe);
     import_stream_t *stream = NULL;
     char *text = NULL;
@@ -85,6 +89,14 @@ static err_code_t file_encode(text_t *self, err_t *err)
     if (rc == ERR_OK && bytes > 0 && end >= 0)
         rc = import_tokens_add(&self->tokens, (uint32_t)end, err);
     mem_free(text);
+    if (rc == ERR_OK && self->counts[file] >= 0 &&
+        self->tokens.count != self->counts[file])
+        rc = err_set(err, ERR_DATA,
+                     "%s: the texts have changed while they were read: this "
+                     "one had %" PRId64 " tokens, and has %" PRId64
+                     " now: convert them when no program writes them",
+                     path, self->counts[file], self->tokens.count);
+    self->counts[file] = self->tokens.count;
     return rc;
 }
 
@@ -94,6 +106,7 @@ static void text_close(import_source_t *source)
 
     import_bpe_close(self->bpe);
     mem_free(self->tokens.items);
+    mem_free(self->counts);
     mem_free(self);
 }
 
@@ -121,7 +134,12 @@ static err_code_t text_open(const import_config_t *config,
     self->config = config;
     self->source.kind = &import_text;
     self->source.field_count = 1;
-    rc = vocab_open(self, err);
+    rc = mem_new(int64_t, (size_t)config->word_count, "a source", &self->counts,
+                 err);
+    for (int i = 0; i < config->word_count && rc == ERR_OK; i++)
+        self->counts[i] = -1;
+    if (rc == ERR_OK)
+        rc = vocab_open(self, err);
     for (int i = 0; i < config->word_count && rc == ERR_OK; i++) {
         rc = file_encode(self, err);
         self->source.rows += self->tokens.count;
@@ -166,22 +184,20 @@ static err_code_t text_read(import_source_t *source, int64_t rows,
     int64_t done = 0;
     err_code_t rc = ERR_OK;
 
-    while (done < rows) {
+    while (done < rows && rc == ERR_OK) {
         int64_t take = self->tokens.count - self->at;
 
         take = take < rows - done ? take : rows - done;
-        if (take == 0 && self->next == self->config->word_count)
-            return err_set(err, ERR_DATA,
-                           "the texts have changed while they were read: they "
-                           "are shorter now");
+        check(take > 0 || self->next < self->config->word_count,
+              "all texts are read, but %" PRId64 " tokens are missing",
+              rows - done);
         if (take == 0)
             rc = file_encode(self, err);
-        if (rc != ERR_OK)
-            return rc;
-        tokens_put(self, take, done, out[0]);
+        else
+            tokens_put(self, take, done, out[0]);
         done += take;
     }
-    return ERR_OK;
+    return rc;
 }
 
 const import_kind_t import_text = {.name = "text",

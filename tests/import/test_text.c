@@ -13,6 +13,7 @@
 
 #include "base/str.h"
 #include "import/import_fixture.h"
+#include "lib/facts.h"
 
 #define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
@@ -60,6 +61,38 @@ Test(text, bytes_and_a_zero_after_each_text)
                     "empty.txt", "no text");
     fixture_refused("text", WORDS("a.txt"), &(import_config_t){.vocab = "v"},
                     ERR_USAGE, "--vocab", "--merges");
+}
+
+/* Convert two texts, the first of which becomes [now] after they were counted;
+ * that must fail. */
+static void check_changed(const char *now)
+{
+    char *words[] = {fixture_path("a.txt"), fixture_path("b.txt")};
+    const import_config_t config = {.words = (const char *const *)words,
+                                    .word_count = 2};
+    const import_kind_t *kind = import_kind_find("text");
+    import_source_t *source = NULL;
+    uint8_t tokens[16];
+    void *const out[] = {tokens};
+    err_t err = ERR_INIT;
+
+    fixture_write("a.txt", "abc", 3);
+    fixture_write("b.txt", "de", 2);
+    cr_assert_eq(kind->open(&config, &source, &err), ERR_OK, "%s", err.text);
+    cr_assert_eq(source->rows, 7);
+    fixture_write("a.txt", now, strlen(now));
+    cr_expect_eq(kind->read(source, source->rows, out, &err), ERR_DATA);
+    FACTS(err.text, "a.txt", "have changed while they were read", "4 tokens");
+    kind->close(source);
+    free(words[0]);
+    free(words[1]);
+}
+
+Test(text, one_that_changes_between_both_reads_is_refused)
+{
+    check_changed("abcd");
+    check_changed("ab");
+    check_changed("");
 }
 
 #ifdef HAVE_PCRE2
