@@ -89,5 +89,7 @@ const opt_row_t train_data_options[] = {
                    "of the bytes; none: shapes only; labels: as quick, and "
                    "before training the ranks look at every target: class "
                    "numbers in range, probabilities, no nan; full: all "
-                   "bytes, and every target and input"),
+                   "bytes, and every target and input. With crop they look "
+                   "at the middle of an image, not at what the crop leaves "
+                   "out there"),
     {.name = NULL}};

@@ -3,7 +3,8 @@
 /*
  * Replaces `stats: FILE` of a field by the numbers in FILE. So the resolved
  * configuration holds what is used: all ranks compare it, a checkpoint keeps
- * it, and a run that resumes with another FILE is refused.
+ * it, and a run that resumes with other numbers says so. Only a run that is
+ * complete is refused with them.
  */
 #include <stdlib.h>
 
