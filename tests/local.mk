@@ -13,6 +13,7 @@ tests/%.lo: AM_CPPFLAGS += -I$(srcdir)/tests
 
 check_LTLIBRARIES += libfixtures.la liballoc.la libiocount.la libiotape.la
 libfixtures_la_SOURCES = \
+	tests/cmd/ckpt_command.h \
 	tests/comm/collectives.c tests/comm/collectives.h \
 	tests/comm/far_ranks.c tests/comm/far_ranks.h \
 	tests/comm/waits.c tests/comm/waits.h \

@@ -4,6 +4,7 @@ CMD_TESTS = \
 	tests/cmd/test_bench_step_args \
 	tests/cmd/test_cddp_ckpt \
 	tests/cmd/test_ckpt_maps \
+	tests/cmd/test_ckpt_repair \
 	tests/cmd/test_data_bound \
 	tests/cmd/test_data_ising \
 	tests/cmd/test_data_look \

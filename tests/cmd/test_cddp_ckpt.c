@@ -9,61 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "base/str.h"
+#include "cmd/ckpt_command.h"
 #include "hdf5io/ckpt_fixture.h"
 #include "hdf5io/safetensors.h"
-
-/* Run ./cddp-ckpt [arguments], with each @ replaced by [home]. Assert that it
- * exits with [status] and prints each of [texts], which end with NULL. */
-static void expect(const char *home, const char *arguments, int status,
-                   const char *const *texts)
-{
-    char output[16384];
-    str_buf_t command = {0};
-    size_t length;
-    FILE *pipe;
-
-    str_buf_add(&command, "./cddp-ckpt ");
-    for (const char *c = arguments; *c != '\0'; c++)
-        if (*c == '@')
-            str_buf_add(&command, "%s", home);
-        else
-            str_buf_add(&command, "%c", *c);
-    str_buf_add(&command, " 2>&1");
-    pipe = popen(command.text, "r");
-    cr_assert_not_null(pipe);
-    length = fread(output, 1, sizeof output - 1, pipe);
-    output[length] = '\0';
-    cr_assert_eq(WEXITSTATUS(pclose(pipe)), status, "%s: %s", command.text,
-                 output);
-    for (; *texts != NULL; texts++)
-        cr_assert(strstr(output, *texts), "%s: no \"%s\" in: %s", command.text,
-                  *texts, output);
-    str_buf_free(&command);
-}
-
-#define TEXTS(...)        \
-    (const char *const[]) \
-    {                     \
-        __VA_ARGS__, NULL \
-    }
-
-static void flip(const char *home, const char *file)
-{
-    char *path = str_printf("%s/%s", home, file), byte;
-    int fd = open(path, O_RDWR);
-
-    cr_assert_geq(fd, 0);
-    cr_assert_eq(pread(fd, &byte, 1, 1000), 1);
-    byte ^= 1;
-    cr_assert_eq(pwrite(fd, &byte, 1, 1000), 1);
-    close(fd);
-    free(path);
-}
 
 static void text_write(const char *home, const char *name, const char *text)
 {
@@ -136,38 +88,6 @@ Test(cddp_ckpt, whole_debris_is_a_checkpoint)
 }
 
 /* ---- pruning ------------------------------------------------------------- */
-
-#define OLD "superseded-step-0000000030-00000000000000aa"
-#define TMP ".tmp-step-0000000010-00000000000000ab"
-#define TRASH ".trash-step-0000000005-00000000000000ac"
-
-/* Make [home]/checkpoints with step 20, and with what no run reads. */
-static char *leftovers_make(const char *home)
-{
-    static const char *const names[] = {OLD, TMP, TRASH};
-    static const int steps[] = {30, 10, 5};
-    char *checkpoints = str_printf("%s/checkpoints", home);
-
-    for (int i = 0; i < 3; i++) {
-        char *from = str_printf("%s/step-%010d", checkpoints, steps[i]);
-        char *to = str_printf("%s/%s", home, names[i]);
-
-        ckpt_write(checkpoints, 2, steps[i]);
-        cr_assert_eq(rename(from, to), 0);
-        free(to);
-        free(from);
-    }
-    ckpt_write(checkpoints, 2, 20);
-    for (int i = 0; i < 3; i++) {
-        char *from = str_printf("%s/%s", home, names[i]);
-        char *to = str_printf("%s/%s", checkpoints, names[i]);
-
-        cr_assert_eq(rename(from, to), 0);
-        free(to);
-        free(from);
-    }
-    return checkpoints;
-}
 
 Test(cddp_ckpt, prune_removes_what_no_run_reads)
 {
@@ -274,95 +194,6 @@ Test(cddp_ckpt, prune_keeps_the_last_one)
     cr_expect_eq(ckpt_count(checkpoints, ""), 1);
     ckpt_expect(checkpoints, 2, 20);
     free(to);
-    free(from);
-    free(checkpoints);
-    ckpt_home_remove(home);
-}
-
-/* ---- repairing ----------------------------------------------------------- */
-
-Test(cddp_ckpt, repair_adopts_what_is_intact)
-{
-    char *home = ckpt_home_make();
-    char *checkpoints = leftovers_make(home);
-
-    flip(home, "checkpoints/" TRASH "/shard-1.h5");
-    expect(home, "repair @ --dry-run", 0,
-           TEXTS(TMP ": intact, would become step-0000000010\n",
-                 TRASH ": not adopted: ", "shard-1.h5",
-                 OLD ": intact; adopted if it is named\n",
-                 "\n1 would be adopted\n"));
-    cr_expect_eq(ckpt_count(checkpoints, "step-"), 1);
-    expect(home, "repair @", 0,
-           TEXTS(TMP ": intact, now step-0000000010\n", "\n1 adopted\n"));
-    expect(home, "verify @/checkpoints/step-0000000010", 0, TEXTS("ok "));
-    ckpt_expect(checkpoints, 2, 20);
-    expect(home, "repair @ " TRASH, 65, TEXTS(TRASH, "shard-1.h5"));
-    flip(home, "checkpoints/" TRASH "/shard-1.h5");
-    /* Of an abandoned line: only if the user says so. */
-    expect(home, "repair @/checkpoints @/checkpoints/" OLD, 0,
-           TEXTS(OLD ": intact, now step-0000000030\n",
-                 TRASH ": intact; adopted if it is named\n"));
-    ckpt_expect(checkpoints, 2, 30);
-    expect(home, "repair @", 0, TEXTS(TRASH ": intact, now step-0000000005"));
-    expect(home, "repair @", 0, TEXTS("0 adopted\n"));
-    cr_expect_eq(ckpt_count(checkpoints, ""), 4);
-    free(checkpoints);
-    ckpt_home_remove(home);
-}
-
-Test(cddp_ckpt, repair_replaces_nothing_and_leaves_a_run_its_files)
-{
-    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-    char *home = ckpt_home_make();
-    char *checkpoints = leftovers_make(home);
-    char *lock = str_printf("%s/lock", home);
-    const int fd = open(lock, O_RDWR | O_CREAT, 0600);
-
-    cr_assert_geq(fd, 0);
-    cr_assert_eq(fcntl(fd, F_OFD_SETLK, &whole), 0);
-    expect(home, "repair @", 73,
-           TEXTS(TMP, "has the lock of the run directory", "0 adopted\n"));
-    close(fd);
-    ckpt_write(checkpoints, 2, 10); /* removes debris */
-    free(checkpoints);
-    checkpoints = str_printf("%s/checkpoints", home);
-    expect(home, "repair @ " OLD, 0, TEXTS("now step-0000000030"));
-    expect(home, "repair @ step-0000000030", 65,
-           TEXTS("step-0000000030", "it is none of the superseded"));
-    expect(home, "repair", 64, TEXTS("name a run directory"));
-    cr_expect_eq(ckpt_count(checkpoints, "."), 0);
-    free(lock);
-    free(checkpoints);
-    ckpt_home_remove(home);
-}
-
-/* Of two of one step the first one in the list. */
-Test(cddp_ckpt, repair_adopts_one_of_a_step)
-{
-    static const char *const names[] = {
-        ".tmp-step-0000000010-00000000000000aa",
-        ".trash-step-0000000010-00000000000000ab"};
-    char *home = ckpt_home_make(), *to[2], *away[2];
-    char *checkpoints = str_printf("%s/checkpoints", home);
-    char *from = str_printf("%s/step-0000000010", checkpoints);
-
-    for (int i = 0; i < 2; i++) {
-        away[i] = str_printf("%s/%s", home, names[i]);
-        to[i] = str_printf("%s/%s", checkpoints, names[i]);
-        ckpt_write(checkpoints, 2, 10);
-        cr_assert_eq(rename(from, away[i]), 0);
-    }
-    for (int i = 0; i < 2; i++) {
-        cr_assert_eq(rename(away[i], to[i]), 0);
-        free(away[i]);
-        free(to[i]);
-    }
-    expect(home, "repair @", 0,
-           TEXTS(".tmp-step-0000000010-00000000000000aa: intact, now step-",
-                 "there is a checkpoint of its step: step-0000000010\n",
-                 "\n1 adopted\n"));
-    ckpt_expect(checkpoints, 2, 10);
     free(from);
     free(checkpoints);
     ckpt_home_remove(home);

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* cddp-ckpt repair: what it adopts, and what it leaves alone. */
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "cmd/ckpt_command.h"
+#include "hdf5io/ckpt_fixture.h"
+
+Test(ckpt_repair, adopts_what_is_intact)
+{
+    char *home = ckpt_home_make();
+    char *checkpoints = leftovers_make(home);
+
+    flip(home, "checkpoints/" TRASH "/shard-1.h5");
+    expect(home, "repair @ --dry-run", 0,
+           TEXTS(TMP ": intact, would become step-0000000010\n",
+                 TRASH ": not adopted: ", "shard-1.h5",
+                 OLD ": intact; adopted if it is named\n",
+                 "\n1 would be adopted\n"));
+    cr_expect_eq(ckpt_count(checkpoints, "step-"), 1);
+    expect(home, "repair @", 0,
+           TEXTS(TMP ": intact, now step-0000000010\n", "\n1 adopted\n"));
+    expect(home, "verify @/checkpoints/step-0000000010", 0, TEXTS("ok "));
+    ckpt_expect(checkpoints, 2, 20);
+    expect(home, "repair @ " TRASH, 65, TEXTS(TRASH, "shard-1.h5"));
+    flip(home, "checkpoints/" TRASH "/shard-1.h5");
+    /* Of an abandoned line: only if the user says so. */
+    expect(home, "repair @/checkpoints @/checkpoints/" OLD, 0,
+           TEXTS(OLD ": intact, now step-0000000030\n",
+                 TRASH ": intact; adopted if it is named\n"));
+    ckpt_expect(checkpoints, 2, 30);
+    expect(home, "repair @", 0, TEXTS(TRASH ": intact, now step-0000000005"));
+    expect(home, "repair @", 0, TEXTS("0 adopted\n"));
+    cr_expect_eq(ckpt_count(checkpoints, ""), 4);
+    free(checkpoints);
+    ckpt_home_remove(home);
+}
+
+Test(ckpt_repair, replaces_nothing_and_leaves_a_run_its_files)
+{
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    char *home = ckpt_home_make();
+    char *checkpoints = leftovers_make(home);
+    char *lock = str_printf("%s/lock", home);
+    const int fd = open(lock, O_RDWR | O_CREAT, 0600);
+
+    cr_assert_geq(fd, 0);
+    cr_assert_eq(fcntl(fd, F_OFD_SETLK, &whole), 0);
+    expect(home, "repair @", 73,
+           TEXTS(TMP, "has the lock of the run directory", "0 adopted\n"));
+    close(fd);
+    ckpt_write(checkpoints, 2, 10); /* removes debris */
+    free(checkpoints);
+    checkpoints = str_printf("%s/checkpoints", home);
+    expect(home, "repair @ " OLD, 0, TEXTS("now step-0000000030"));
+    expect(home, "repair @ step-0000000030", 65,
+           TEXTS("step-0000000030", "it is none of the superseded"));
+    expect(home, "repair", 64, TEXTS("name a run directory"));
+    cr_expect_eq(ckpt_count(checkpoints, "."), 0);
+    free(lock);
+    free(checkpoints);
+    ckpt_home_remove(home);
+}
+
+/* Of two of one step the first one in the list. */
+Test(ckpt_repair, adopts_one_of_a_step)
+{
+    static const char *const names[] = {
+        ".tmp-step-0000000010-00000000000000aa",
+        ".trash-step-0000000010-00000000000000ab"};
+    char *home = ckpt_home_make(), *to[2], *away[2];
+    char *checkpoints = str_printf("%s/checkpoints", home);
+    char *from = str_printf("%s/step-0000000010", checkpoints);
+
+    for (int i = 0; i < 2; i++) {
+        away[i] = str_printf("%s/%s", home, names[i]);
+        to[i] = str_printf("%s/%s", checkpoints, names[i]);
+        ckpt_write(checkpoints, 2, 10);
+        cr_assert_eq(rename(from, away[i]), 0);
+    }
+    for (int i = 0; i < 2; i++) {
+        cr_assert_eq(rename(away[i], to[i]), 0);
+        free(away[i]);
+        free(to[i]);
+    }
+    expect(home, "repair @", 0,
+           TEXTS(".tmp-step-0000000010-00000000000000aa: intact, now step-",
+                 "there is a checkpoint of its step: step-0000000010\n",
+                 "\n1 adopted\n"));
+    ckpt_expect(checkpoints, 2, 10);
+    free(from);
+    free(checkpoints);
+    ckpt_home_remove(home);
+}
