@@ -133,7 +133,9 @@ typedef struct hdf5io_checkpoint_info {
 /* Write and publish a checkpoint. Collective. Those of later steps, which the
  * run has left, are renamed to superseded-* first. After ERR_IO nothing was
  * published and older checkpoints are unchanged; the temporary directory is
- * removed if possible. */
+ * removed if possible. ERR_CONFIG: also if an interrupted save of a later
+ * version of cddp left a checkpoint that is newer than all published ones;
+ * nothing is changed. */
 err_code_t hdf5io_checkpoint_write(const hdf5io_checkpoint_config_t *config,
                                    const hdf5io_progress_t *progress,
                                    const hdf5io_tensor_t *tensors, int count,
@@ -152,9 +154,11 @@ err_code_t hdf5io_checkpoint_write(const hdf5io_checkpoint_config_t *config,
  * ERR_DATA: all candidates are damaged; the sentence lists them and says that
  * --fresh starts anew. Also if a permission is missing; the sentence names the
  * owner. ERR_CONFIG: the checkpoint belongs to another model; names the first
- * tensor that differs. ERR_IO: storage could not be read. That is no damage, so
- * no older checkpoint is tried instead. After ERR_DATA and ERR_IO the tensors
- * are undefined. Collective; every rank gets the same result.
+ * tensor that differs. Or a later version of cddp wrote it; names what it
+ * requires, and no older checkpoint is tried instead. ERR_IO: storage could not
+ * be read. That is no damage, so no older checkpoint is tried instead. After
+ * ERR_DATA and ERR_IO the tensors are undefined. Collective; every rank gets
+ * the same result.
  */
 err_code_t hdf5io_checkpoint_read(const hdf5io_checkpoint_config_t *config,
                                   const char *path,
@@ -163,14 +167,15 @@ err_code_t hdf5io_checkpoint_read(const hdf5io_checkpoint_config_t *config,
                                   err_t *err);
 
 /* Verify every byte of one checkpoint. ERR_DATA names the damaged file and the
- * damage; ERR_IO: storage could not be read. Local. */
+ * damage; ERR_CONFIG: a later version of cddp wrote it; ERR_IO: storage could
+ * not be read. Local. */
 err_code_t hdf5io_checkpoint_verify(const char *path,
                                     hdf5io_checkpoint_info_t *info, err_t *err);
 
 /* List the paths of the checkpoints in [directory], newest first. An intact
  * checkpoint that an interrupted save left under a temporary name is included
- * if it is newer than all published ones. The caller frees each path and the
- * list. Local. */
+ * if it is newer than all published ones; so is one of a later version of cddp.
+ * The caller frees each path and the list. Local. */
 err_code_t hdf5io_checkpoint_list(const char *directory, char ***paths,
                                   int *count, err_t *err);
 

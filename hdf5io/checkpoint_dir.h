@@ -41,6 +41,7 @@ typedef struct hdf5io_entry {
     int64_t step;
     hdf5io_kind_t kind;
     uint64_t nonce; /* 0 if published */
+    bool later;     /* a candidate that is debris of a later version of cddp */
     char name[80];  /* file name, without directory */
 } hdf5io_entry_t;
 
@@ -68,8 +69,10 @@ err_code_t hdf5io_dir_steps(const hdf5io_io_t *io, const char *directory,
 /*
  * List the checkpoints that may be read, newest first: the published ones and,
  * before them, intact debris of a later step. Such debris exists if a run died
- * while renaming. Every byte of debris is verified before it is listed. Changes
- * no file. The caller frees the list. ERR_IO if debris cannot be read.
+ * while renaming. Every byte of debris is verified before it is listed; debris
+ * with a manifest of a later version, which cannot be verified, is listed, so
+ * that nobody goes on without it. Changes no file. The caller frees the list.
+ * ERR_IO if debris cannot be read.
  */
 err_code_t hdf5io_dir_candidates(const hdf5io_io_t *io, const char *directory,
                                  hdf5io_entry_t **entries, int *count,
@@ -79,7 +82,8 @@ err_code_t hdf5io_dir_candidates(const hdf5io_io_t *io, const char *directory,
 err_code_t hdf5io_dir_sync(const hdf5io_io_t *io, const char *path, err_t *err);
 
 /* Rename intact debris among the candidates to its final name. Damaged debris
- * is left as it is. ERR_IO if debris cannot be read or renamed. */
+ * is left as it is. ERR_IO if debris cannot be read or renamed; ERR_CONFIG if
+ * it is of a later version. */
 err_code_t hdf5io_dir_adopt(const hdf5io_io_t *io, const char *directory,
                             err_t *err);
 

@@ -58,6 +58,7 @@ static bool entry_parse(const char *name, hdf5io_entry_t *out)
         return false;
     out->kind = HDF5IO_PUBLISHED;
     out->nonce = 0;
+    out->later = false;
     if (hdf5io_dir_step(name, &out->step))
         return true;
     for (hdf5io_kind_t kind = HDF5IO_TMP; kind <= HDF5IO_SUPERSEDED; kind++) {
@@ -209,9 +210,10 @@ err_code_t hdf5io_dir_steps(const hdf5io_io_t *io, const char *directory,
 
 /* ---- adopting ------------------------------------------------------------ */
 
-/* Is the debris [path] an intact checkpoint of [step]? */
+/* Is the debris [path] an intact checkpoint of [entry]'s step? *whole is also
+ * true, with entry->later, if a later version of cddp wrote it. */
 static err_code_t whole_check(const hdf5io_io_t *io, const char *path,
-                              int64_t step, bool *whole, err_t *err)
+                              hdf5io_entry_t *entry, bool *whole, err_t *err)
 {
     hdf5io_manifest_t m = {0};
     uint64_t hash;
@@ -222,11 +224,12 @@ static err_code_t whole_check(const hdf5io_io_t *io, const char *path,
         hdf5io_checkpoint_manifest(io, path, &m, &hash, &cause, &why);
     bool damaged = rc == ERR_DATA && cause == RETRY_ABSENT;
 
+    entry->later = rc == ERR_CONFIG;
     if (rc == ERR_OK)
         rc = hdf5io_load_check(&saved, &damaged, &why);
-    *whole = rc == ERR_OK && m.progress.step == step;
+    *whole = entry->later || (rc == ERR_OK && m.progress.step == entry->step);
     hdf5io_manifest_free(&m);
-    if (rc == ERR_OK || damaged)
+    if (rc == ERR_OK || damaged || entry->later)
         return ERR_OK;
     return err_copy(err, &why);
 }
@@ -296,7 +299,7 @@ err_code_t hdf5io_dir_candidates(const hdf5io_io_t *io, const char *directory,
         if (!take && kept == 0) {
             char *path = str_printf("%s/%s", directory, all[i].name);
 
-            rc = whole_check(io, path, all[i].step, &whole, err);
+            rc = whole_check(io, path, &all[i], &whole, err);
             take = whole;
             free(path);
         }
@@ -312,6 +315,22 @@ err_code_t hdf5io_dir_candidates(const hdf5io_io_t *io, const char *directory,
     return ERR_OK;
 }
 
+/* Say what [entry], of a later version, requires of its reader. */
+static err_code_t later_refuse(const hdf5io_io_t *io, const char *directory,
+                               const hdf5io_entry_t *entry, err_t *err)
+{
+    char *path = str_printf("%s/%s", directory, entry->name);
+    hdf5io_manifest_t m = {0};
+    retry_cause_t cause;
+    uint64_t hash;
+    err_code_t rc =
+        hdf5io_checkpoint_manifest(io, path, &m, &hash, &cause, err);
+
+    hdf5io_manifest_free(&m);
+    free(path);
+    return rc;
+}
+
 err_code_t hdf5io_dir_adopt(const hdf5io_io_t *io, const char *directory,
                             err_t *err)
 {
@@ -319,7 +338,9 @@ err_code_t hdf5io_dir_adopt(const hdf5io_io_t *io, const char *directory,
     int count = 0;
     err_code_t rc = hdf5io_dir_candidates(io, directory, &entries, &count, err);
 
-    if (rc == ERR_OK && count > 0 && entries[0].kind != HDF5IO_PUBLISHED)
+    if (rc == ERR_OK && count > 0 && entries[0].later)
+        rc = later_refuse(io, directory, &entries[0], err);
+    else if (rc == ERR_OK && count > 0 && entries[0].kind != HDF5IO_PUBLISHED)
         rc = name_give(io, directory, &entries[0], err);
     free(entries);
     return rc;

@@ -124,13 +124,14 @@ err_code_t hdf5io_manifest_print(const hdf5io_manifest_t *manifest,
 
 /* Parse and check the whole text: its hash, that the pieces cover each element
  * of a tensor once, and no byte of a file twice. ERR_DATA says what is wrong,
- * without the path. *hash becomes the hash of the text. */
+ * without the path. ERR_CONFIG: it is whole, but of a later version, which this
+ * one cannot read. *hash becomes the hash of the text. */
 err_code_t hdf5io_manifest_parse(const char *text, size_t bytes,
                                  hdf5io_manifest_t *out, uint64_t *hash,
                                  err_t *err);
 
-/* Read and parse [directory]/MANIFEST.json. ERR_DATA names the path; ERR_IO:
- * storage could not be read. */
+/* Read and parse [directory]/MANIFEST.json. ERR_DATA and ERR_CONFIG, as above,
+ * name the path; ERR_IO: storage could not be read. */
 err_code_t hdf5io_manifest_load(const char *directory, hdf5io_manifest_t *out,
                                 uint64_t *hash, err_t *err);
 

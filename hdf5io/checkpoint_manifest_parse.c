@@ -23,6 +23,11 @@
 /* Maximum of any counter, so that a resumed run can count further without
  * overflow. The reducer has the same limit (DDP_STEP_MAX). */
 #define COUNT_MAX (INT64_MAX / 4)
+/* The end of sentences about what a later version wrote. That is no damage, so
+ * no older checkpoint is read instead: it would replace the newer one. */
+#define LATER_MEND                                                            \
+    ": read it with the cddp that wrote it or a later one, or go on from an " \
+    "older checkpoint (--resume PATH)"
 
 /* Check that the text ends with the hash of everything before it. */
 static err_code_t self_check(const char *text, size_t bytes, uint64_t *hash,
@@ -131,11 +136,24 @@ static err_code_t requires_check(json_t *root, err_t *err)
 
     if (list == NULL || (json_is_array(list) && json_array_size(list) == 0))
         return ERR_OK;
-    return err_set(err, ERR_DATA,
+    return err_set(err, ERR_CONFIG,
                    "it requires \"%s\" of its reader, which this cddp does not "
-                   "know; read it with the version that wrote it, or a later "
-                   "one",
+                   "know" LATER_MEND,
                    what == NULL ? "?" : what);
+}
+
+static err_code_t version_check(const char *format, int64_t version, err_t *err)
+{
+    const bool ours = strcmp(format, MANIFEST_FORMAT) == 0;
+    const bool later = ours && version > MANIFEST_VERSION;
+
+    if (ours && !later && version >= 1)
+        return ERR_OK;
+    return err_set(err, later ? ERR_CONFIG : ERR_DATA,
+                   "it is %s version %lld, this cddp reads %s versions 1 to "
+                   "%d%s",
+                   format, (long long)version, MANIFEST_FORMAT,
+                   MANIFEST_VERSION, later ? LATER_MEND : "");
 }
 
 static err_code_t format_check(json_t *root, int *out, err_t *err)
@@ -147,13 +165,8 @@ static err_code_t format_check(json_t *root, int *out, err_t *err)
     if (rc != ERR_OK)
         return rc;
     rc = count_get(root, "version", &version, err);
-    if (rc == ERR_OK && (strcmp(format, MANIFEST_FORMAT) != 0 || version < 1 ||
-                         version > MANIFEST_VERSION))
-        rc = err_set(err, ERR_DATA,
-                     "it is %s version %lld, this cddp reads %s versions 1 to "
-                     "%d",
-                     format, (long long)version, MANIFEST_FORMAT,
-                     MANIFEST_VERSION);
+    if (rc == ERR_OK)
+        rc = version_check(format, version, err);
     if (rc == ERR_OK)
         rc = requires_check(root, err);
     if (rc == ERR_OK)
@@ -369,9 +382,9 @@ static err_code_t type_check(const char *name, const char *type, err_t *err)
         return ERR_OK;
     for (size_t i = 0; i < COUNT_OF(later); i++)
         if (strcmp(type, later[i]) == 0)
-            return err_set(err, ERR_DATA,
+            return err_set(err, ERR_CONFIG,
                            "%s: its type is %s, of which this cddp does not "
-                           "read tensors, only float32",
+                           "read tensors, only float32" LATER_MEND,
                            name, type);
     return err_set(err, ERR_DATA, "%s: its type is %s, expected float32", name,
                    type);

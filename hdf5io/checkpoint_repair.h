@@ -13,7 +13,8 @@
 
 /* Can [entry] of [directory], which is not published, become the checkpoint of
  * its step? All its bytes are read. ERR_DATA: no; says what is damaged, or that
- * there is a checkpoint of this step. ERR_IO: it could not be read. */
+ * there is a checkpoint of this step. ERR_CONFIG: not by this version, as a
+ * later one wrote it. ERR_IO: it could not be read. */
 err_code_t hdf5io_repair_check(const char *directory,
                                const hdf5io_entry_t *entry, err_t *err);
 

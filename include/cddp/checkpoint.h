@@ -64,8 +64,8 @@ cddp_code_t cddp_checkpoint_write(cddp_group_t *group,
  * 0 if there is none; then nothing else is written. A checkpoint that is
  * complete but still has its temporary name, because the write was interrupted,
  * counts, too; the next write renames it. If files of a checkpoint are missing
- * or changed, the next older one is read. After an error the tensors are
- * undefined. */
+ * or changed, the next older one is read. One that a later version of cddp
+ * wrote is CDDP_CONFIG. After an error the tensors are undefined. */
 cddp_code_t cddp_checkpoint_read(cddp_group_t *group,
                                  const cddp_checkpoint_config_t *config,
                                  const cddp_tensor_t *tensors, int count,

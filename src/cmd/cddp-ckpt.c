@@ -60,7 +60,7 @@ static const char help_text[] =
     "Exit status: 0 done (diff: no difference), 1 diff: they differ, 64\n"
     "wrong command line, 65 damaged or no checkpoint, 71 out of memory, 73\n"
     "repair: a run is using the directory, 74 input or output failed, 78\n"
-    "the map does not fit.\n";
+    "the map does not fit, or a later version of cddp wrote the checkpoint.\n";
 
 static err_code_t usage(err_t *err, const char *sentence)
 {

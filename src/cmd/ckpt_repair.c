@@ -75,7 +75,7 @@ static void entry_repair(work_t *work, const hdf5io_entry_t *entry)
 
     if (hdf5io_repair_check(work->home, entry, &why) != ERR_OK) {
         str_buf_add(work->out, "%s: not adopted: %s\n", entry->name, why.text);
-        if (named || why.code != ERR_DATA)
+        if (named || (why.code != ERR_DATA && why.code != ERR_CONFIG))
             failure_note(work, entry->name, &why);
     } else if (named ||
                (work->repair->count == 0 && entry->kind != HDF5IO_SUPERSEDED)) {

@@ -95,7 +95,9 @@ static void line_print(const char *path, int64_t best, str_buf_t *out)
 
     name = name == NULL ? path : name + 1;
     if (hdf5io_manifest_load(path, &m, &hash, &err) != ERR_OK) {
-        str_buf_add(out, "%-16s damaged: %s\n", name, err.text);
+        str_buf_add(out, "%-16s %s: %s\n", name,
+                    err.code == ERR_CONFIG ? "of a later version" : "damaged",
+                    err.text);
         return;
     }
     str_buf_add(out, "%-16s %6" PRId64 " %10" PRId64 " %5d %5d %10s  %s%s\n",

@@ -201,9 +201,10 @@ err_code_t train_kept_read(const train_kept_t *kept,
     err_t why = ERR_INIT;
     err_code_t rc = ERR_CONFIG;
 
-    /* ERR_CONFIG has three possible reasons: the checkpoint has no state of
-     * this hook, has a state of another shape, or is of another model. In the
-     * last case the second read, without the hook's tensors, fails, too. */
+    /* ERR_CONFIG has four possible reasons: the checkpoint has no state of
+     * this hook, has a state of another shape, is of another model, or of a
+     * later version of cddp. In the last two cases the second read, without the
+     * hook's tensors, fails, too. */
     if (kept->hook_count > 0)
         rc = hdf5io_checkpoint_read(config, source->path, kept->tensors,
                                     kept->count, found, info, &why);

@@ -217,6 +217,39 @@ Test(cddp_ckpt, verify)
     ckpt_home_remove(home);
 }
 
+/* It is listed, with what it requires, and nothing removes or renames it. */
+Test(cddp_ckpt, a_later_version_is_no_damage)
+{
+    char *home = ckpt_home_make();
+    char *checkpoints = str_printf("%s/checkpoints", home);
+    char *newest = str_printf("%s/step-0000000020", checkpoints);
+    char *tmp =
+        str_printf("%s/.tmp-step-0000000020-00000000000000aa", checkpoints);
+
+    ckpt_write(checkpoints, 2, 10);
+    ckpt_write(checkpoints, 2, 20);
+    ckpt_manifest_edit(newest, "\"version\": 2", "\"version\": 3");
+    expect(
+        home, "list @", 0,
+        TEXTS("step-0000000020  of a later version: ", "\nstep-0000000010 "));
+    expect(home, "show @", 78,
+           TEXTS("MANIFEST.json: ", "version 3", "the cddp that wrote it"));
+    expect(home, "verify @", 78, TEXTS("BAD ", "version 3"));
+    cr_assert_eq(rename(newest, tmp), 0);
+    expect(home, "list @", 0,
+           TEXTS(".tmp-step-0000000020-00000000000000aa of a later version: "));
+    expect(home, "prune @", 0, TEXTS("0 removed, "));
+    expect(home, "repair @", 0, TEXTS(": not adopted: ", "version 3"));
+    expect(home, "repair @ .tmp-step-0000000020-00000000000000aa", 78,
+           TEXTS("version 3", "0 adopted\n"));
+    cr_expect_eq(ckpt_count(checkpoints, ".tmp-"), 1);
+    cr_expect_eq(ckpt_count(checkpoints, "superseded-"), 0);
+    free(tmp);
+    free(newest);
+    free(checkpoints);
+    ckpt_home_remove(home);
+}
+
 static void body_change(ckpt_rank_t *rank, void *context)
 {
     (void)context;

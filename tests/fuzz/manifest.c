@@ -10,7 +10,7 @@
 #include "fuzz/fuzz.h"
 #include "hdf5io/checkpoint_blocks.h"
 
-static const err_code_t allowed[] = {ERR_DATA, ERR_MEMORY, ERR_OK};
+static const err_code_t allowed[] = {ERR_DATA, ERR_CONFIG, ERR_MEMORY, ERR_OK};
 
 /* Copy the bytes before the manifest's own hash, and append their correct hash.
  * The caller frees the copy of [*length] bytes. */

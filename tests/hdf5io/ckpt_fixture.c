@@ -12,9 +12,11 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/rng.h"
 #include "base/str.h"
+#include "hdf5io/checkpoint_manifest.h"
 
 /* Shared by the ranks of one run. */
 typedef struct world {
@@ -351,6 +353,40 @@ bool ckpt_is(const char *home, int size, int64_t seed, int64_t step)
     ckpt_state_free(&want);
     ckpt_ranks_free(ranks, size);
     return same;
+}
+
+str_buf_t ckpt_manifest_edited(const char *text, const char *old,
+                               const char *new)
+{
+    const char *at = strstr(text, old), *self;
+    char digits[HASH_TEXT_MAX];
+    str_buf_t out = {0}, sealed = {0};
+
+    cr_assert_not_null(at, "%s", old);
+    str_buf_add(&out, "%.*s%s%s", (int)(at - text), text, new,
+                at + strlen(old));
+    self = strstr(out.text, MANIFEST_SELF_KEY);
+    cr_assert_not_null(self);
+    str_buf_add(
+        &sealed, "%.*s" MANIFEST_SELF_KEY "%s" MANIFEST_SELF_TAIL,
+        (int)(self - out.text), out.text,
+        hash_format(hash_bytes(out.text, (size_t)(self - out.text)), digits));
+    str_buf_free(&out);
+    return sealed;
+}
+
+void ckpt_manifest_edit(const char *checkpoint, const char *old,
+                        const char *new)
+{
+    char *path = str_printf("%s/" MANIFEST_NAME, checkpoint), *text = NULL;
+    str_buf_t edited;
+
+    cr_assert_eq(file_read(path, &text, NULL, NULL), ERR_OK);
+    edited = ckpt_manifest_edited(text, old, new);
+    cr_assert_eq(file_publish(path, edited.text, edited.length, NULL), ERR_OK);
+    str_buf_free(&edited);
+    free(text);
+    free(path);
 }
 
 int ckpt_count(const char *home, const char *prefix)

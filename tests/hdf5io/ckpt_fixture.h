@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
+#include "base/str.h"
 #include "hdf5io/checkpoint.h"
 #include "hdf5io/checkpoint_io.h"
 
@@ -92,6 +93,15 @@ void ckpt_expect(const char *home, int size, int64_t seed);
 /* Read with [size] ranks; asserts that the checkpoint has step [step]. True:
  * all ranks got the state [seed]; false: another state. */
 bool ckpt_is(const char *home, int size, int64_t seed, int64_t step);
+
+/* The text of a manifest with the first [old] replaced by [new], and with the
+ * right hash. */
+str_buf_t ckpt_manifest_edited(const char *text, const char *old,
+                               const char *new);
+
+/* The same for MANIFEST.json in the directory [checkpoint]. */
+void ckpt_manifest_edit(const char *checkpoint, const char *old,
+                        const char *new);
 
 /* Number of entries of [home] whose names begin with [prefix]. */
 int ckpt_count(const char *home, const char *prefix);

@@ -186,6 +186,66 @@ Test(checkpoint_damage, training_goes_on_after_a_fall_back)
     ckpt_home_remove(home);
 }
 
+/* Read [path], or the newest one, with 3 ranks: all end with 78 and the same
+ * sentence, which names [manifest], [what] and the way out. */
+static void expect_later(const char *home, const char *path,
+                         const char *manifest, const char *what)
+{
+    ckpt_rank_t *ranks =
+        ckpt_ranks_run(home, 3, 20, ckpt_body_read, (void *)path);
+
+    for (int r = 0; r < 3; r++) {
+        cr_expect_eq(ranks[r].code, ERR_CONFIG, "rank %d: %s", r,
+                     ranks[r].err.text);
+        cr_expect_str_eq(ranks[r].err.text, ranks[0].err.text);
+        FACTS(ranks[r].err.text, "rank 0 on ", manifest, what, "--resume PATH");
+    }
+    ckpt_ranks_free(ranks, 3);
+}
+
+/* What a later version of cddp wrote is no damage: no rank goes on with an
+ * older checkpoint, which would replace it, and what an interrupted save of
+ * that version left is not deleted. */
+Test(checkpoint_damage, what_a_later_version_wrote_is_not_passed_over)
+{
+    static const char *const edits[][3] = {
+        {"\"version\": 2", "\"version\": 3", "version 3, this cddp reads"},
+        {"\"step\"", "\"requires\": [\"zstd\"], \"step\"",
+         "it requires \"zstd\" of its reader"},
+        {"\"type\": \"float32\"", "\"type\": \"bfloat16\"", "only float32"}};
+    static const char *const names[] = {NEWEST,
+                                        ".tmp-" NEWEST "-00000000000000aa"};
+
+    for (int i = 0; i < 6; i++) {
+        const char *const *edit = edits[i / 2];
+        char *home = ckpt_home_make();
+        char *newest = str_printf("%s/" NEWEST, home);
+        char *path = str_printf("%s/%s", home, names[i % 2]);
+        char *manifest = str_printf("%s/MANIFEST.json: ", path);
+        char *older = str_printf("%s/step-0000000010", home);
+        ckpt_rank_t *ranks;
+
+        ckpt_write(home, 2, 10);
+        ckpt_write(home, 2, 20);
+        ckpt_manifest_edit(newest, edit[0], edit[1]);
+        cr_assert_eq(rename(newest, path), 0);
+        expect_later(home, NULL, manifest, edit[2]);
+        expect_later(home, path, manifest, edit[2]);
+        ranks = ckpt_ranks_run(home, 2, 30, ckpt_body_write, NULL);
+        cr_expect_eq(ranks[1].code, i % 2 == 0 ? ERR_OK : ERR_CONFIG);
+        ckpt_ranks_free(ranks, 2);
+        cr_expect_eq(ckpt_count(home, names[i % 2]), 1);
+        ranks = ckpt_ranks_run(home, 2, 10, ckpt_body_read, older);
+        cr_expect_eq(ranks[1].code, ERR_OK, "%s", ranks[1].err.text);
+        ckpt_ranks_free(ranks, 2);
+        free(older);
+        free(manifest);
+        free(path);
+        free(newest);
+        ckpt_home_remove(home);
+    }
+}
+
 Test(checkpoint_damage, a_file_in_place_of_the_directory_is_passed_over)
 {
     char *home = ckpt_home_make();
