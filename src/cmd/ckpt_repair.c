@@ -2,13 +2,16 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 #include "cmd/ckpt_repair.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cmd/ckpt_lock.h"
 #include "cmd/ckpt_show.h"
+#include "hdf5io/checkpoint_manifest.h"
 #include "hdf5io/checkpoint_repair.h"
 
 typedef struct work {
@@ -21,18 +24,24 @@ typedef struct work {
     err_t *err;
 } work_t;
 
-static const char *name_of(const char *path)
+/* Does [path] name [entry]: with a directory or not, and with slashes at its
+ * end, as shells complete it? */
+static bool names_entry(const char *path, const char *entry)
 {
-    const char *slash = strrchr(path, '/');
+    const size_t length = strlen(entry);
+    size_t end = strlen(path);
 
-    return slash == NULL ? path : slash + 1;
+    while (end > 0 && path[end - 1] == '/')
+        end--;
+    return end >= length && strncmp(path + end - length, entry, length) == 0 &&
+           (end == length || path[end - length - 1] == '/');
 }
 
 /* Is [entry] named by the user? */
 static bool is_named(const work_t *work, const char *entry)
 {
     for (int i = 0; i < work->repair->count; i++)
-        if (strcmp(name_of(work->repair->names[i]), entry) == 0)
+        if (names_entry(work->repair->names[i], entry))
             return true;
     return false;
 }
@@ -90,12 +99,12 @@ static void entry_repair(work_t *work, const hdf5io_entry_t *entry)
 static void names_check(work_t *work, const hdf5io_entry_t *entries, int count)
 {
     for (int i = 0; i < work->repair->count; i++) {
-        const char *name = name_of(work->repair->names[i]);
+        const char *name = work->repair->names[i];
         err_t why = ERR_INIT;
         int e = 0;
 
         while (e < count && (entries[e].kind == HDF5IO_PUBLISHED ||
-                             strcmp(entries[e].name, name) != 0))
+                             !names_entry(name, entries[e].name)))
             e++;
         if (e < count)
             continue;
@@ -105,6 +114,25 @@ static void names_check(work_t *work, const hdf5io_entry_t *entries, int count)
                 work->home);
         failure_note(work, name, &why);
     }
+}
+
+/* [run] must be a directory, and not that of one checkpoint. */
+static err_code_t run_check(const char *run, err_t *err)
+{
+    char *manifest = str_printf("%s/" MANIFEST_NAME, run);
+    struct stat st;
+    err_code_t rc = ERR_OK;
+
+    if (stat(run, &st) != 0)
+        rc =
+            err_set(err, ERR_DATA, "%s: cannot list: %s", run, strerror(errno));
+    else if (lstat(manifest, &st) == 0)
+        rc = err_set(err, ERR_DATA,
+                     "%s is one checkpoint: expected a run directory, or its "
+                     "checkpoints/, and then the NAMEs to adopt",
+                     run);
+    free(manifest);
+    return rc;
 }
 
 err_code_t cmd_ckpt_repair(const cmd_ckpt_repair_t *repair, str_buf_t *out,
@@ -119,9 +147,11 @@ err_code_t cmd_ckpt_repair(const cmd_ckpt_repair_t *repair, str_buf_t *out,
                    .err = err};
     hdf5io_entry_t *entries = NULL;
     int count = 0;
-    err_code_t rc =
-        hdf5io_dir_list_all(&hdf5io_io_system, home, &entries, &count, err);
+    err_code_t rc = run_check(repair->run, err);
 
+    if (rc == ERR_OK)
+        rc =
+            hdf5io_dir_list_all(&hdf5io_io_system, home, &entries, &count, err);
     if (rc == ERR_OK)
         names_check(&work, entries, count);
     for (int i = 0; i < count; i++)

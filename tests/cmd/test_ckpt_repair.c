@@ -97,3 +97,25 @@ Test(ckpt_repair, adopts_one_of_a_step)
     free(checkpoints);
     ckpt_home_remove(home);
 }
+
+/* A wrong path is no success, and the sentence names what was given. */
+Test(ckpt_repair, says_what_it_cannot_find)
+{
+    char *home = ckpt_home_make();
+    char *checkpoints = leftovers_make(home);
+
+    expect(home, "repair @/nowhere", 65, TEXTS("/nowhere: ", "No such file"));
+    expect(home, "repair /dev/null", 65, TEXTS("/dev/null: ", "Not a direct"));
+    expect(home, "repair @/checkpoints/step-0000000020", 65,
+           TEXTS("/step-0000000020 is one checkpoint", "a run directory"));
+    expect(home, "repair @/checkpoints/" TMP, 65,
+           TEXTS(TMP " is one checkpoint"));
+    expect(home, "repair @ none/", 65,
+           TEXTS("cddp-ckpt: none/ is not adopted"));
+    expect(home, "repair @ x" OLD, 65, TEXTS("x" OLD " is not adopted"));
+    cr_expect_eq(ckpt_count(checkpoints, "step-"), 1);
+    expect(home, "repair @/ @/checkpoints/" OLD "// " TMP "/", 0,
+           TEXTS(OLD ": intact, now step-0000000030\n", "\n2 adopted\n"));
+    free(checkpoints);
+    ckpt_home_remove(home);
+}
