@@ -10,26 +10,35 @@
 #include "base/str.h"
 #include "hdf5io/checkpoint.h"
 
-err_code_t hdf5io_repair_check(const char *directory,
-                               const hdf5io_entry_t *entry, err_t *err)
+/* Refuse if there is a checkpoint of the step of [entry]. */
+static err_code_t step_check(const char *directory, const hdf5io_entry_t *entry,
+                             err_t *err)
 {
-    char *path = str_printf("%s/%s", directory, entry->name);
     char *final = hdf5io_dir_path(directory, "", entry->step, 0);
-    hdf5io_checkpoint_info_t info = {.path = ""};
     struct stat st;
-    err_code_t rc;
+    err_code_t rc = ERR_OK;
 
     if (lstat(final, &st) == 0)
         rc = err_set(err, ERR_DATA, "there is a checkpoint of its step: %s",
                      strrchr(final, '/') + 1);
-    else
+    free(final);
+    return rc;
+}
+
+err_code_t hdf5io_repair_check(const char *directory,
+                               const hdf5io_entry_t *entry, err_t *err)
+{
+    char *path = str_printf("%s/%s", directory, entry->name);
+    hdf5io_checkpoint_info_t info = {.path = ""};
+    err_code_t rc = step_check(directory, entry, err);
+
+    if (rc == ERR_OK)
         rc = hdf5io_checkpoint_verify(path, &info, err);
     if (rc == ERR_OK && info.progress.step != entry->step)
         rc = err_set(err, ERR_DATA,
                      "its manifest is that of step %" PRId64
                      ", expected step %" PRId64,
                      info.progress.step, entry->step);
-    free(final);
     free(path);
     return rc;
 }
@@ -40,8 +49,10 @@ err_code_t hdf5io_repair_adopt(const char *directory,
     const hdf5io_io_t *io = &hdf5io_io_system;
     char *path = str_printf("%s/%s", directory, entry->name);
     char *final = hdf5io_dir_path(directory, "", entry->step, 0);
-    err_code_t rc = hdf5io_dir_sync(io, path, err);
+    err_code_t rc = step_check(directory, entry, err);
 
+    if (rc == ERR_OK)
+        rc = hdf5io_dir_sync(io, path, err);
     if (rc == ERR_OK)
         rc = hdf5io_io_rename(io, path, final, err);
     if (rc == ERR_OK)

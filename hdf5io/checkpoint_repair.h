@@ -2,8 +2,7 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * checkpoint_repair: gives debris and superseded checkpoints that are intact
- * the name of a checkpoint. Calls are local, and for a process that has the
- * lock of the run directory.
+ * the name of a checkpoint. Calls are local.
  */
 #ifndef CDDP_HDF5IO_CHECKPOINT_REPAIR_H
 #define CDDP_HDF5IO_CHECKPOINT_REPAIR_H
@@ -18,7 +17,9 @@
 err_code_t hdf5io_repair_check(const char *directory,
                                const hdf5io_entry_t *entry, err_t *err);
 
-/* Rename [entry], for which the check was successful, durably. ERR_IO. */
+/* Rename [entry], for which the check was successful, durably. For a process
+ * that has the lock of the run directory; it need not have had it for the
+ * check. ERR_DATA: meanwhile there is a checkpoint of its step. ERR_IO. */
 err_code_t hdf5io_repair_adopt(const char *directory,
                                const hdf5io_entry_t *entry, err_t *err);
 

@@ -28,6 +28,7 @@ libfixtures_la_SOURCES = \
 	tests/hdf5io/sampler_plan.c tests/hdf5io/sampler_plan.h \
 	tests/import/import_fixture.c tests/import/import_fixture.h \
 	tests/lib/facts.h tests/lib/file_tree.h tests/lib/german.h tests/lib/halted.h \
+	tests/lib/no_locks.h \
 	tests/lib/ranks.c tests/lib/ranks.h \
 	tests/nn/fixture.c tests/nn/fixture.h \
 	tests/nn/fixture_dev.c tests/nn/fixture_dev.h \

@@ -85,23 +85,34 @@ static void kind_prune(prune_t *prune, const hdf5io_leftover_t *list, int count,
             leftover_prune(prune, &list[i]);
 }
 
-/* Debris first, as the lock is held for it. */
+static void debris_keep(prune_t *prune, const hdf5io_leftover_t *list,
+                        int count, const err_t *why)
+{
+    char *what = str_printf("kept: %s", why->text);
+
+    for (int i = 0; i < count; i++)
+        if (!list[i].superseded)
+            line_print(prune, &list[i], what);
+    free(what);
+}
+
+/* The lock is held to the end, so that cddp-ckpt repair does not adopt what is
+ * being removed. */
 static err_code_t home_prune(prune_t *prune, const char *run, const char *home)
 {
     hdf5io_leftover_t *list = NULL;
     int count = 0;
-    const int lock = cmd_ckpt_lock(run, home);
+    err_t why = ERR_INIT;
+    const int lock = cmd_ckpt_lock(run, home, &why);
     err_code_t rc = hdf5io_prune_list(home, &list, &count, prune->err);
 
-    if (lock != CMD_CKPT_HELD)
+    if (lock != CMD_CKPT_REFUSED)
         kind_prune(prune, list, count, false);
-    for (int i = 0; lock == CMD_CKPT_HELD && i < count; i++)
-        if (!list[i].superseded)
-            line_print(prune, &list[i],
-                       "kept: a run may be writing it, as it has the lock");
+    else
+        debris_keep(prune, list, count, &why);
+    kind_prune(prune, list, count, true);
     if (lock >= 0)
         close(lock);
-    kind_prune(prune, list, count, true);
     free(list);
     return rc == ERR_OK ? prune->rc : rc;
 }

@@ -17,7 +17,6 @@
 typedef struct work {
     const cmd_ckpt_repair_t *repair;
     const char *home;
-    bool held; /* a run has the lock */
     str_buf_t *out;
     int count;     /* of those that are adopted */
     err_code_t rc; /* the first failure */
@@ -54,18 +53,18 @@ static void failure_note(work_t *work, const char *entry, const err_t *why)
                            why->text);
 }
 
-/* [entry] is intact, and chosen. */
+/* [entry] is intact, and chosen. Only now is the lock taken, so that a run can
+ * start while terabytes are verified. */
 static void entry_adopt(work_t *work, const hdf5io_entry_t *entry)
 {
     const bool dry = work->repair->dry;
     err_t why = ERR_INIT;
+    const int lock = cmd_ckpt_lock(work->repair->run, work->home, &why);
 
-    if (work->held)
-        err_set(&why, ERR_BUSY,
-                "a run may be writing it, as it has the lock of the run "
-                "directory");
-    else if (!dry)
+    if (lock != CMD_CKPT_REFUSED && !dry)
         hdf5io_repair_adopt(work->home, entry, &why);
+    if (lock >= 0)
+        close(lock);
     if (why.code != ERR_OK) {
         str_buf_add(work->out, "%s: intact, not adopted: %s\n", entry->name,
                     why.text);
@@ -139,12 +138,7 @@ err_code_t cmd_ckpt_repair(const cmd_ckpt_repair_t *repair, str_buf_t *out,
                            err_t *err)
 {
     char *home = cmd_ckpt_home(repair->run);
-    const int lock = cmd_ckpt_lock(repair->run, home);
-    work_t work = {.repair = repair,
-                   .home = home,
-                   .held = lock == CMD_CKPT_HELD,
-                   .out = out,
-                   .err = err};
+    work_t work = {.repair = repair, .home = home, .out = out, .err = err};
     hdf5io_entry_t *entries = NULL;
     int count = 0;
     err_code_t rc = run_check(repair->run, err);
@@ -160,8 +154,6 @@ err_code_t cmd_ckpt_repair(const cmd_ckpt_repair_t *repair, str_buf_t *out,
     if (rc == ERR_OK)
         str_buf_add(out, "%d %s\n", work.count,
                     repair->dry ? "would be adopted" : "adopted");
-    if (lock >= 0)
-        close(lock);
     free(entries);
     free(home);
     return rc == ERR_OK ? work.rc : rc;

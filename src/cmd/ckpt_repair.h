@@ -25,7 +25,8 @@ typedef struct cmd_ckpt_repair {
  * ERR_DATA: [run] does not exist or is one checkpoint; a named one does not
  * exist, is damaged, or its step has a checkpoint. ERR_CONFIG: a later version
  * of cddp wrote a named one. ERR_BUSY: a run holds the lock of the run
- * directory. ERR_IO: storage failed. The rest is done all the same.
+ * directory, which is taken for each adoption only. ERR_IO: storage failed, or
+ * there are no locks. The rest is done all the same.
  */
 err_code_t cmd_ckpt_repair(const cmd_ckpt_repair_t *repair, str_buf_t *out,
                            err_t *err);

@@ -5,11 +5,17 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/str.h"
 #include "cmd/ckpt_command.h"
+#include "cmd/ckpt_repair.h"
+#include "hdf5io/checkpoint.h"
 #include "hdf5io/ckpt_fixture.h"
+#include "lib/facts.h"
+#include "lib/no_locks.h"
 
 Test(ckpt_repair, adopts_what_is_intact)
 {
@@ -116,6 +122,93 @@ Test(ckpt_repair, says_what_it_cannot_find)
     cr_expect_eq(ckpt_count(checkpoints, "step-"), 1);
     expect(home, "repair @/ @/checkpoints/" OLD "// " TMP "/", 0,
            TEXTS(OLD ": intact, now step-0000000030\n", "\n2 adopted\n"));
+    free(checkpoints);
+    ckpt_home_remove(home);
+}
+
+/* Only a lock that another process has says that a run may be writing. */
+Test(ckpt_repair, a_directory_that_cannot_be_locked_is_left_alone)
+{
+    static const char tmp[] = TMP;
+    char *home = ckpt_home_make(), *names[] = {(char *)tmp};
+    char *checkpoints = leftovers_make(home);
+    char *lock = str_printf("%s/lock", home);
+    const cmd_ckpt_repair_t repair = {.run = home, .names = names, .count = 1};
+    str_buf_t out = {0};
+    err_t err = ERR_INIT;
+    const int fd = open(lock, O_RDWR | O_CREAT, 0600);
+
+    cr_assert_geq(fd, 0);
+    close(fd);
+    no_locks = true;
+    cr_expect_eq(cmd_ckpt_repair(&repair, &out, &err), ERR_IO);
+    FACTS(err.text, TMP " is not adopted: cannot lock ", "/lock: No locks ");
+    cr_expect_null(strstr(out.text, "has the lock"), "%s", out.text);
+    no_locks = false;
+    cr_assert_eq(unlink(lock), 0);
+    cr_assert_eq(mkdir(lock, 0700), 0);
+    expect(home, "repair @", 74, TEXTS("/lock: Is a directory", "0 adopted\n"));
+    expect(home, "prune @", 0,
+           TEXTS(TMP, "kept: cannot lock ", "/lock: Is a ", "\n1 removed, "));
+    cr_expect_eq(ckpt_count(checkpoints, "."), 2);
+    str_buf_free(&out);
+    free(lock);
+    free(checkpoints);
+    ckpt_home_remove(home);
+}
+
+static const char *lock_path;
+static int verified;
+
+/* The linker is told to call this instead (--wrap), and gives the wrapped
+ * function the other name. */
+// NOLINTBEGIN(bugprone-reserved-identifier)
+err_code_t __real_hdf5io_checkpoint_verify(const char *path,
+                                           hdf5io_checkpoint_info_t *info,
+                                           err_t *err);
+err_code_t __wrap_hdf5io_checkpoint_verify(const char *path,
+                                           hdf5io_checkpoint_info_t *info,
+                                           err_t *err);
+err_code_t __wrap_hdf5io_checkpoint_verify(const char *path,
+                                           hdf5io_checkpoint_info_t *info,
+                                           err_t *err)
+{
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+
+    if (lock_path != NULL) {
+        const int fd = open(lock_path, O_RDWR);
+
+        cr_assert_geq(fd, 0);
+        cr_expect_eq(fcntl(fd, F_OFD_SETLK, &whole), 0, "%s is locked", path);
+        close(fd);
+        verified++;
+    }
+    return __real_hdf5io_checkpoint_verify(path, info, err);
+}
+// NOLINTEND(bugprone-reserved-identifier)
+
+Test(ckpt_repair, a_run_can_start_while_bytes_are_verified)
+{
+    char *home = ckpt_home_make();
+    char *checkpoints = leftovers_make(home);
+    char *lock = str_printf("%s/lock", home);
+    cmd_ckpt_repair_t repair = {.run = home, .dry = true};
+    str_buf_t out = {0};
+    err_t err = ERR_INIT;
+    const int fd = open(lock, O_RDWR | O_CREAT, 0600);
+
+    cr_assert_geq(fd, 0);
+    close(fd);
+    lock_path = lock;
+    for (int i = 0; i < 2; i++) {
+        cr_expect_eq(cmd_ckpt_repair(&repair, &out, &err), ERR_OK, "%s",
+                     err.text);
+        repair.dry = false;
+    }
+    cr_expect_eq(verified, 6);
+    cr_expect_eq(ckpt_count(checkpoints, "step-"), 3);
+    str_buf_free(&out);
+    free(lock);
     free(checkpoints);
     ckpt_home_remove(home);
 }

@@ -8,14 +8,10 @@
 #include "train/owner.h"
 
 #include <criterion/criterion.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,44 +19,10 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "lib/facts.h"
+#include "lib/no_locks.h"
 #include "train/rundir.h"
 
 static char dir[] = "/tmp/cddp-owner-XXXXXX";
-static bool locks = true;
-
-/* The fcntl of a file system that may have no locks. */
-static int fcntl_plain(int fd, int cmd, void *argument)
-{
-    if (cmd == F_OFD_SETLK && !locks) {
-        errno = ENOLCK;
-        return -1;
-    }
-    return (int)syscall(SYS_fcntl, fd, cmd, argument);
-}
-
-/* fcntl.h declares fcntl with variable arguments. */
-int fcntl(int fd, int cmd, ...)
-{
-    va_list list;
-    void *argument;
-
-    va_start(list, cmd);
-    argument = va_arg(list, void *);
-    va_end(list);
-    return fcntl_plain(fd, cmd, argument);
-}
-
-int fcntl64(int fd, int cmd, ...);
-int fcntl64(int fd, int cmd, ...)
-{
-    va_list list;
-    void *argument;
-
-    va_start(list, cmd);
-    argument = va_arg(list, void *);
-    va_end(list);
-    return fcntl_plain(fd, cmd, argument);
-}
 
 static void setup(void)
 {
@@ -180,7 +142,7 @@ Test(owner, a_directory_without_locks_is_refused_while_its_owner_lives)
     train_rundir_t *first = NULL, *second = NULL;
     err_t err = ERR_INIT;
 
-    locks = false;
+    no_locks = true;
     cr_assert_eq(train_rundir_open(path, mine, &first, &err), ERR_OK, "%s",
                  err.text);
     cr_assert_eq(file_read(lock, &before, NULL, &err), ERR_OK);
