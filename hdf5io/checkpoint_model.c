@@ -40,8 +40,8 @@ static bool group_wanted(const hdf5io_tensor_t *tensors, int count,
     return false;
 }
 
-/* Check that all wanted tensors exist with their shapes, and that their groups
- * contain no others. */
+/* Check that all wanted tensors exist with their shapes, each once, and that
+ * their groups contain no others. */
 static err_code_t tensors_compare(const hdf5io_manifest_t *m, const char *path,
                                   const hdf5io_tensor_t *tensors, int count,
                                   int *wanted, err_t *err)
@@ -69,6 +69,11 @@ static err_code_t tensors_compare(const hdf5io_manifest_t *m, const char *path,
                                                m->tensors[j].dims, found,
                                                sizeof found),
                            expected);
+        if (wanted[j] >= 0)
+            return err_set(err, ERR_CONFIG,
+                           "tensor %s is wanted twice: give each tensor its "
+                           "own name",
+                           tensors[i].name);
         wanted[j] = i;
     }
     for (int i = 0; i < m->tensor_count; i++) {

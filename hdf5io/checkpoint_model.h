@@ -9,7 +9,8 @@
 
 /*
  * Check that all [tensors], which this rank wants of the checkpoint [path],
- * exist with their shapes, and that their groups ("model/") contain no others.
+ * exist with their shapes, that none is named twice, and that their groups
+ * ("model/") contain no others.
  * With config->model_strict the hashes of the models must be equal, too.
  * wanted[i] becomes the index in [tensors] of tensor number i of the manifest;
  * -1: it is not wanted. ERR_CONFIG names the first tensor that differs. Local;

@@ -228,7 +228,7 @@ Test(checkpoint, other_names_are_left_alone)
 }
 
 /* How the reading run differs from the writing one. */
-typedef enum change { RENAMED, RESHAPED, RANKED, FEWER, MORE } change_t;
+typedef enum change { RENAMED, RESHAPED, RANKED, FEWER, MORE, TWICE } change_t;
 
 static void body_read_changed(ckpt_rank_t *rank, void *context)
 {
@@ -250,6 +250,9 @@ static void body_read_changed(ckpt_rank_t *rank, void *context)
     case MORE:
         t[7].name = "optimizer/exp_avg_sq/fc.weight";
         break;
+    case TWICE: /* of the same shape */
+        t[6].name = "model/conv1.weight";
+        break;
     }
     ckpt_body_read(rank, NULL);
 }
@@ -263,11 +266,12 @@ Test(checkpoint, another_model_is_refused_by_name)
         [RANKED] = {"model/conv1.bias", "has shape [5]", "expected [5, 1]"},
         [FEWER] = {"optimizer/exp_avg/fc.weight", "does not have", "--fresh"},
         [MORE] = {"optimizer/exp_avg_sq/fc.weight", "no tensor", "--fresh"},
+        [TWICE] = {"model/conv1.weight", "is wanted twice", "its own name"},
     };
     char *home = ckpt_home_make();
 
     ckpt_write(home, 2, 10);
-    for (int change = RENAMED; change <= MORE; change++) {
+    for (int change = RENAMED; change <= TWICE; change++) {
         ckpt_rank_t *ranks =
             ckpt_ranks_run(home, 2, 10, body_read_changed, &change);
 
