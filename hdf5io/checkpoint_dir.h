@@ -78,7 +78,7 @@ err_code_t hdf5io_dir_candidates(const hdf5io_io_t *io, const char *directory,
                                  hdf5io_entry_t **entries, int *count,
                                  err_t *err);
 
-/* fsync the files in the directory [path], and their names. ERR_IO. */
+/* fsync the regular files in the directory [path], and their names. ERR_IO. */
 err_code_t hdf5io_dir_sync(const hdf5io_io_t *io, const char *path, err_t *err);
 
 /* Rename intact debris among the candidates to its final name. Damaged debris

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -238,13 +239,16 @@ err_code_t hdf5io_dir_sync(const hdf5io_io_t *io, const char *path, err_t *err)
 {
     DIR *list = opendir(path);
     struct dirent *next;
+    struct stat st;
     err_code_t rc = ERR_OK;
 
     if (list == NULL)
         return err_set(err, ERR_IO, "%s: cannot list: %s", path,
                        strerror(errno));
     while (rc == ERR_OK && (next = readdir(list)) != NULL)
-        if (next->d_name[0] != '.') {
+        if (next->d_name[0] != '.' &&
+            fstatat(dirfd(list), next->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+            S_ISREG(st.st_mode)) {
             char *file = str_printf("%s/%s", path, next->d_name);
 
             rc = hdf5io_io_sync(io, file, err);

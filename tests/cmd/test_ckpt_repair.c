@@ -157,6 +157,23 @@ Test(ckpt_repair, a_directory_that_cannot_be_locked_is_left_alone)
     ckpt_home_remove(home);
 }
 
+/* What is no file of a checkpoint need not be durable, and is not opened. */
+Test(ckpt_repair, other_entries_of_a_directory_are_passed_over)
+{
+    char *home = ckpt_home_make();
+    char *checkpoints = leftovers_make(home);
+    char *pipe = str_printf("%s/" TMP "/pipe", checkpoints);
+    char *link = str_printf("%s/" TMP "/link", checkpoints);
+
+    cr_assert_eq(mkfifo(pipe, 0600), 0);
+    cr_assert_eq(symlink("/nowhere", link), 0);
+    expect(home, "repair @ " TMP, 0, TEXTS("now step-0000000010\n"));
+    free(link);
+    free(pipe);
+    free(checkpoints);
+    ckpt_home_remove(home);
+}
+
 static const char *lock_path;
 static int verified;
 
