@@ -297,6 +297,7 @@ static err_code_t files_parse(json_t *list, hdf5io_manifest_t *m, err_t *err)
 {
     json_t *item;
     size_t i;
+    int64_t total = 0;
     json_error_t why;
     err_code_t rc = mem_new(hdf5io_manifest_file_t, json_array_size(list),
                             "a manifest", &m->files, err);
@@ -315,6 +316,11 @@ static err_code_t files_parse(json_t *list, hdf5io_manifest_t *m, err_t *err)
         if (!file_name_is_ours(name) || bytes < 0 ||
             !hash_parse(hash, &f->hash))
             return err_set(err, ERR_DATA, "file %zu has no valid entry", i);
+        if (__builtin_add_overflow(total, (int64_t)bytes, &total))
+            return err_set(err, ERR_DATA,
+                           "its first %zu files have more than %lld bytes "
+                           "together",
+                           i + 1, (long long)INT64_MAX);
         f->bytes = (uint64_t)bytes;
         f->name = str_dup(name);
         m->file_count++;

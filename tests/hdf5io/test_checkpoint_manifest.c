@@ -273,6 +273,29 @@ Test(checkpoint_manifest, what_is_wrong_is_said)
     str_buf_free(&text);
 }
 
+/* In version 1, which has no blocks that would limit it. */
+Test(checkpoint_manifest, the_bytes_of_all_files_are_a_count)
+{
+    hdf5io_progress_t progress = {0};
+    str_buf_t text = manifest_text(&progress);
+    str_buf_t old =
+        ckpt_manifest_edited(text.text, "\"version\": 2", "\"version\": 1");
+    str_buf_t most = ckpt_manifest_edited(old.text, "\"bytes\": 100000",
+                                          "\"bytes\": 9223372036854475807");
+    str_buf_t more = ckpt_manifest_edited(old.text, "\"bytes\": 100000",
+                                          "\"bytes\": 9223372036854475808");
+    err_t err = ERR_INIT;
+
+    cr_expect_eq(parse(&most, &err), ERR_OK, "%s", err.text);
+    cr_expect_eq(parse(&more, &err), ERR_DATA);
+    cr_expect_not_null(strstr(err.text, "its first 4 files have more than"),
+                       "%s", err.text);
+    str_buf_free(&more);
+    str_buf_free(&most);
+    str_buf_free(&old);
+    str_buf_free(&text);
+}
+
 /* Such a text is whole, so it is not called damaged. */
 Test(checkpoint_manifest, what_a_later_version_wrote_is_told_from_damage)
 {
