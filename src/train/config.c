@@ -146,7 +146,10 @@ static const opt_row_t checkpoint_options[] = {
            .free = true,
            .help = "version of the manifest, docs/FORMATS.md: 2 has a hash of "
                    "each 4 MiB, by which all ranks share the work of a resume. "
-                   "1: for earlier versions of cddp, which refuse 2"),
+                   "1: for earlier versions of cddp, which take 2 for damaged: "
+                   "they go on from an older checkpoint, and their next save "
+                   "renames the newer one to superseded-*. cddp-ckpt repair "
+                   "brings it back"),
     CONFIG(checkpoint.failures, "failures", OPT_INT, "3", .min = 1, .max = 1e6,
            .free = true,
            .help = "checkpoints in a row that cannot be written (no space, a "
