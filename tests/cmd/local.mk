@@ -22,7 +22,7 @@ CMD_TEST_LIBS = libfixtures.la libcmd.la $(TRAIN_LIBS)
 $(CMD_TESTS): $(CMD_TEST_LIBS)
 $(CMD_TESTS): LDADD = $(CMD_TEST_LIBS) $(HDF5_LIBS) $(TEST_LIBS)
 tests_cmd_test_ckpt_repair_LDFLAGS = $(AM_LDFLAGS) \
-	-Wl,--wrap=hdf5io_checkpoint_verify
+	-Wl,--wrap=hdf5io_checkpoint_verify,--wrap=hdf5io_prune_remove
 
 dist_check_SCRIPTS += tests/cmd/cddp_bench.sh tests/cmd/cddp_bench_step.sh \
 	tests/cmd/cddp_data.sh tests/cmd/data_stats.sh tests/cmd/data_tools.sh \

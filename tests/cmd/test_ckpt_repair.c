@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* cddp-ckpt repair: what it adopts, and what it leaves alone. */
+/* cddp-ckpt repair: what it adopts, and what it leaves alone; and when it and
+ * prune lock the run directory. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -11,8 +12,10 @@
 
 #include "base/str.h"
 #include "cmd/ckpt_command.h"
+#include "cmd/ckpt_prune.h"
 #include "cmd/ckpt_repair.h"
 #include "hdf5io/checkpoint.h"
+#include "hdf5io/checkpoint_prune.h"
 #include "hdf5io/ckpt_fixture.h"
 #include "lib/facts.h"
 #include "lib/no_locks.h"
@@ -174,11 +177,23 @@ Test(ckpt_repair, other_entries_of_a_directory_are_passed_over)
     ckpt_home_remove(home);
 }
 
-static const char *lock_path;
-static int verified;
+static const char *lock_path; /* NULL: nothing is watched */
+static int verified, removed;
 
-/* The linker is told to call this instead (--wrap), and gives the wrapped
- * function the other name. */
+/* Could a run lock its directory now? */
+static bool is_free(void)
+{
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    const int fd = open(lock_path, O_RDWR);
+    const bool locked = fcntl(fd, F_OFD_SETLK, &whole) == 0;
+
+    cr_assert_geq(fd, 0);
+    close(fd);
+    return locked;
+}
+
+/* The linker is told to call these instead (--wrap), and gives the wrapped
+ * functions the other name. */
 // NOLINTBEGIN(bugprone-reserved-identifier)
 err_code_t __real_hdf5io_checkpoint_verify(const char *path,
                                            hdf5io_checkpoint_info_t *info,
@@ -190,17 +205,23 @@ err_code_t __wrap_hdf5io_checkpoint_verify(const char *path,
                                            hdf5io_checkpoint_info_t *info,
                                            err_t *err)
 {
-    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-
     if (lock_path != NULL) {
-        const int fd = open(lock_path, O_RDWR);
-
-        cr_assert_geq(fd, 0);
-        cr_expect_eq(fcntl(fd, F_OFD_SETLK, &whole), 0, "%s is locked", path);
-        close(fd);
+        cr_expect(is_free(), "%s", path);
         verified++;
     }
     return __real_hdf5io_checkpoint_verify(path, info, err);
+}
+
+err_code_t __real_hdf5io_prune_remove(const hdf5io_leftover_t *leftover,
+                                      err_t *err);
+err_code_t __wrap_hdf5io_prune_remove(const hdf5io_leftover_t *leftover,
+                                      err_t *err);
+err_code_t __wrap_hdf5io_prune_remove(const hdf5io_leftover_t *leftover,
+                                      err_t *err)
+{
+    cr_expect_not(is_free(), "%s", leftover->path);
+    removed++;
+    return __real_hdf5io_prune_remove(leftover, err);
 }
 // NOLINTEND(bugprone-reserved-identifier)
 
@@ -224,6 +245,28 @@ Test(ckpt_repair, a_run_can_start_while_bytes_are_verified)
     }
     cr_expect_eq(verified, 6);
     cr_expect_eq(ckpt_count(checkpoints, "step-"), 3);
+    str_buf_free(&out);
+    free(lock);
+    free(checkpoints);
+    ckpt_home_remove(home);
+}
+
+/* So that nothing is adopted while it is being removed. */
+Test(ckpt_repair, prune_has_the_lock_to_its_end)
+{
+    char *home = ckpt_home_make();
+    char *checkpoints = leftovers_make(home);
+    char *lock = str_printf("%s/lock", home);
+    str_buf_t out = {0};
+    err_t err = ERR_INIT;
+    const int fd = open(lock, O_RDWR | O_CREAT, 0600);
+
+    cr_assert_geq(fd, 0);
+    close(fd);
+    lock_path = lock;
+    cr_expect_eq(cmd_ckpt_prune(home, false, &out, &err), ERR_OK, "%s",
+                 err.text);
+    cr_expect_eq(removed, 3);
     str_buf_free(&out);
     free(lock);
     free(checkpoints);
