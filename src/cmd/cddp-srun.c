@@ -328,13 +328,22 @@ static int status_of(const srun_result_t *result)
                                                                   : status;
 }
 
+/* Is Slurm ending the job? Its signal for the script may come later than the
+ * end of the step that it has signalled, too. */
+static bool slurm_ends(const supervisor_t *run, const srun_result_t *result,
+                       int status)
+{
+    return run->signals.ends || (status == ERR_REQUEUE && result->cancelled &&
+                                 srun_job_is_ending(&run->job));
+}
+
 static slurm_verdict_t step_judge(supervisor_t *run,
                                   const srun_result_t *result,
                                   srun_history_t *history)
 {
     const int status = status_of(result);
     slurm_ended_t ended = {.status = status,
-                           .ended_by_slurm = run->signals.ends,
+                           .ended_by_slurm = slurm_ends(run, result, status),
                            .job_gone = result->job_gone,
                            .left = run->end - clock_now()};
 

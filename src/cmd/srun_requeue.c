@@ -50,20 +50,43 @@ bool srun_requeue_holds(const char *about)
     return strstr(about, " ExpeditedRequeue=Yes") != NULL;
 }
 
+bool srun_requeue_ending(const char *about)
+{
+    return strstr(about, " JobState=COMPLETING ") != NULL ||
+           strstr(about, " JobState=CANCELLED ") != NULL;
+}
+
+/* Ask the controller about [job]. */
+static err_code_t job_ask(const slurm_job_t *job, char *said)
+{
+    const char *const about[] = {"scontrol", "--oneliner", "show",
+                                 "job",      job->id,      NULL};
+
+    return slurm_ask(about, said, CONFIG_MOST, NULL);
+}
+
+bool srun_job_is_ending(const slurm_job_t *job)
+{
+    char *said = NULL;
+    bool is = false;
+
+    if (mem_new(char, CONFIG_MOST, "scontrol's answer", &said, NULL) == ERR_OK)
+        is = job_ask(job, said) == ERR_OK && srun_requeue_ending(said);
+    mem_free(said);
+    return is;
+}
+
 /* Does Slurm requeue [job] if it ends with 75? */
 static bool slurm_requeues(const slurm_job_t *job)
 {
     const char *const config[] = {"scontrol", "show", "config", NULL};
-    const char *const about[] = {"scontrol", "--oneliner", "show",
-                                 "job",      job->id,      NULL};
     char *said = NULL;
     bool does = false;
 
     if (mem_new(char, CONFIG_MOST, "scontrol's answer", &said, NULL) == ERR_OK)
         does = slurm_ask(config, said, CONFIG_MOST, NULL) == ERR_OK &&
                srun_requeue_exit(said, ERR_REQUEUE) &&
-               slurm_ask(about, said, CONFIG_MOST, NULL) == ERR_OK &&
-               !srun_requeue_holds(said);
+               job_ask(job, said) == ERR_OK && !srun_requeue_holds(said);
     mem_free(said);
     return does;
 }

@@ -27,4 +27,11 @@ bool srun_requeue_exit(const char *config, int status);
  * with a status in RequeueExit. */
 bool srun_requeue_holds(const char *about);
 
+/* Does [about] say that Slurm is ending the job, although its script runs? */
+bool srun_requeue_ending(const char *about);
+
+/* Ask the controller whether it is ending [job]. False also if it does not
+ * answer. Blocks for at most SLURM_ASK_TIMEOUT seconds. */
+bool srun_job_is_ending(const slurm_job_t *job);
+
 #endif

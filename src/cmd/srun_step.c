@@ -280,6 +280,7 @@ err_code_t srun_step_run(const srun_step_t *step, srun_result_t *out,
     srun_words_end(&run.words, out->words, sizeof out->words);
     memcpy(out->said, run.words.said, sizeof out->said);
     out->job_gone = run.words.job_gone && !out->recorded;
+    out->cancelled = run.words.cancelled;
     out->unlaunched =
         (run.words.unlaunched || run.words.job_gone) && !out->recorded;
     /* If no node launches its tasks, srun ends with 0. */

@@ -49,8 +49,9 @@ typedef struct srun_result {
      * was the reason, "" if srun named none. */
     bool unlaunched;
     char unlaunched_host[64];
-    bool busy;     /* unlaunched, because Slurm took the nodes for busy */
-    bool job_gone; /* unlaunched, because Slurm has ended the job */
+    bool busy;      /* unlaunched, because Slurm took the nodes for busy */
+    bool job_gone;  /* unlaunched, because Slurm has ended the job */
+    bool cancelled; /* Slurm ended the step without a reason, as by scancel */
 } srun_result_t;
 
 /*

@@ -79,12 +79,24 @@ static void launch_look(srun_words_t *words, const char *text)
     }
 }
 
+/* Is this "slurmstepd-n1: error: *** STEP 69.0 ON n1 CANCELLED AT 2026-...
+ * ***", or the same of a job? With a reason, such as a time limit, it goes on
+ * with "DUE TO". */
+static bool is_cancelled(const char *line)
+{
+    return (strstr(line, "error: *** STEP ") != NULL ||
+            strstr(line, "error: *** JOB ") != NULL) &&
+           strstr(line, " CANCELLED AT ") != NULL &&
+           strstr(line, " DUE TO ") == NULL;
+}
+
 static void line_end(srun_words_t *words)
 {
     const char *text = words->line + strlen(PREFIX);
 
     words->line[words->length] = '\0';
     words->length = 0;
+    words->cancelled |= is_cancelled(words->line);
     if (strncmp(words->line, PROGRAM, strlen(PROGRAM)) == 0 &&
         words->said[0] == '\0')
         snprintf(words->said, sizeof words->said, "%s",

@@ -238,6 +238,34 @@ Test(srun, the_exit_statuses_that_requeue)
     cr_assert(!srun_requeue_holds("Requeue=1 Restarts=0"));
 }
 
+Test(srun, a_job_that_slurm_is_ending)
+{
+    cr_assert(srun_requeue_ending("JobId=1 JobState=COMPLETING Reason=None"));
+    cr_assert(srun_requeue_ending("JobId=1 JobState=CANCELLED Reason=None"));
+    cr_assert(!srun_requeue_ending("JobId=1 JobState=RUNNING Reason=None"));
+}
+
+static bool words_cancelled(const char *output)
+{
+    srun_words_t words = {0};
+
+    srun_words_take(&words, output, strlen(output));
+    return words.cancelled;
+}
+
+Test(srun, a_step_that_scancel_ended)
+{
+    cr_assert(
+        words_cancelled("srun: got SIGCONT\nslurmstepd-n1: error: *** STEP "
+                        "69.0 ON n1 CANCELLED AT 2026-11-29T08:32:14 "
+                        "***\n"));
+    cr_assert(!words_cancelled("slurmstepd-n1: error: *** STEP 69.0 ON n1 "
+                               "CANCELLED AT 2026-11-29T08:32:14 DUE TO TIME "
+                               "LIMIT ***\n"));
+    cr_assert(!words_cancelled("srun: error: n1: task 0: Exited with exit code "
+                               "75\n"));
+}
+
 /* ---- history ------------------------------------------------------------- */
 
 static char dir[] = "/tmp/cddp-srun-XXXXXX";

@@ -18,7 +18,8 @@ template=$SOURCE/slurm/batch/train.sbatch
 # killed; "full" does so with 74, as a full disk does; "stale:N" writes a record of
 # another start; "saves:N" notes a newer checkpoint in lives.jsonl and ends with N;
 # "wait" ends with 75 at USR1 or TERM; "stays" writes a record and hangs;
-# "cancels" cancels the job and is then ended by Slurm.
+# "cancels" cancels the job and is then ended by Slurm; "cancelled" ends with 75 and
+# prints what slurmstepd says after scancel.
 plan_write()
 {
     mkdir -p bin
@@ -75,6 +76,10 @@ wait)
     echo waiting
     sleep 600 &
     while :; do wait; done
+    ;;
+cancelled)
+    echo "slurmstepd-n1: error: *** STEP 1.0 ON n1 CANCELLED AT now ***" >&2
+    exit 75
     ;;
 *) exit "$word" ;;
 esac
@@ -293,6 +298,23 @@ cancelled()
     expect_lines job.out '^start' 1
 }
 
+# The step ends because of scancel before the script gets its signal. (Here the
+# job is not cancelled, so Slurm requeues what ends with 75.)
+cancelled_step_first()
+{
+    mkdir -p bin
+    cat >bin/scontrol <<END
+#!/bin/bash
+[ "\$1 \$2 \$3" != "--oneliner show job" ] || echo " JobState=COMPLETING "
+exec $(command -v scontrol) "\$@"
+END
+    chmod +x bin/scontrol
+    submit_plan "cancelled 0"
+    ended_with COMPLETED 0:0
+    expect_text job.out 'the job ends with 75: Slurm ends the job'
+    expect_no_text job.out ': requeue, '
+}
+
 requeued_from_outside()
 {
     submit_plan "wait 0"
@@ -400,6 +422,7 @@ test_case "--requeue=expedite, by scontrol" expedited
 test_case "scancel --signal=USR1: checkpoint, requeue" signalled
 test_case "scancel --full --signal=USR1" signalled_all
 test_case "scancel: no requeue" cancelled
+test_case "scancel: no requeue, although the step ends first" cancelled_step_first
 test_case "scontrol requeue: once" requeued_from_outside
 test_case "two experiments, two directories" experiments
 test_case "a start that is refused" refused_start
