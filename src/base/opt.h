@@ -110,6 +110,10 @@ void opt_free(const opt_row_t *rows, void *target);
 void opt_print(const opt_row_t *rows, const void *target, int indent,
                str_buf_t *out);
 
+/* Is [value], of an OPT_MAP, a map of names to sections? Otherwise it is one
+ * section without a name. NULL is allowed. */
+bool opt_map_is_named(const tree_t *value);
+
 /* Does the field of [row] in [target] have its default value? Always false for
  * sections, maps and required options. */
 bool opt_is_default(const opt_row_t *row, const void *target);

@@ -154,8 +154,7 @@ static err_code_t opt_fill_reals(const opt_row_t *row, const tree_t *value,
     return rc;
 }
 
-/* Is [value] a map of names to sections? */
-static bool opt_map_is_named(const tree_t *value)
+bool opt_map_is_named(const tree_t *value)
 {
     if (value == NULL || tree_kind(value) != TREE_MAP || tree_count(value) == 0)
         return false;

@@ -272,14 +272,15 @@ static void run_free(stats_run_t *run)
 static err_code_t option_take(void *context, int option, err_t *err)
 {
     stats_args_t *args = context;
-    const bool first = option != LAYOUT || strcmp(optarg, "nchw") == 0;
 
     if (option == ONLY)
         args->source.only = optarg;
     else if (option == YAML)
         args->yaml = optarg;
-    else if (first || strcmp(optarg, "nhwc") == 0)
-        args->last = !first;
+    else if (strcmp(optarg, "nhwc") == 0)
+        args->last = true;
+    else if (strcmp(optarg, "nchw") == 0)
+        args->last = false;
     else
         return err_set(err, ERR_USAGE,
                        "stats: --layout %s: expected nchw or nhwc; try "

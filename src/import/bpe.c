@@ -51,7 +51,6 @@ static err_code_t vocab_read(const char *path, json_t **out, err_t *err)
     json_error_t why;
     const char *token;
     json_t *number, *vocab;
-
     char *text = NULL;
     size_t length = 0;
     err_code_t rc = file_read(path, &text, &length, err);
@@ -96,10 +95,11 @@ static void vocab_use(const json_t *vocab, import_bpe_t *bpe)
         bpe->bytes[b] = token_find(vocab, name);
     }
     bpe->end = token_find(vocab, "<|endoftext|>");
-    json_object_foreach((json_t *)vocab, token,
-                        number) if (json_integer_value(number) >
-                                    (json_int_t)bpe->most) bpe->most =
-        (uint32_t)json_integer_value(number);
+    json_object_foreach((json_t *)vocab, token, number)
+    {
+        if (json_integer_value(number) > (json_int_t)bpe->most)
+            bpe->most = (uint32_t)json_integer_value(number);
+    }
 }
 
 /* Add the merge in [line], which is changed. */

@@ -368,12 +368,6 @@ static void compare_row(const pair_t *pair, const opt_row_t *row,
 static void compare_rows(const pair_t *maps, const opt_row_t *rows,
                          train_changes_t *out);
 
-/* Is [tree] a map of names to sections? */
-static bool is_named(const tree_t *tree)
-{
-    return tree_count(tree) > 0 && tree_kind(tree_at(tree, 0)) == TREE_MAP;
-}
-
 /* Do both have the same names of sections? */
 static bool same_names(const tree_t *a, const tree_t *b)
 {
@@ -390,16 +384,17 @@ static void compare_sections(const pair_t *pair, const opt_row_t *row,
                              train_changes_t *out)
 {
     const tree_t *was = pair->was, *now = pair->now;
+    const bool named = opt_map_is_named(was);
 
     if (is_absent(was) || is_absent(now) || tree_kind(was) != TREE_MAP ||
-        tree_kind(now) != TREE_MAP || is_named(was) != is_named(now) ||
-        (is_named(was) && !same_names(was, now))) {
+        tree_kind(now) != TREE_MAP || named != opt_map_is_named(now) ||
+        (named && !same_names(was, now))) {
         compare(pair, out);
         return;
     }
-    if (!is_named(was))
+    if (!named)
         compare_rows(pair, row->rows, out);
-    for (size_t i = 0; is_named(was) && i < tree_count(was); i++) {
+    for (size_t i = 0; named && i < tree_count(was); i++) {
         const char *name = tree_key(was, i);
         char *path = str_printf("%s.%s", pair->path, name);
 
