@@ -11,12 +11,13 @@
  *     for each column: kind, swap, stream, skip, band, files, way, located,
  *         linked, ndim, and the dimensions
  *
- * A reader trusts nothing: the bytes may come from a file later.
+ * A reader trusts nothing: the bytes may come from a file (index.h).
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/check.h"
+#include "base/little.h"
 #include "base/mem.h"
 #include "hdf5io/catalogue.h"
 
@@ -32,8 +33,10 @@ typedef struct pack_out {
 
 static void put(pack_out_t *out, uint64_t number)
 {
-    for (int i = 0; i < PACK_NUMBER && out->next != NULL; i++)
-        *out->next++ = (unsigned char)(number >> (8 * i));
+    if (out->next != NULL) {
+        little_put(out->next, number, PACK_NUMBER);
+        out->next += PACK_NUMBER;
+    }
     out->bytes += PACK_NUMBER;
 }
 
@@ -133,14 +136,13 @@ typedef struct pack_in {
 /* The next number; 0 if none is left. */
 static uint64_t take(pack_in_t *in)
 {
-    uint64_t number = 0;
+    uint64_t number;
 
     if (in->left < PACK_NUMBER) {
         in->bad = true;
         return 0;
     }
-    for (int i = 0; i < PACK_NUMBER; i++)
-        number |= (uint64_t)in->next[i] << (8 * i);
+    number = little_get(in->next, PACK_NUMBER);
     in->next += PACK_NUMBER;
     in->left -= PACK_NUMBER;
     return number;

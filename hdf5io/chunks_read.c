@@ -290,13 +290,19 @@ static bool read_next(int ndim, const hsize_t *first, const hsize_t *last,
     return false;
 }
 
+/* The byte of the file at which row [row] begins: chunks have no filters. */
+static uint64_t plain_at(const hdf5io_chunks_t *chunks, hsize_t row)
+{
+    return chunks->places[row / chunks->chunk[0]].at +
+           row % chunks->chunk[0] * chunks->row_bytes;
+}
+
 bool hdf5io_chunks_place(const hdf5io_chunks_t *chunks, hsize_t row,
                          uint64_t *at)
 {
     if (chunks->row_bytes < CHUNK_ROW_LEAST)
         return false;
-    *at = chunks->places[row / chunks->chunk[0]].at +
-          row % chunks->chunk[0] * chunks->row_bytes;
+    *at = plain_at(chunks, row);
     return true;
 }
 
@@ -318,8 +324,7 @@ static chunk_place_t plain_piece(const hdf5io_chunks_t *chunks, hsize_t row,
     hsize_t number = row / chunks->chunk[0];
     hsize_t next = (number + 1) * chunks->chunk[0];
     hsize_t last = next < end ? next : end;
-    uint64_t at = chunks->places[number].at +
-                  (row - number * chunks->chunk[0]) * chunks->row_bytes;
+    const uint64_t at = plain_at(chunks, row);
     uint64_t bytes = (last - row) * chunks->row_bytes;
 
     while (last < end && bytes < PLAIN_MOST &&

@@ -179,10 +179,7 @@ bool hdf5io_dataset_index_facts(const hdf5io_dataset_t *dataset, int shard,
     for (int k = 0; k < dataset->field_count; k++)
         if (facts.columns[k].linked)
             return false;
-    if (stat(path, &status) != 0 || !S_ISREG(status.st_mode) ||
-        (uint64_t)status.st_size != facts.bytes ||
-        (uint64_t)status.st_ino != facts.inode ||
-        hdf5io_shard_changed(&status) != facts.changed)
+    if (stat(path, &status) != 0 || !hdf5io_shard_unchanged(&status, &facts))
         return false;
     facts.place = hdf5io_shard_place((uint64_t)status.st_dev, facts.inode,
                                      dataset->field_count);

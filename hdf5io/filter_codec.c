@@ -14,6 +14,23 @@
 #include <zstd.h>
 #endif
 
+/* The functions of a filter whose library this build lacks. */
+#define FILTER_LACKING(name)                                                  \
+    bool hdf5io_filter_##name(const unsigned char *in, size_t in_bytes,       \
+                              unsigned char *out, size_t room, size_t *bytes) \
+    {                                                                         \
+        (void)in;                                                             \
+        (void)in_bytes;                                                       \
+        (void)out;                                                            \
+        (void)room;                                                           \
+        (void)bytes;                                                          \
+        return false;                                                         \
+    }                                                                         \
+    bool hdf5io_filter_##name##_built(void)                                   \
+    {                                                                         \
+        return false;                                                         \
+    }
+
 #ifdef HAVE_ZSTD
 bool hdf5io_filter_zstd(const unsigned char *in, size_t in_bytes,
                         unsigned char *out, size_t room, size_t *bytes)
@@ -31,21 +48,7 @@ bool hdf5io_filter_zstd_built(void)
     return true;
 }
 #else
-bool hdf5io_filter_zstd_built(void)
-{
-    return false;
-}
-
-bool hdf5io_filter_zstd(const unsigned char *in, size_t in_bytes,
-                        unsigned char *out, size_t room, size_t *bytes)
-{
-    (void)in;
-    (void)in_bytes;
-    (void)out;
-    (void)room;
-    (void)bytes;
-    return false;
-}
+FILTER_LACKING(zstd)
 #endif
 
 #ifdef HAVE_BLOSC
@@ -80,21 +83,7 @@ bool hdf5io_filter_blosc_has(unsigned compressor)
            blosc_compcode_to_compname((int)compressor, &name) >= 0;
 }
 #else
-bool hdf5io_filter_blosc(const unsigned char *in, size_t in_bytes,
-                         unsigned char *out, size_t room, size_t *bytes)
-{
-    (void)in;
-    (void)in_bytes;
-    (void)out;
-    (void)room;
-    (void)bytes;
-    return false;
-}
-
-bool hdf5io_filter_blosc_built(void)
-{
-    return false;
-}
+FILTER_LACKING(blosc)
 
 bool hdf5io_filter_blosc_has(unsigned compressor)
 {

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/hash.h"
+#include "base/little.h"
 #include "base/mem.h"
 
 #define INDEX_MARK UINT64_C(0x3158444950444443) /* "CDDPIDX1" */
@@ -13,17 +14,12 @@
 
 static uint64_t number_get(const unsigned char *from)
 {
-    uint64_t number = 0;
-
-    for (size_t i = 0; i < INDEX_NUMBER; i++)
-        number |= (uint64_t)from[i] << (8 * i);
-    return number;
+    return little_get(from, INDEX_NUMBER);
 }
 
 static unsigned char *number_put(unsigned char *to, uint64_t number)
 {
-    for (size_t i = 0; i < INDEX_NUMBER; i++)
-        to[i] = (unsigned char)(number >> (8 * i));
+    little_put(to, number, INDEX_NUMBER);
     return to + INDEX_NUMBER;
 }
 

@@ -30,7 +30,8 @@
 #include "hdf5io/descriptor.h"
 #include "hdf5io/h5.h"
 
-int64_t hdf5io_shard_changed(const struct stat *status)
+/* The time of the last change of a file, in nanoseconds. */
+static int64_t shard_changed(const struct stat *status)
 {
     return (int64_t)status->st_mtim.tv_sec * 1000000000 +
            status->st_mtim.tv_nsec;
@@ -47,7 +48,7 @@ static err_code_t shard_descriptor_check(hdf5io_shard_t *shard, err_t *err)
         return err_set(err, ERR_DATA, "%s is not a file", shard->path);
     shard->crowded = hdf5io_descriptor_crowded(shard->fd);
     shard->bytes = (uint64_t)status.st_size;
-    shard->changed = hdf5io_shard_changed(&status);
+    shard->changed = shard_changed(&status);
     shard->device = (uint64_t)status.st_dev;
     shard->inode = (uint64_t)status.st_ino;
     if (shard->bytes == 0)
@@ -219,20 +220,19 @@ static bool shard_plain(const catalogue_facts_t *facts, int count)
     return true;
 }
 
-/* Is the open file [fd] that of [facts]? */
-static bool shard_unchanged(int fd, const catalogue_facts_t *facts)
+bool hdf5io_shard_unchanged(const struct stat *status,
+                            const catalogue_facts_t *facts)
 {
-    struct stat status;
-
-    return fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
-           (uint64_t)status.st_size == facts->bytes &&
-           (uint64_t)status.st_ino == facts->inode &&
-           hdf5io_shard_changed(&status) == facts->changed;
+    return S_ISREG(status->st_mode) &&
+           (uint64_t)status->st_size == facts->bytes &&
+           (uint64_t)status->st_ino == facts->inode &&
+           shard_changed(status) == facts->changed;
 }
 
 bool hdf5io_shard_reopen(const hdf5io_shard_config_t *config,
                          const catalogue_facts_t *facts, hdf5io_shard_t *shard)
 {
+    struct stat status;
     int fd = -1;
 
     check(!shard->open && shard->fd < 0 && shard->columns == NULL, "%s is open",
@@ -241,7 +241,7 @@ bool hdf5io_shard_reopen(const hdf5io_shard_config_t *config,
         fd = hdf5io_descriptor_open(shard->path);
     if (fd < 0)
         return false;
-    if (!shard_unchanged(fd, facts) ||
+    if (fstat(fd, &status) != 0 || !hdf5io_shard_unchanged(&status, facts) ||
         hdf5io_shard_columns_make(shard, config->count, NULL) != ERR_OK) {
         close(fd);
         return false;

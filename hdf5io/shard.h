@@ -100,8 +100,9 @@ void hdf5io_shard_columns_fill(const hdf5io_shard_config_t *config,
                                const char *path, const catalogue_facts_t *facts,
                                hdf5io_column_t *columns);
 
-/* The time of the last change of a file, in nanoseconds. */
-int64_t hdf5io_shard_changed(const struct stat *status);
+/* Is the file of [status] the one that [facts] describe, unchanged? */
+bool hdf5io_shard_unchanged(const struct stat *status,
+                            const catalogue_facts_t *facts);
 /* The place of a shard of [count] columns without links, see hdf5io_shard_t. */
 uint64_t hdf5io_shard_place(uint64_t device, uint64_t inode, int count);
 

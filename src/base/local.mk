@@ -12,6 +12,7 @@ libbase_la_SOURCES = \
 	src/base/half.c src/base/half.h \
 	src/base/half_x86.c src/base/half_x86.h \
 	src/base/hash.c src/base/hash.h \
+	src/base/little.h \
 	src/base/log.c src/base/log.h \
 	src/base/mem.c src/base/mem.h \
 	src/base/numeric.c src/base/numeric.h \

@@ -371,7 +371,9 @@ static err_code_t round_whole(void *context, double *seconds, err_t *err)
 
     pair->whole.cold = pair->half.cold;
     rc = round_ours(&pair->whole, seconds, err);
-    *seconds *= (double)pair->half.row_bytes / (double)pair->whole.row_bytes;
+    if (rc == ERR_OK)
+        *seconds *=
+            (double)pair->half.row_bytes / (double)pair->whole.row_bytes;
     return rc;
 }
 

@@ -13,8 +13,10 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/little.h"
 #include "tb_event.pb-c.h"
 
+/* Numbers of a frame are little-endian. */
 #define FRAME_HEAD 12 /* bytes before the message: length and its CRC */
 #define FRAME_TAIL 4  /* bytes after it: its CRC */
 #define FLOAT_TYPE 1  /* TensorFlow's DT_FLOAT and DT_STRING */
@@ -27,13 +29,6 @@ bool obs_tb_built(void)
 }
 
 /* ---- frame --------------------------------------------------------------- */
-
-/* Numbers of a frame are little-endian. */
-static void number_put(uint8_t *at, uint64_t number, int bytes)
-{
-    for (int i = 0; i < bytes; i++)
-        at[i] = (uint8_t)(number >> (8 * i));
-}
 
 /* TFRecord's masked CRC32C. crc32_iscsi leaves both inversions of a CRC32C to
  * its caller. */
@@ -52,10 +47,10 @@ static bool event_add(obs_tb_buffer_t *buffer, const Tb__Event *event)
 
     if (size > INT_MAX || left < size + FRAME_HEAD + FRAME_TAIL)
         return false;
-    number_put(at, size, 8);
-    number_put(at + 8, crc_masked(at, 8), 4);
+    little_put(at, size, 8);
+    little_put(at + 8, crc_masked(at, 8), 4);
     tb__event__pack(event, at + FRAME_HEAD);
-    number_put(at + FRAME_HEAD + size, crc_masked(at + FRAME_HEAD, size), 4);
+    little_put(at + FRAME_HEAD + size, crc_masked(at + FRAME_HEAD, size), 4);
     buffer->length += size + FRAME_HEAD + FRAME_TAIL;
     return true;
 }
