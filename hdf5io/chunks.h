@@ -4,8 +4,8 @@
  * chunks: reads a chunked dataset without HDF5's lock. It knows where the
  * chunks are, reads them by pread, and decodes them (filter.h) into a pool. If
  * there are too many chunks to ask an old HDF5 for their places, HDF5 reads the
- * stored bytes, under the lock, and only decoding happens outside of it. Rows
- * of chunks without filters are read to their places by themselves.
+ * stored bytes, under the lock, and only decoding happens outside of it. Of
+ * chunks without filters, rows are read directly into the output.
  *
  * Thread rule: several threads may read.
  */
@@ -52,8 +52,8 @@ bool hdf5io_chunks_through_h5(const hdf5io_chunks_t *chunks);
 size_t hdf5io_chunks_bytes(const hdf5io_chunks_t *chunks);
 size_t hdf5io_chunks_wish(const hdf5io_chunks_t *chunks);
 
-/* Where row [row] is in the file, if rows are read by themselves; *at is that
- * byte. False: they are not. */
+/* *at becomes the byte of the file at which row [row] begins. False: rows of
+ * this dataset are not read by themselves. */
 bool hdf5io_chunks_place(const hdf5io_chunks_t *chunks, hsize_t row,
                          uint64_t *at);
 

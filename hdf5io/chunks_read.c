@@ -3,8 +3,9 @@
 /*
  * Reading a block: for each chunk that it touches, the decoded chunk is taken
  * from the pool, where it is filled first if it is not there, and the common
- * part is copied. Rows of chunks without filters are read to their places at
- * once, unless they are so short that one read of the whole chunk is faster.
+ * part is copied. Rows of chunks without filters are read directly into
+ * the output, unless they are so short that one read of the whole chunk is
+ * faster.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -353,7 +354,7 @@ static err_code_t plain_read(const hdf5io_chunks_t *chunks, int fd,
         out += piece.bytes;
         row += piece.bytes / chunks->row_bytes;
     }
-    /* Bytes of long rows are counted by those who ask for them. */
+    /* The caller counts the bytes of long rows. */
     if (rc == ERR_OK && chunks->row_bytes < CHUNK_ROW_LEAST)
         hdf5io_pool_count(chunks->pool,
                           (size_t)block->count[0] * chunks->row_bytes, 0);

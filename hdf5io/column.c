@@ -230,7 +230,8 @@ err_code_t hdf5io_column_unite(hdf5io_column_t *column, err_t *err)
         elems > INT32_MAX)
         return err_set(err, ERR_DATA,
                        "%s: %s has %s values for one sample: expected 1 to %d, "
-                       "as with data.samples: files the dataset is one sample",
+                       "since with data.samples: files the dataset is one "
+                       "sample",
                        column->file, column->path,
                        column->rows == 0 ? "no" : "too many", INT32_MAX);
     if (!single) {

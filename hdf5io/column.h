@@ -133,7 +133,7 @@ typedef struct column_rows {
 } column_rows_t;
 
 /* Read [rows] into [out], one after the other unless they have slots. If
- * storage is slow, it is told of the runs that will follow. Columns that do not
+ * storage is slow, the system is told which runs follow. Columns that do not
  * need HDF5 are read from rows->fd, unless it has its own descriptor. Takes the
  * lock itself. ERR_IO (errno: the reason), or ERR_DATA for damaged data. */
 err_code_t hdf5io_column_read(const hdf5io_column_t *column,

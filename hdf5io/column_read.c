@@ -19,7 +19,7 @@
 #include "hdf5io/column.h"
 #include "hdf5io/h5.h"
 
-/* A read that takes longer than this is not from memory. */
+/* A read that takes longer than this did not come from the page cache. */
 #define COLUMN_SLOW_S 1e-4
 
 static err_code_t column_read_located(const hdf5io_column_t *column, int fd,

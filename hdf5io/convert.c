@@ -235,7 +235,8 @@ size_t hdf5io_convert_ints(convert_type_t type, const void *in, size_t count,
     return count;
 }
 
-/* Is [value] a float? Its bits span at most 24. */
+/* Does float32 hold [value]? It has at most 24 bits from its highest 1 to its
+ * lowest 1. */
 static bool convert_exact(uint64_t value)
 {
     return value == 0 || (uint64_t)1 << 24 >= value >> __builtin_ctzll(value);
@@ -272,7 +273,7 @@ size_t hdf5io_convert_inexact(convert_type_t type, const void *in, size_t count)
         bool large = false;
         size_t found;
 
-        /* Most are small, which is seen fast. */
+        /* Most integers are small. This loop finds that fast. */
         hdf5io_convert_doubles(type, next, take, piece);
         for (size_t i = 0; i < take; i++)
             large |= piece[i] > 0x1p24 || piece[i] < -0x1p24;

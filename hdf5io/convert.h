@@ -52,8 +52,8 @@ void hdf5io_convert_doubles(convert_type_t type, const void *in, size_t count,
 size_t hdf5io_convert_ints(convert_type_t type, const void *in, size_t count,
                            int64_t *out);
 
-/* The index of the first integer that is not the value of a float, or [count].
- * Numbers of real types are never found. */
+/* The index of the first integer that float32 cannot hold, or [count]. With a
+ * real type always [count]. */
 size_t hdf5io_convert_inexact(convert_type_t type, const void *in,
                               size_t count);
 

@@ -76,11 +76,11 @@ typedef struct hdf5io_dataset_config {
     int64_t sequence; /* tokens per sample (T); 0: samples along dimension 0.
                          With T > 0 there is one input and one target, and both
                          use the field of the input. */
-    bool whole;   /* each shard is one sample: its datasets, of any shape. Not
-                     with a sequence */
+    bool whole;   /* each shard is one sample: all of its datasets, which may
+                     have any shape. Not with [sequence] */
     h5mpi_t *mpi; /* not NULL: collective MPI-IO reads */
     /* (optional) Maximum bytes of HDF5's chunk caches, and of decoded chunks
-     * and kept rows; a shard that needs more gets it. Default: 128 MiB. */
+     * and short rows; a shard that needs more gets it. Default: 128 MiB. */
     size_t cache_bytes;
     /* (optional) Maximum number of open shards. Default: as many as the limit
      * of open files allows. Not used with mpi. */
@@ -144,8 +144,8 @@ int hdf5io_dataset_targets(const hdf5io_dataset_t *dataset);
 size_t hdf5io_dataset_field_bytes(const hdf5io_dataset_t *dataset, int index);
 /* Bytes of one stored sample, all inputs and targets together. */
 size_t hdf5io_dataset_sample_bytes(const hdf5io_dataset_t *dataset);
-/* From now on, each read is traced in one of traces[count], which is not
- * copied; count <= 64. Not while a read is in progress. */
+/* From now on, each read is traced in one of traces[count]; count <= 64. The
+ * array is not copied. Not while a read is in progress. */
 void hdf5io_dataset_trace(hdf5io_dataset_t *dataset, trace_t *const *traces,
                           int count);
 
@@ -170,8 +170,9 @@ err_code_t hdf5io_dataset_read(hdf5io_dataset_t *dataset, const int64_t *index,
                                int64_t count, void *input, void *target,
                                err_t *err);
 
-/* The same for training: crops of images are at random and mirrored, as
- * [draw] and the global index say. [draw] NULL: the middle, as above. */
+/* The same for training: [draw] and the global index of a sample choose at
+ * random where its image is cropped and whether it is mirrored. [draw] NULL:
+ * the middle is taken, as above. */
 err_code_t hdf5io_dataset_read_drawn(hdf5io_dataset_t *dataset,
                                      const hdf5io_draw_t *draw,
                                      const int64_t *index, int64_t count,

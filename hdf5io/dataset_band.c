@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Short rows, for example labels: a read of a few bytes takes as long as one of
- * kilobytes. So bands of neighbouring rows are read into the pool, and single
- * rows are copied from there. It is done only if all short rows of the dataset
- * fit well into the pool: then each band is read once, in any order of
- * samples.
+ * Reads short rows, for example labels. A read of a few bytes takes as long as
+ * a read of some kilobytes. So bands of neighbouring rows are read into the
+ * pool, and single rows are copied from there. This is done only for a field
+ * whose rows all fit into a part of the pool: then each band is read once, in
+ * any order of samples.
  */
 #include <string.h>
 
@@ -14,11 +14,12 @@
 
 /* Rows of at least this many bytes are read by themselves. */
 #define BAND_ROW_LEAST ((size_t)4096)
-/* Shorter rows than this are read in bands of BAND_BYTES. Other ranks read the
- * same bands, which costs little. Of longer ones a rank reads its units. */
+/* Rows of fewer bytes than this are read in bands of BAND_BYTES. Several ranks
+ * read the same band then, which costs little. A band of longer rows is a unit
+ * (units.h), so that a rank reads only its own units. */
 #define BAND_ROW_SHORT ((size_t)64)
 #define BAND_BYTES ((size_t)64 << 10)
-/* Part of the pool for all of this. */
+/* All bands together take at most this part (1 / BAND_SHARE) of the pool. */
 #define BAND_SHARE 8
 
 /* Bytes of all rows of field [k], if it may be read in bands; else 0. */
@@ -59,7 +60,7 @@ void hdf5io_dataset_bands_choose(hdf5io_dataset_t *dataset)
                                               (uint64_t)dataset->field_count);
 }
 
-/* Rows of a band of the column. */
+/* The number of rows in a band of the column. */
 static int64_t band_rows(const dataset_rows_t *rows, size_t row_bytes)
 {
     return row_bytes < BAND_ROW_SHORT

@@ -9,7 +9,7 @@
 #include "hdf5io/dataset_impl.h"
 
 /* Set the error about [value], which is not finite, in field [k] of sample
- * [index]; it is given after the transform. */
+ * [index]. It is the transformed number. */
 static err_code_t finite_fail(const hdf5io_dataset_t *dataset, int k,
                               int64_t index, float value, err_t *err)
 {

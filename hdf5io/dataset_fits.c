@@ -20,7 +20,7 @@ static err_code_t dataset_misfit(const hdf5io_want_t *want, const char *file,
                    want->place == NULL ? "" : ": ", file, say);
 }
 
-/* What the run file makes of the stored samples, for error sentences. */
+/* Says in error sentences that crop or one_hot change the number of values. */
 static const char *changes_of(const hdf5io_transform_t *how)
 {
     return how->out_elems == how->elems ? "" : " after crop and one_hot";
@@ -135,7 +135,8 @@ static err_code_t want_refuse(const hdf5io_want_t *want, const char *key,
                    want->name == NULL ? "" : want->name, why);
 }
 
-/* Check the numbers of what counts as whole numbers, called [what]. */
+/* Check scale, shift, mean and std of a field of whole numbers; [what] names
+ * these in error sentences. */
 static err_code_t want_whole_check(const hdf5io_want_t *want, const char *key,
                                    const char *what, err_t *err)
 {
@@ -166,19 +167,19 @@ err_code_t hdf5io_want_check(const hdf5io_want_t *want, const char *key,
         return ERR_OK;
     if (want->as != HDF5IO_AS_REALS && field->one_hot > 0)
         return want_refuse(want, key,
-                           "one_hot makes real numbers, but whole ones are "
-                           "needed here: leave it out",
+                           "one_hot makes real numbers, but whole numbers are "
+                           "needed here: leave one_hot out",
                            err);
     if (last || (want->as == HDF5IO_AS_TOKENS && image))
         return want_refuse(want, key,
-                           "layout, flip, crop and pad are for real numbers, "
-                           "and flip, crop and pad also for class numbers: "
+                           "layout is for real numbers only; flip, crop and "
+                           "pad are for real numbers and class numbers only: "
                            "leave them out",
                            err);
     if (want->as == HDF5IO_AS_CLASSES && field->pad > 0 && !want->ignore)
         return want_refuse(want, key,
-                           "pad makes a border of ignored class numbers: set "
-                           "ignore_index of the loss, too",
+                           "pad adds a border of class numbers that the loss "
+                           "ignores: set ignore_index of the loss, too",
                            err);
     return want_whole_check(
         want, key, want->as == HDF5IO_AS_TOKENS ? "tokens" : "class numbers",

@@ -20,13 +20,13 @@ typedef struct read_scratch read_scratch_t;
 typedef struct dataset_field {
     char *path, *place; /* [place]: see hdf5io_want_t; may be NULL */
     hdf5io_as_t as;
-    hdf5io_transform_t transform; /* of real numbers */
+    hdf5io_transform_t transform; /* of class numbers only the crop is used */
     int64_t whole;                /* shift of tokens and class numbers */
     int64_t limit, ignored;
     bool ignore;
     const char *shares;
     hdf5io_sum_t sums[HDF5IO_SUMS_MAX];
-    int64_t elems; /* as delivered */
+    int64_t elems; /* values of a delivered sample */
 } dataset_field_t;
 
 #define DATASET_FIELDS_MAX (2 * HDF5IO_FIELDS_MAX)
@@ -48,8 +48,8 @@ struct hdf5io_dataset {
     hdf5io_shard_config_t how;       /* how shards are opened; owns [access] */
     hdf5io_pool_t *pool;             /* of decoded chunks and of bands */
     bool banded[DATASET_FIELDS_MAX]; /* read in bands (dataset_band.c) */
-    uint64_t band_owner; /* in the pool, of field 0 of shard 0; those of the
-                            other fields and shards follow */
+    uint64_t band_owner; /* owner in the pool of the bands of field 0 of shard
+                            0; the owners for other fields and shards follow */
     retry_t retry;
     /* bytes of chunk caches: limit, and of all open shards */
     size_t cache_max, cached;
@@ -130,8 +130,9 @@ err_code_t hdf5io_dataset_band_rows(const dataset_rows_t *rows, err_t *err);
 err_code_t hdf5io_want_check(const hdf5io_want_t *want, const char *key,
                              err_t *err);
 
-/* Find what is done to the numbers of the samples, which have the shapes of
- * those of [shard]; once. ERR_DATA: it does not suit them. ERR_MEMORY. */
+/* Find the transform of each field, if that is not yet done. The samples of all
+ * shards have the shapes of those of [shard]. ERR_DATA: what the run file asks
+ * for does not suit these shapes. ERR_MEMORY. */
 err_code_t hdf5io_dataset_transforms_make(hdf5io_dataset_t *dataset,
                                           const hdf5io_shard_t *shard,
                                           err_t *err);
@@ -158,8 +159,7 @@ typedef struct dataset_row {
     int64_t sample;            /* global */
     const hdf5io_draw_t *draw; /* NULL: none */
     const void *stored;
-    void *out;    /* [samples, field->elems]; field->elems is that of the
-                     transformed sample */
+    void *out;    /* [samples, field->elems]: transformed samples */
     int64_t slot; /* which of the samples at [out] it becomes */
 } dataset_row_t;
 
@@ -172,8 +172,8 @@ err_code_t hdf5io_dataset_row(const dataset_row_t *row, err_t *err);
 int64_t hdf5io_dataset_unit_of(const hdf5io_dataset_t *dataset,
                                const hdf5io_shard_t *shard);
 
-/* Are the delivered bytes of [field] those that [column] stores, whatever they
- * are? Then hdf5io_dataset_row only copies. */
+/* Does [field] deliver the bytes of [column] always as they are stored? Then
+ * hdf5io_dataset_row only copies. */
 bool hdf5io_dataset_row_same(const dataset_field_t *field,
                              const hdf5io_column_t *column);
 

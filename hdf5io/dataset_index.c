@@ -21,7 +21,7 @@
 /* A larger file is no index: 10^6 shards take some 200 MB. */
 #define INDEX_BYTES_MAX ((off_t)1 << 30)
 
-/* Bytes of the directory in [path], with its slash. */
+/* The length of the directory in [path], with its slash. */
 static size_t directory_length(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -29,8 +29,8 @@ static size_t directory_length(const char *path)
     return slash == NULL ? 0 : (size_t)(slash - path) + 1;
 }
 
-/* The name of the index; NULL: the shards are in several directories. The
- * caller frees it. */
+/* The name of the index, which the caller frees; NULL: the shards are in
+ * several directories. */
 static char *index_name(const hdf5io_dataset_t *dataset)
 {
     const char *first = hdf5io_catalogue_path(dataset->catalogue, 0);
@@ -46,8 +46,9 @@ static char *index_name(const hdf5io_dataset_t *dataset)
     return str_printf("%.*s%s", (int)length, first, INDEX_NAME);
 }
 
-/* Everything on which the facts depend, except the bytes of the shards: their
- * names, the fields, and the versions that looked at them. */
+/* A hash of everything on which the facts depend, except the bytes of the
+ * shards: the names of the shards, the fields, and the versions of cddp and
+ * HDF5. */
 static uint64_t index_key(const hdf5io_dataset_t *dataset)
 {
     hash_state_t *state = hash_state_open();
@@ -98,7 +99,7 @@ static err_code_t sections_read(const char *name, char **data,
     if (stat(name, &status) != 0)
         return ERR_OK;
     if (!S_ISREG(status.st_mode) || status.st_size > INDEX_BYTES_MAX)
-        return err_set(err, ERR_DATA, "is no index");
+        return err_set(err, ERR_DATA, "it is no index");
     rc = file_read(name, &read, &bytes, err);
     if (rc == ERR_OK)
         rc = hdf5io_index_parse(read, bytes, out, err);
@@ -109,7 +110,8 @@ static err_code_t sections_read(const char *name, char **data,
     return rc;
 }
 
-/* Make a catalogue of the section of this dataset; NULL if there is none. */
+/* Make a catalogue of the section of this dataset. If there is no such section,
+ * *out does not change. */
 static err_code_t section_take(const hdf5io_dataset_t *dataset,
                                const hdf5io_index_t *index,
                                hdf5io_catalogue_t **out, err_t *err)
@@ -187,7 +189,7 @@ bool hdf5io_dataset_index_facts(const hdf5io_dataset_t *dataset, int shard,
     return true;
 }
 
-/* Does the index that was read tell of all shards as they are? */
+/* Does the index that was read have the facts of all shards as they are now? */
 static bool index_complete(const hdf5io_dataset_t *dataset)
 {
     catalogue_facts_t now, then;
@@ -230,9 +232,9 @@ err_code_t hdf5io_dataset_index_write(hdf5io_dataset_t *dataset, err_t *err)
     if (name == NULL)
         return err_set(err, ERR_DATA,
                        "%s and the other shards are in several directories: "
-                       "an index is of one",
+                       "an index is for the shards of one directory",
                        hdf5io_catalogue_path(dataset->catalogue, 0));
-    /* What cannot be read is replaced. */
+    /* An index that cannot be read is replaced. */
     if (sections_read(name, &data, &index, NULL) != ERR_OK)
         index = (hdf5io_index_t){0};
     rc = hdf5io_catalogue_pack(dataset->catalogue, 0, 1, &packed,

@@ -1,26 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * dataset_index: what .cddp-index (index.h) says of the shards of a dataset,
- * which must be in one directory. It is believed of a shard whose size, time of
- * change and inode are those that it had, so it is not believed of a copy. Not
- * used with mpi, and not of shards that refer to other files.
+ * dataset_index: the facts of the shards of a dataset that .cddp-index
+ * (index.h) keeps. All these shards must be in one directory. The facts of a
+ * shard are used only if its size, time of change and inode are still the same;
+ * so for a copy of a shard they are not used. They are not used with mpi
+ * either, nor for shards that refer to other files.
  */
 #ifndef CDDP_HDF5IO_DATASET_INDEX_H
 #define CDDP_HDF5IO_DATASET_INDEX_H
 
 #include "hdf5io/dataset.h"
 
-/* With fewer shards than this, opening them takes less than an index. */
+/* With fewer shards than this a run writes no index: it soon opens them all. */
 #define DATASET_INDEX_LEAST 64
 
-/* Read the index, so that hdf5io_dataset_look need not open shards of which it
- * tells. One that is damaged or of other shards is ignored; if [says], a
- * warning names it. Between begin and the first look; local. */
+/* Read the index, so that hdf5io_dataset_look need not open the shards whose
+ * facts are in it. An index of other shards is ignored. A damaged index is
+ * ignored, too; if [says], a warning names it. To be called between begin and
+ * the first look. Local. */
 void hdf5io_dataset_index_read(hdf5io_dataset_t *dataset, bool says);
 
-/* What the index tells of shard [shard], if that is believed of it;
- * false: it must be opened. *out is valid until the index is forgotten. */
+/* The facts of shard [shard] in the index. False: there are none, or the shard
+ * has changed since; so it must be opened. *out is valid until the index is
+ * forgotten. */
 bool hdf5io_dataset_index_facts(const hdf5io_dataset_t *dataset, int shard,
                                 catalogue_facts_t *out);
 
@@ -32,8 +35,8 @@ void hdf5io_dataset_index_forget(hdf5io_dataset_t *dataset);
  * file_publish. ERR_MEMORY. Local. */
 err_code_t hdf5io_dataset_index_write(hdf5io_dataset_t *dataset, err_t *err);
 
-/* Is it worth to write it: many shards, facts that it does not have, and a
- * directory in which that is possible? */
+/* Shall the index be written? There are many shards, the index does not have
+ * the facts of all, and their directory is writable. */
 bool hdf5io_dataset_index_due(const hdf5io_dataset_t *dataset);
 
 #endif

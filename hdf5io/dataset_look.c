@@ -199,7 +199,8 @@ err_code_t hdf5io_dataset_suits(hdf5io_dataset_t *dataset,
                : rc;
 }
 
-/* Make a closed shard, which this process did not open. */
+/* Make shard [index], which this process did not open, of its facts. The shard
+ * is closed. */
 static err_code_t dataset_shard_restore(hdf5io_dataset_t *dataset, int index,
                                         err_t *err)
 {

@@ -8,7 +8,7 @@
  *     entries (index, slot), sorted -> per shard -> per column -> blocks that
  *     fit the stage -> runs -> stage -> convert -> fields[column][slot]
  *
- * Rows that are delivered as they are stored are read to their places.
+ * Rows that are delivered as they are stored are read directly into the output.
  *
  * With MPI-IO the ranks first exchange which shards any of them needs. For
  * these shards each rank takes part in the reads of every column, even after an
@@ -91,7 +91,7 @@ static err_code_t read_place(const read_call_t *call, int k,
     return hdf5io_dataset_row(&row, err);
 }
 
-/* Read [rows], [different] ones, and count them. */
+/* Read [rows] and count them; [different] of them are different rows. */
 static err_code_t read_rows(dataset_rows_t *rows, int64_t different, err_t *err)
 {
     hdf5io_dataset_t *dataset = rows->dataset;
@@ -105,7 +105,7 @@ static err_code_t read_rows(dataset_rows_t *rows, int64_t different, err_t *err)
     if (rc != ERR_OK)
         return rc;
     atomic_fetch_add(&dataset->bytes_read, bytes);
-    /* The pool counts the others. */
+    /* The pool counts the bytes that are read into it. */
     if (!banded && !hdf5io_way_decodes(column->way))
         atomic_fetch_add(&dataset->bytes_direct, bytes);
     return ERR_OK;
@@ -146,7 +146,7 @@ static err_code_t read_block(const read_call_t *call, int k,
 }
 
 /* Make runs of rows that are neighbours in the file and in the output. Returns
- * the number of runs; *rows becomes that of rows, each counted once. */
+ * the number of runs; *rows becomes the number of different rows. */
 static int64_t read_runs_cut(const read_call_t *call,
                              const read_entry_t *entries, int64_t count,
                              int64_t *rows)
@@ -174,8 +174,8 @@ static int64_t read_runs_cut(const read_call_t *call,
     return runs;
 }
 
-/* Read all entries of one shard and column to their places in the output, which
- * takes them as they are stored. */
+/* Read all entries of one shard and column directly to their places in the
+ * output, since they are delivered as they are stored. */
 static err_code_t read_straight(const read_call_t *call, int k,
                                 const read_entry_t *entries, int64_t count,
                                 err_t *err)

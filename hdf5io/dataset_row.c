@@ -96,7 +96,7 @@ static err_code_t row_classes(const dataset_row_t *row, int64_t *out,
     return rc;
 }
 
-/* Set the number of each class to 1; [out] are zeros. */
+/* Write 1 to the place of each stored class; [out] holds zeros. */
 static err_code_t row_one_hot(const dataset_row_t *row, float *out, err_t *err)
 {
     const hdf5io_transform_t *how = &row->field->transform;
@@ -164,8 +164,8 @@ static err_code_t row_exact(const dataset_row_t *row, err_t *err)
     return err_set(
         err, ERR_DATA,
         "%s%s%s: row %" PRId64 " of %s holds %s, which float32 rounds to "
-        "another integer: set cast: float32 beside its path if it may, or "
-        "scale it",
+        "another integer: set cast: float32 beside its path to allow that, "
+        "or scale it",
         place_of(row->field), colon_of(row->field), row->file, row->number,
         column->path,
         hdf5io_convert_format(column->type,

@@ -7,7 +7,7 @@
 
 #include "hdf5io/dataset_impl.h"
 
-/* A sample that was asked for, and its place among those to deliver. */
+/* A sample that was asked for, and its place among the samples to deliver. */
 typedef struct read_entry {
     int64_t index, slot;
 } read_entry_t;
@@ -23,11 +23,12 @@ struct read_scratch {
     trace_t *trace; /* of this read; NULL: none */
 };
 
-/* Get buffers for [count] samples: unused ones, or new ones; and a trace, if
- * one is free. The stage has room for at least one row of each column.
+/* Get buffers for [count] samples, unused or new ones, and a trace, if one is
+ * free. The stage has room for at least one row of each column.
  * ERR_MEMORY. */
 err_code_t hdf5io_read_scratch_take(hdf5io_dataset_t *dataset, int64_t count,
                                     read_scratch_t **out, err_t *err);
+/* Give back the buffers and the trace. */
 void hdf5io_read_scratch_give(hdf5io_dataset_t *dataset,
                               read_scratch_t *scratch);
 

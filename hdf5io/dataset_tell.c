@@ -64,8 +64,8 @@ static uint64_t unit_bytes(const hdf5io_column_t *column, int64_t rows)
     return __builtin_mul_overflow(bytes, bands, &bytes) ? UINT64_MAX : bytes;
 }
 
-/* Bytes of buffers for all rows of [shard] that are read in bands. They are
- * known to fit into the pool. */
+/* Bytes of buffers for all rows of [shard] that are read in bands. These bytes
+ * are known to fit into the pool. */
 static uint64_t bands_bytes(const hdf5io_dataset_t *dataset,
                             const hdf5io_shard_t *shard)
 {

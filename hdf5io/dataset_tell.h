@@ -15,10 +15,9 @@
  * bound for them, or less if all fit into less. */
 uint64_t hdf5io_dataset_chunks_most(const hdf5io_dataset_t *dataset);
 
-/* The most bytes that the decoded chunks of [units] units (units.h) need,
- * wherever these are, and with them the short rows that are kept, too;
- * UINT64_MAX if they cannot be counted. 0: no data is chunked, or units is 0.
- */
+/* The most bytes that the decoded chunks of any [units] units (units.h) need,
+ * plus the bytes of short rows that are kept; UINT64_MAX if they cannot be
+ * counted. 0: no data is chunked, or units is 0. */
 uint64_t hdf5io_dataset_units_most(const hdf5io_dataset_t *dataset,
                                    int64_t units);
 /* The bound for decoded chunks. */

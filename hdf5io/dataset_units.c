@@ -28,7 +28,7 @@ static int64_t units_rows(const hdf5io_dataset_t *dataset,
 }
 
 /* Samples of a stream need not begin where chunks begin, so each unit may touch
- * one chunk more than it has: there units are long. */
+ * one chunk more than it fills. So units of a stream are long. */
 int64_t hdf5io_dataset_unit_of(const hdf5io_dataset_t *dataset,
                                const hdf5io_shard_t *shard)
 {

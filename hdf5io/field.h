@@ -13,7 +13,7 @@ typedef enum hdf5io_cast {
 
 typedef enum hdf5io_layout { HDF5IO_NCHW, HDF5IO_NHWC } hdf5io_layout_t;
 
-typedef enum hdf5io_flip { /* bits: the first two */
+typedef enum hdf5io_flip { /* a bit for each direction */
                            HDF5IO_FLIP_NONE,
                            HDF5IO_FLIP_HORIZONTAL,
                            HDF5IO_FLIP_VERTICAL,
@@ -32,12 +32,13 @@ typedef struct hdf5io_field {
     opt_reals_t mean, std; /* one number, or one for each channel; none: 0 and
                               1 */
     char *stats; /* file of `cddp-data stats` from which to take mean and std.
-                    Whoever reads the run file does that: hdf5io ignores it. */
+                    The reader of the run file does that; hdf5io ignores
+                    this member. */
     int layout;  /* hdf5io_layout_t: of the stored samples */
     int64_t one_hot; /* not 0: number of classes of the stored class numbers */
     int flip;        /* hdf5io_flip_t */
     opt_ints_t crop; /* height and width, or one number for both; none: all */
-    int64_t pad;     /* pixels around the image, from which is cropped */
+    int64_t pad;     /* pixels added on each side before the crop */
 } hdf5io_field_t;
 
 extern const opt_row_t hdf5io_input_options[];

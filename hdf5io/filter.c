@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* The values of the filter blosc: this one is the compressor. */
+/* The index of the compressor among the values of the filter blosc. */
 #define BLOSC_VALUE 6
 #define FLETCHER_BYTES ((size_t)4)
 
@@ -17,8 +17,8 @@ size_t hdf5io_filter_room(size_t bytes)
     return bytes + bytes / 256 + 64;
 }
 
-/* HDF5's numbers of filters; those from 32000 on are registered by The HDF
- * Group. */
+/* HDF5's numbers of filters. The HDF Group registers the numbers from 32000
+ * on. */
 static const int filter_numbers[FILTER_KINDS] = {
     [FILTER_DEFLATE] = H5Z_FILTER_DEFLATE,
     [FILTER_SHUFFLE] = H5Z_FILTER_SHUFFLE,
@@ -112,8 +112,8 @@ bool hdf5io_filter_lzf(const unsigned char *in, size_t in_bytes,
     return true;
 }
 
-/* Unshuffle [count] numbers of the type [word]: loops that compilers make
- * vectors of. */
+/* Unshuffle [count] numbers of the type [word], by a loop that compilers
+ * vectorize. */
 #define FILTER_WORDS(word)                                              \
     static void unshuffle_##word(const unsigned char *in, size_t count, \
                                  unsigned char *out)                    \

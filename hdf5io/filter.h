@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * filter: undoes the filters with which HDF5 stored a chunk: deflate, shuffle,
- * fletcher32, lzf, and, in builds with their libraries, zstd and blosc, without
- * HDF5, so that several threads may decode at the same time.
+ * fletcher32, lzf, and, in builds with their libraries, zstd and blosc. It does
+ * not use HDF5, so several threads may decode at the same time.
  */
 #ifndef CDDP_HDF5IO_FILTER_H
 #define CDDP_HDF5IO_FILTER_H
@@ -43,8 +43,8 @@ typedef struct filter_buffer {
  * be compressed becomes a little longer. */
 size_t hdf5io_filter_room(size_t bytes);
 
-/* Does this build undo the filter that HDF5 knows by [number]? Some chunks of
- * it may need a library that is built otherwise. */
+/* Can this build undo the filter that HDF5 knows by [number]? The library of
+ * blosc may still lack a compressor (hdf5io_filter_blosc_has). */
 bool hdf5io_filter_built(int number);
 
 /* The library that decompresses gzip: "ISA-L", "libdeflate" or "zlib"; and
@@ -76,8 +76,8 @@ bool hdf5io_filter_zstd(const unsigned char *in, size_t in_bytes,
                         unsigned char *out, size_t room, size_t *bytes);
 bool hdf5io_filter_blosc(const unsigned char *in, size_t in_bytes,
                          unsigned char *out, size_t room, size_t *bytes);
-/* Does the library of this build have the compressor of blosc with this number
- * in the values of a filter? */
+/* Does blosc's library in this build have the compressor with this number (one
+ * of the values of the filter)? */
 bool hdf5io_filter_blosc_has(unsigned compressor);
 void hdf5io_filter_unshuffle(const unsigned char *in, size_t bytes, size_t unit,
                              unsigned char *out);

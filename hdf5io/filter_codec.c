@@ -58,11 +58,12 @@ bool hdf5io_filter_blosc(const unsigned char *in, size_t in_bytes,
     size_t whole = 0;
     int got;
 
-    /* It reads the header, so it must be there. */
+    /* The library reads the header, so all of it must be there. */
     if (in_bytes < BLOSC_MIN_HEADER_LENGTH ||
         blosc_cbuffer_validate(in, in_bytes, &whole) < 0 || whole > room)
         return false;
-    /* in this thread; the other entry would share threads */
+    /* It decodes in this thread; blosc_decompress would use threads that all
+     * callers share. */
     got = blosc_decompress_ctx(in, out, room, 1);
     if (got < 0 || (size_t)got != whole)
         return false;

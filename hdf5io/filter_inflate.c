@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /* Decompression by libdeflate if the build has it, else by ISA-L, else by zlib:
- * in this order they are fast. */
+ * the fastest comes first. */
 #ifdef HAVE_CONFIG_H
 #include "config.h"
 #endif

@@ -32,10 +32,10 @@ err_code_t hdf5io_index_parse(const void *data, size_t bytes,
     size_t left;
 
     if (bytes < 3 * INDEX_NUMBER || number_get(next) != INDEX_MARK)
-        return err_set(err, ERR_DATA, "is no index of this version");
+        return err_set(err, ERR_DATA, "it is no index of this version");
     left = bytes - INDEX_NUMBER; /* the hash is at the end */
     if (number_get(next + left) != hash_bytes(data, left))
-        return err_set(err, ERR_DATA, "does not have the hash of its bytes");
+        return err_set(err, ERR_DATA, "its hash is not that of its bytes");
     count = number_get(next + INDEX_NUMBER);
     next += 2 * INDEX_NUMBER;
     left -= 2 * INDEX_NUMBER;
@@ -56,7 +56,7 @@ err_code_t hdf5io_index_parse(const void *data, size_t bytes,
         index.count++;
     }
     if (left > 0 || (uint64_t)index.count != count)
-        return err_set(err, ERR_DATA, "has sections of impossible sizes");
+        return err_set(err, ERR_DATA, "it has sections of impossible sizes");
     *out = index;
     return ERR_OK;
 }

@@ -28,9 +28,10 @@ typedef struct hdf5io_index {
     int count;
 } hdf5io_index_t;
 
-/* Find the sections of a file of [bytes] bytes, into which they point. Any
- * bytes may be given; what a section holds is not looked at. ERR_DATA: the file
- * is damaged, or no index; the sentence has no subject. */
+/* Find the sections of a file of [bytes] bytes at [data], into which the
+ * sections point. Any bytes may be given; the content of a section is not
+ * checked. ERR_DATA: the file is damaged, or no index; the sentence calls the
+ * file "it". */
 err_code_t hdf5io_index_parse(const void *data, size_t bytes,
                               hdf5io_index_t *out, err_t *err);
 
@@ -38,8 +39,8 @@ err_code_t hdf5io_index_parse(const void *data, size_t bytes,
 const index_section_t *hdf5io_index_find(const hdf5io_index_t *index,
                                          uint64_t key);
 
-/* Make [section] the first one, in place of the one with its key; the last one
- * may give way to it. */
+/* Make [section] the first one. It replaces the section with the same key; if
+ * there is none and no room, the last section. */
 void hdf5io_index_put(hdf5io_index_t *index, const index_section_t *section);
 
 /* The bytes of a file with these sections; the caller frees them with mem_free.

@@ -3,12 +3,12 @@
 /*
  * A ring of prefetch + 1 + kept buffers: the consumer holds the newest batch
  * and the kept ones while threads fill the others. Batch n is in buffer n
- * modulo the ring's size. A thread takes the next batch (which plans it: epoch,
+ * modulo the ring's size. A thread takes the next batch (it finds the epoch,
  * step and samples), reads it, and marks its buffer as filled. The consumer
  * gets the batches in their order, whichever was read first. The result of a
  * read (batch, end or error) is stored in the buffer, so an error is returned
- * in place of its batch. After an end or an error nothing more is taken; what
- * other threads still read is never delivered.
+ * in place of its batch. After an end or an error nothing more is taken. If
+ * other threads still read later batches, these are never delivered.
  *
  * Without a thread the consumer reads by itself, into 1 + kept buffers.
  */
@@ -41,9 +41,9 @@ struct hdf5io_loader {
     bool keep; /* close does not free that memory */
     pthread_t *threads;
     int thread_count; /* 0: the consumer reads */
-    /* A thread holds it while it takes a batch, and while it waits for a free
-     * buffer. It protects the sampler and the next two members. Locked before
-     * [lock]. */
+    /* A thread holds this mutex while it takes a batch, and while it waits for
+     * a free buffer. It protects the sampler and the next two members, and is
+     * locked before [lock]. */
     pthread_mutex_t turn;
     int64_t epoch, step;  /* of the next batch to take */
     pthread_mutex_t lock; /* protects the members below, and slots[].filled */
@@ -69,8 +69,8 @@ static loader_slot_t *loader_slot(hdf5io_loader_t *loader, int64_t number)
     return &loader->slots[number % loader->count];
 }
 
-/* Write what the next batch is to [slot]; false: there is none. The caller has
- * the turn. */
+/* Write epoch, step and samples of the next batch to [slot]; false: there is no
+ * next batch. The caller has the turn. */
 static bool loader_plan(hdf5io_loader_t *loader, loader_slot_t *slot)
 {
     const hdf5io_loader_config_t *config = &loader->config;
@@ -140,7 +140,7 @@ static loader_slot_t *loader_turn(hdf5io_loader_t *loader, int64_t *number)
 
     pthread_mutex_lock(&loader->turn);
     if (loader_room_wait(loader)) {
-        /* Only who has the turn changes it. */
+        /* Only the thread that has the turn changes loader->taken. */
         *number = loader->taken;
         slot = loader_slot(loader, *number);
         loader_plan(loader, slot);
@@ -230,7 +230,7 @@ static err_code_t loader_buffers_open(hdf5io_loader_t *loader, err_t *err)
     return ERR_OK;
 }
 
-/* Number of threads that read ahead; no more than can be busy. */
+/* Number of threads that read ahead: no more than batches to read ahead. */
 static int loader_threads(const hdf5io_loader_config_t *config)
 {
     const int asked = config->threads > 1 ? config->threads : 1;

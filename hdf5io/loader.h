@@ -5,8 +5,8 @@
  * batches ahead, each thread one batch at a time; with 0, or with MPI-IO,
  * batches are read in the caller. Steps are delivered in order, epoch after
  * epoch from a given start, up to config.epochs. The number of threads changes
- * neither a bit of them nor which error is returned. All buffers are allocated
- * at open.
+ * neither the bits of a batch nor which error is returned. All buffers are
+ * allocated at open.
  *
  * Thread rule: one consumer.
  */
@@ -30,9 +30,9 @@ typedef struct hdf5io_loader_config {
     int kept;    /* earlier batches that stay valid beside the newest one */
     int64_t epoch, step; /* the first batch to deliver */
     int64_t epochs;      /* [epoch, epochs) are delivered */
-    bool augment;        /* crops are at random and mirrored, by [seed] */
-    uint64_t seed;
-    int rank; /* for the thread's log lines */
+    bool augment;        /* crop and mirror at random (hdf5io_draw_t) */
+    uint64_t seed;       /* for that */
+    int rank;            /* for the thread's log lines */
 } hdf5io_loader_config_t;
 
 typedef struct hdf5io_batch {

@@ -33,8 +33,8 @@ void hdf5io_pool_close(hdf5io_pool_t *pool); /* NULL allowed */
 /* The bound becomes at least [bytes]. */
 void hdf5io_pool_allow(hdf5io_pool_t *pool, size_t bytes);
 
-/* A new number for an owner, not POOL_NOBODY; the first of [count] consecutive
- * new ones. */
+/* A new number for an owner, not POOL_NOBODY. hdf5io_pool_owners makes [count]
+ * consecutive ones and returns the first. */
 uint64_t hdf5io_pool_owner(hdf5io_pool_t *pool);
 uint64_t hdf5io_pool_owners(hdf5io_pool_t *pool, uint64_t count);
 /* Free all extents of an owner. Nobody uses them. */

@@ -66,13 +66,13 @@ err_code_t hdf5io_sampler_open(const hdf5io_sampler_config_t *config,
                                hdf5io_sampler_t **out, err_t *err);
 void hdf5io_sampler_close(hdf5io_sampler_t *sampler); /* NULL allowed */
 
-/* Epoch [epoch] is in [order], in which it was begun: version 1 (0 counts as
- * 1), or version 2 with other lanes; the others are as configured. -1: no epoch
- * is, and [order] is not used. Shuffle and batch are those of the
- * configuration. The next hdf5io_sampler_epoch_set prepares it. Nothing changes
- * without shuffle, or if all epochs are in order 1. ERR_CONFIG: too many
- * samples for order 1, or impossible lanes. ERR_MEMORY. Local; before the
- * loader starts. */
+/* Epoch [epoch] was begun in [order] and stays in it: version 1 (0 counts as
+ * 1), or version 2 with other lanes. All other epochs are as configured.
+ * [epoch] -1: all epochs are as configured, and [order] is not used. Shuffle
+ * and batch are those of the configuration. The next hdf5io_sampler_epoch_set
+ * prepares it. Nothing changes without shuffle, or if all epochs are in
+ * order 1. ERR_CONFIG: too many samples for order 1, or impossible lanes.
+ * ERR_MEMORY. Local; before the loader starts. */
 err_code_t hdf5io_sampler_old_epoch(hdf5io_sampler_t *sampler, int64_t epoch,
                                     const hdf5io_order_t *order, err_t *err);
 
@@ -96,7 +96,8 @@ hdf5io_share_t hdf5io_sampler_share_of(const hdf5io_sampler_t *sampler,
 int64_t hdf5io_sampler_share_max(const hdf5io_sampler_t *sampler);
 
 /* Number of units that this rank has in use at a time, in an epoch that is as
- * configured: a rank that keeps them reads nearly no unit twice. 0: the order
+ * configured. A rank that keeps so many units in memory reads nearly no unit
+ * twice. 0: the order
  * has no lanes. Pure. */
 int64_t hdf5io_sampler_units_used(const hdf5io_sampler_t *sampler);
 

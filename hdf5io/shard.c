@@ -434,7 +434,7 @@ void hdf5io_shard_adopt(hdf5io_shard_t *shard, hdf5io_shard_t *from)
     from->columns = NULL;
     shard->fd = from->fd;
     shard->file = from->file;
-    /* What was known may be of a process with caches of other sizes. */
+    /* The size in the facts may come from a process with other caches. */
     shard->cached = from->cached;
     shard->crowded = from->crowded;
     shard->open = true;

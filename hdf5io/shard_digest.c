@@ -85,8 +85,8 @@ static void digest_block_place(const hdf5io_column_t *column, uint64_t piece,
     }
 }
 
-/* Dimensions of a block that the dataset does not have: that of the only row,
- * if that is the whole dataset. */
+/* Number of dimensions that a block has and the dataset does not have. If the
+ * only row is the whole dataset, the block has one more, for the row. */
 static int dims_ahead(const hdf5io_column_t *column)
 {
     return column->whole ? 1 : 0;

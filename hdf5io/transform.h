@@ -3,8 +3,9 @@
 /*
  * transform: what is done to a sample between file and model. Its numbers are
  * scaled and normalized in float64 with one rounding at the end, without fused
- * operations, so the bits are those of the same formula in NumPy. Its places
- * change: channels first, a crop, mirrored.
+ * operations, so the bits are those of the same formula in NumPy. Its numbers
+ * may change their places: channels come first, a crop is taken, the crop is
+ * mirrored.
  *
  * An image has planes of lines of pixels. A pixel is a number, or with nhwc the
  * numbers of all channels.
@@ -23,7 +24,7 @@
 /* The dataset that a transform is for. */
 typedef struct transform_source {
     const char *file, *path; /* for error sentences */
-    const char *key;         /* the same: "data.input" */
+    const char *key;         /* for error sentences: "data.input" */
     int ndim;                /* of one sample */
     const uint64_t *dims;    /* [ndim] */
 } transform_source_t;
@@ -34,13 +35,13 @@ typedef struct hdf5io_transform {
     bool exact; /* and an integer that float32 cannot hold is an error */
     bool moves; /* numbers change their places */
     double scale, shift;
-    double *mean, *std; /* [channels]; NULL: none, then of both */
+    double *mean, *std; /* [channels]; both NULL: none */
     int64_t channels;
     int64_t inner;   /* consecutive stored numbers of one channel */
     int64_t classes; /* one-hot; 0: no */
     /* Numbers of a stored sample, and of one as the model gets it. */
     int64_t elems, out_elems;
-    /* One plane, line and pixel of [elems] numbers unless it moves. */
+    /* If nothing moves: one plane of one line, and each number is a pixel. */
     int64_t planes, height, width; /* stored */
     int64_t pixel;                 /* numbers of a pixel */
     int64_t out_height, out_width, pad;
@@ -56,7 +57,7 @@ err_code_t hdf5io_transform_make(const hdf5io_field_t *field,
                                  hdf5io_transform_t *out, err_t *err);
 void hdf5io_transform_free(hdf5io_transform_t *transform);
 
-/* Upon what the random part depends. */
+/* What the random choices depend on, beside the number of the sample. */
 typedef struct hdf5io_draw {
     uint64_t seed;
     int64_t epoch;

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * Numbers become float64 in pieces that stay in the cache, and then float32.
- * Each step is a loop that the compiler vectorizes: along a run of one channel,
- * or along the channels where each number has another one. A sample whose
- * numbers move is transformed line by line.
+ * Each step is a loop that the compiler vectorizes: along numbers of one
+ * channel, or, where neighbours are of different channels, along the channels.
+ * A sample whose numbers move is transformed line by line.
  */
 #include <string.h>
 
@@ -35,7 +35,8 @@ BASE_CLONES static void transform_run(const double *in, int64_t count,
         out[i] = (float)((in[i] * scale + shift - mean) / std);
 }
 
-/* Each number has its own mean and std, from those of [channel] on. */
+/* Each number has its own mean and std: the first those of [channel], the next
+ * those of the next channel, and so on. */
 BASE_CLONES static void transform_row(const double *in, int64_t count,
                                       const hdf5io_transform_t *how,
                                       int64_t channel, float *out)
@@ -107,7 +108,7 @@ static float zero_of(const hdf5io_transform_t *how, int64_t channel)
 
 /* ---- places -------------------------------------------------------------- */
 
-/* A number below [count], of 32 random bits. */
+/* A random number below [count], made of 32 random bits. */
 static int64_t below(rng_t *rng, int64_t count)
 {
     return (int64_t)((uint64_t)count * rng_u32(rng) >> 32);
@@ -127,7 +128,8 @@ transform_crop_t hdf5io_transform_crop(const hdf5io_transform_t *transform,
 
     if (draw == NULL || !transform->moves)
         return crop;
-    /* Always the same numbers, whatever is asked for. */
+    /* The random numbers are the same, whether or not there is a flip or crop.
+     */
     rng_open(&rng, draw->seed, RNG_AUGMENT, (uint64_t)draw->epoch,
              (uint64_t)sample);
     coins = rng_u32(&rng) & (uint32_t)transform->flip;

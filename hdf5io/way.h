@@ -30,8 +30,8 @@ typedef enum hdf5io_way {
 /* Are chunks decoded without HDF5? */
 bool hdf5io_way_decodes(hdf5io_way_t way);
 
-/* The way for people: "pread", "chunks", "pread in
- * chunks", "mpi" or "H5Dread". */
+/* The way for people: "pread", "chunks", "pread in chunks", "mpi" or
+ * "H5Dread". */
 const char *hdf5io_way_name(hdf5io_way_t way);
 
 /* Why it is not in a faster way: "only HDF5 undoes its filters". NULL: it is

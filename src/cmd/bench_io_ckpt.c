@@ -189,7 +189,7 @@ static err_code_t group_broadcast(void *context, void *data, size_t bytes,
     return comm_broadcast(context, data, bytes, 0, err);
 }
 
-/* Work and wait for all ranks. */
+/* Measure the work of all ranks, from a barrier to the next one. */
 static err_code_t rank_work(ckpt_t *ckpt, member_t *member, comm_group_t *group,
                             err_t *err)
 {

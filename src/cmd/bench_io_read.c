@@ -54,7 +54,8 @@ typedef struct reader {
     bool check, cold;          /* compare all values; drop the page cache */
 } reader_t;
 
-/* A reader of float16, and one of the same samples in float32. */
+/* A reader of samples in float16, and a reader of the same samples in
+ * float32. */
 typedef struct pair {
     reader_t half, whole;
 } pair_t;
@@ -311,7 +312,8 @@ static void reader_close(reader_t *reader)
     free(reader->path);
 }
 
-/* Measure [row] warm, and cold where that is possible. *cold is set for it. */
+/* Measure [row] warm, and then cold, if that is possible: *cold tells the
+ * rounds. */
 static err_code_t row_measure(const reader_t *reader, bench_io_row_t *row,
                               bool *cold, err_t *err)
 {
@@ -363,7 +365,7 @@ static err_code_t round_half(void *context, double *seconds, err_t *err)
     return round_ours(&pair->half, seconds, err);
 }
 
-/* As long as so many bytes of float32 take. */
+/* The time in which as many bytes of float32 are read. */
 static err_code_t round_whole(void *context, double *seconds, err_t *err)
 {
     pair_t *pair = context;
