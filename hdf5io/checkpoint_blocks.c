@@ -10,15 +10,14 @@
 #include "base/check.h"
 #include "base/hash.h"
 #include "base/mem.h"
+#include "hdf5io/checkpoint_io.h"
 
 #define DIGITS ((size_t)HASH_TEXT_MAX - 1)
 
 size_t hdf5io_blocks_count(const hdf5io_manifest_t *manifest, int file)
 {
-    const uint64_t each = manifest->block_bytes;
-    const uint64_t bytes = manifest->files[file].bytes;
-
-    return each == 0 || bytes == 0 ? 0 : (size_t)((bytes - 1) / each + 1);
+    return hdf5io_sums_count(manifest->files[file].bytes,
+                             manifest->block_bytes);
 }
 
 err_code_t hdf5io_blocks_open(hdf5io_manifest_t *manifest, int file, err_t *err)

@@ -6,13 +6,7 @@
 
 #include "base/check.h"
 #include "base/mem.h"
-#include "hdf5io/checkpoint_blocks.h"
-
-/* floor(count * rank / ranks) without overflow. */
-static size_t part(size_t count, size_t rank, size_t ranks)
-{
-    return count / ranks * rank + count % ranks * rank / ranks;
-}
+#include "hdf5io/checkpoint_io.h"
 
 /* Cut the files into chunks of [each] bytes. */
 static void files_cut(hdf5io_cut_t *cut, uint64_t each)
@@ -25,23 +19,26 @@ static void files_cut(hdf5io_cut_t *cut, uint64_t each)
         const uint64_t most = bytes < each ? bytes : each;
 
         cut->files[f + 1] =
-            cut->files[f] + (bytes == 0 ? 1 : (size_t)((bytes - 1) / each + 1));
+            cut->files[f] + (bytes == 0 ? 1 : hdf5io_sums_count(bytes, each));
         if (most > cut->most)
             cut->most = most;
     }
 }
 
-static void ranks_cut(hdf5io_cut_t *cut, size_t ranks)
+static void ranks_cut(hdf5io_cut_t *cut, int ranks)
 {
-    const size_t files = (size_t)cut->manifest->file_count;
+    const int files = cut->manifest->file_count;
     const size_t chunks = cut->files[files];
+    const bool blocks = cut->manifest->block_bytes > 0;
 
-    for (size_t r = 0; r <= ranks; r++) {
-        cut->ranks[r] = cut->manifest->block_bytes > 0
-                            ? part(chunks, r, ranks)
-                            : cut->files[part(files, r, ranks)];
-        if (r > 0 && cut->ranks[r] - cut->ranks[r - 1] > cut->turns)
-            cut->turns = cut->ranks[r] - cut->ranks[r - 1];
+    for (int r = 0; r < ranks; r++) {
+        int64_t first, last;
+
+        hdf5io_manifest_share(blocks ? (int64_t)chunks : files, r, ranks,
+                              &first, &last);
+        cut->ranks[r + 1] = blocks ? (size_t)last : cut->files[last];
+        if (cut->ranks[r + 1] - cut->ranks[r] > cut->turns)
+            cut->turns = cut->ranks[r + 1] - cut->ranks[r];
     }
     check(cut->ranks[0] == 0 && cut->ranks[ranks] == chunks,
           "ranks read chunks %zu to %zu of %zu", cut->ranks[0],
@@ -64,7 +61,7 @@ err_code_t hdf5io_cut_open(const hdf5io_manifest_t *manifest, int ranks,
         return rc;
     }
     files_cut(&cut, block > 0 ? block : MANIFEST_BLOCK);
-    ranks_cut(&cut, (size_t)ranks);
+    ranks_cut(&cut, ranks);
     *out = cut;
     return ERR_OK;
 }

@@ -146,22 +146,22 @@ err_code_t hdf5io_dir_publish(const hdf5io_io_t *io, const char *directory,
     return rc;
 }
 
-/* Rename the published checkpoint of [step] to [prefix]NAME-NONCE and return
- * its path; NULL on failure, which is logged. */
-static char *step_move(const hdf5io_io_t *io, const char *directory,
-                       int64_t step, const char *prefix, uint64_t nonce)
+/* Rename the published checkpoint of [step] to [prefix]NAME-NONCE. *out becomes
+ * its path, to be freed. */
+static err_code_t step_move(const hdf5io_io_t *io, const char *directory,
+                            int64_t step, const char *prefix, uint64_t nonce,
+                            char **out, err_t *err)
 {
     char *from = hdf5io_dir_path(directory, "", step, 0);
     char *to = hdf5io_dir_path(directory, prefix, step, nonce);
-    err_t err = ERR_INIT;
+    err_code_t rc = hdf5io_io_rename(io, from, to, err);
 
-    if (hdf5io_io_rename(io, from, to, &err) != ERR_OK) {
-        log_warn("hdf5io", "cannot retire a checkpoint: %s", err.text);
+    if (rc == ERR_OK)
+        *out = to;
+    else
         free(to);
-        to = NULL;
-    }
     free(from);
-    return to;
+    return rc;
 }
 
 /* Is [path] the checkpoint of [step] in [directory]? */
@@ -289,23 +289,36 @@ err_code_t hdf5io_dir_leave(const hdf5io_io_t *io, const char *directory,
     err_code_t rc = hdf5io_dir_steps(io, directory, &steps, &count, err);
 
     for (int i = 0; rc == ERR_OK && i < count && steps[i] > step; i++) {
-        char *from = hdf5io_dir_path(directory, "", steps[i], 0);
-        char *to = hdf5io_dir_path(directory, "superseded-", steps[i], nonce);
+        char *to = NULL;
 
-        rc = hdf5io_io_rename(io, from, to, err);
-        moved += rc == ERR_OK;
-        if (rc == ERR_OK)
-            log_warn("hdf5io",
-                     "this run went back before step %" PRId64
-                     ": its old checkpoint is now %s",
-                     steps[i], to);
+        rc = step_move(io, directory, steps[i], "superseded-", nonce, &to, err);
+        if (rc != ERR_OK)
+            break;
+        moved++;
+        log_warn("hdf5io",
+                 "this run went back before step %" PRId64
+                 ": its old checkpoint is now %s",
+                 steps[i], to);
         free(to);
-        free(from);
     }
     if (rc == ERR_OK && moved > 0)
         rc = hdf5io_io_sync(io, directory, err);
     free(steps);
     return rc;
+}
+
+static void step_drop(const hdf5io_io_t *io, const char *directory,
+                      int64_t step, uint64_t nonce)
+{
+    char *trash = NULL;
+    err_t err = ERR_INIT;
+
+    if (step_move(io, directory, step, ".trash-", nonce, &trash, &err) ==
+        ERR_OK)
+        tree_drop(trash);
+    else
+        log_warn("hdf5io", "cannot retire a checkpoint: %s", err.text);
+    free(trash);
 }
 
 void hdf5io_dir_retire(const hdf5io_io_t *io, const char *directory,
@@ -318,16 +331,9 @@ void hdf5io_dir_retire(const hdf5io_io_t *io, const char *directory,
 
     if (hdf5io_dir_steps(io, directory, &steps, &count, &err) != ERR_OK)
         log_warn("hdf5io", "cannot retire old checkpoints: %s", err.text);
-    for (int i = 0; i < count; i++) {
-        char *moved = NULL;
-
+    for (int i = 0; i < count; i++)
         if (steps[i] <= retire->step && ++kept > retire->keep && known &&
             !stays(retire, best, steps[i]))
-            moved =
-                step_move(io, directory, steps[i], ".trash-", retire->nonce);
-        if (moved != NULL)
-            tree_drop(moved);
-        free(moved);
-    }
+            step_drop(io, directory, steps[i], retire->nonce);
     free(steps);
 }

@@ -118,6 +118,9 @@ typedef struct hdf5io_sums {
     uint64_t *blocks;
 } hdf5io_sums_t;
 
+/* Number of blocks of [bytes] bytes; 0 if [bytes] or [block_bytes] is 0. */
+size_t hdf5io_sums_count(uint64_t bytes, uint64_t block_bytes);
+
 /* XXH3 hashes and size of the content of [path]. The caller sets
  * sums->block_bytes. */
 err_code_t hdf5io_io_hash(const hdf5io_io_t *io, const char *path,

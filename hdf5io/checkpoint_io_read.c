@@ -216,6 +216,13 @@ err_code_t hdf5io_io_load(const hdf5io_io_t *io, const char *path, char **text,
     return ERR_OK;
 }
 
+size_t hdf5io_sums_count(uint64_t bytes, uint64_t block_bytes)
+{
+    if (block_bytes == 0 || bytes == 0)
+        return 0;
+    return (size_t)((bytes - 1) / block_bytes + 1);
+}
+
 /* Add the [count] bytes at offset [at] of the file to the hashes of its blocks.
  * [block]: that of the block which begins before them. */
 static void blocks_add(reading_t *r, hash_state_t *block, const char *bytes,
@@ -240,14 +247,13 @@ static void blocks_add(reading_t *r, hash_state_t *block, const char *bytes,
 
 static err_code_t blocks_open(reading_t *r, err_t *err)
 {
-    const uint64_t each = r->sums.block_bytes;
+    const size_t count = hdf5io_sums_count(r->size, r->sums.block_bytes);
 
     mem_free(r->sums.blocks);
     r->sums.blocks = NULL;
-    if (each == 0 || r->size == 0)
+    if (count == 0)
         return ERR_OK;
-    return mem_new(uint64_t, (size_t)((r->size - 1) / each + 1), "hashing",
-                   &r->sums.blocks, err);
+    return mem_new(uint64_t, count, "hashing", &r->sums.blocks, err);
 }
 
 static err_code_t work_hash(reading_t *r, err_t *err)

@@ -18,17 +18,17 @@
 #include "hdf5io/checkpoint_data.h"
 #include "hdf5io/h5.h"
 
-void hdf5io_manifest_share(int64_t elems, int rank, int size, int64_t *first,
+void hdf5io_manifest_share(int64_t count, int rank, int size, int64_t *first,
                            int64_t *last)
 {
-    /* floor(elems * rank / size) without overflow of 63 bits. */
-    int64_t whole = elems / size, rest = elems % size;
+    /* floor(count * rank / size) without overflow of 63 bits. */
+    int64_t whole = count / size, rest = count % size;
 
     *first = whole * rank + rest * rank / size;
     *last = whole * (rank + 1) + rest * (rank + 1) / size;
-    check(*first >= 0 && *first <= *last && *last <= elems,
-          "rank %d of %d writes elements %lld to %lld of %lld", rank, size,
-          (long long)*first, (long long)*last, (long long)elems);
+    check(*first >= 0 && *first <= *last && *last <= count,
+          "rank %d of %d gets number %lld to %lld of %lld", rank, size,
+          (long long)*first, (long long)*last, (long long)count);
 }
 
 int hdf5io_manifest_file_of(const hdf5io_manifest_t *manifest, int rank)

@@ -106,9 +106,9 @@ char *hdf5io_manifest_piece_name(const hdf5io_manifest_t *manifest, int piece);
 int64_t hdf5io_manifest_common(const hdf5io_manifest_t *manifest,
                                const hdf5io_tensor_t *tensors);
 
-/* Elements [*first, *last) of the concatenated tensors, [elems] in all, that
- * [rank] of [size] ranks writes. */
-void hdf5io_manifest_share(int64_t elems, int rank, int size, int64_t *first,
+/* Divide [count] things (elements to write, chunks or files to read) evenly
+ * among [size] ranks: [rank] gets numbers *first to *last - 1. */
+void hdf5io_manifest_share(int64_t count, int rank, int size, int64_t *first,
                            int64_t *last);
 
 /* Order of two pieces (for qsort) by their place: file and offset. */

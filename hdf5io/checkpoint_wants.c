@@ -96,7 +96,7 @@ static const hdf5io_part_t *part_find(const hdf5io_tensor_t *tensor,
     return &tensor->parts[low];
 }
 
-static void at_most(uint64_t *count, uint64_t most)
+static void limit(uint64_t *count, uint64_t most)
 {
     if (*count > most)
         *count = most;
@@ -113,10 +113,10 @@ void *hdf5io_wants_place(const hdf5io_wants_t *wants, int file, uint64_t at,
     if (piece == NULL)
         return NULL;
     if ((uint64_t)piece->offset > at) {
-        at_most(count, (uint64_t)piece->offset - at);
+        limit(count, (uint64_t)piece->offset - at);
         return NULL;
     }
-    at_most(count, piece_end(piece) - at);
+    limit(count, piece_end(piece) - at);
     tensor = &wants->wish.tensors[wants->wish.wanted[piece->tensor]];
     within =
         (uint64_t)piece->first * sizeof(float) + at - (uint64_t)piece->offset;
@@ -126,7 +126,7 @@ void *hdf5io_wants_place(const hdf5io_wants_t *wants, int file, uint64_t at,
     begin = (uint64_t)part->first * sizeof(float);
     check(within >= begin, "%s: byte %llu is in no part", tensor->name,
           (unsigned long long)within);
-    at_most(count, begin + (uint64_t)part->count * sizeof(float) - within);
+    limit(count, begin + (uint64_t)part->count * sizeof(float) - within);
     return part->rank == wants->wish.rank
                ? (char *)part->data + (within - begin)
                : NULL;
