@@ -53,7 +53,7 @@ typedef struct hdf5io_tensor {
     int part_count;
 } hdf5io_tensor_t;
 
-#define HDF5IO_SPREAD_ALIGN 64
+#define HDF5IO_SPREAD_ALIGN 64 /* bytes */
 
 /* How ranks communicate. [exchange] is an all-gather as in boot.h. */
 typedef struct hdf5io_votes {
@@ -64,10 +64,11 @@ typedef struct hdf5io_votes {
     /* (optional) Called repeatedly while bytes are moved, so that other ranks
      * do not take a long checkpoint for a hanging rank. Default: nothing. */
     void (*alive)(void *context);
-    /* (optional) All-gather of ranges: bytes cuts[r] .. cuts[r + 1] - 1 of
-     * [data] are those of rank r; all ranks get all of them. Cuts are equal on
-     * all ranks, ascending multiples of HDF5IO_SPREAD_ALIGN from 0 on; [data]
-     * is aligned to that. Default: by [exchange]. */
+    /* (optional) All-gather of ranges: rank r gives bytes cuts[r] to
+     * cuts[r + 1] - 1 of [data], and every rank gets the bytes of all ranks.
+     * All ranks have the same cuts: ascending multiples of
+     * HDF5IO_SPREAD_ALIGN, the first one 0. [data] is aligned to
+     * HDF5IO_SPREAD_ALIGN bytes. Default: by [exchange]. */
     err_code_t (*spread)(void *context, void *data, const size_t *cuts,
                          err_t *err);
     /* (optional) Copy [bytes] bytes at [data] from rank 0 to all ranks.
@@ -100,10 +101,9 @@ typedef struct hdf5io_checkpoint_config {
     /* Every file is read back past the page cache before the checkpoint is
      * published. What differs is ERR_IO. */
     bool verify_disk;
-    int format; /* of the manifest, 1 or 2; 0: 2 */
-    /* Bytes of a block of format 2, and of the window through which ranks pass
-     * on what they read; 0: 4 MiB and 32 MiB. Tests have
-     * smaller ones. */
+    int format; /* version of the manifest, 1 or 2; 0: 2 */
+    /* Bytes of a block of format 2, and of the window, the buffer in which
+     * ranks exchange what they read. 0: 4 MiB and 32 MiB. Tests set less. */
     uint64_t block_bytes, window_bytes;
     uint64_t config_hash, model_hash, build_hash;
     /* another model_hash is ERR_CONFIG, even if all tensors fit; else a warning
@@ -130,12 +130,12 @@ typedef struct hdf5io_checkpoint_info {
     int64_t bytes_written; /* by this rank; 0 after reading */
 } hdf5io_checkpoint_info_t;
 
-/* Write and publish a checkpoint. Collective. Those of later steps, which the
- * run has left, are renamed to superseded-* first. After ERR_IO nothing was
- * published and older checkpoints are unchanged; the temporary directory is
- * removed if possible. ERR_CONFIG: also if an interrupted save of a later
- * version of cddp left a checkpoint that is newer than all published ones;
- * nothing is changed. */
+/* Write and publish a checkpoint. Collective. Checkpoints of later steps are
+ * renamed to superseded-* first: the run was resumed before these steps, or
+ * started anew. After ERR_IO nothing was published and older checkpoints are
+ * unchanged; the temporary directory is removed if possible. ERR_CONFIG is also
+ * returned if a later version of cddp was interrupted while it saved, and its
+ * checkpoint is newer than all published ones; then nothing is changed. */
 err_code_t hdf5io_checkpoint_write(const hdf5io_checkpoint_config_t *config,
                                    const hdf5io_progress_t *progress,
                                    const hdf5io_tensor_t *tensors, int count,
@@ -146,19 +146,20 @@ err_code_t hdf5io_checkpoint_write(const hdf5io_checkpoint_config_t *config,
  * newest intact checkpoint in the directory. This may be an intact one that an
  * interrupted save left under a temporary name; no file is changed or renamed.
  *
- * The ranks read each byte of a candidate once, all together, compare its hash,
- * and pass on what others want. A damaged candidate (a file is missing, or has
- * another size or hash) is logged as a warning, and the next older one is
- * tried. *found is false if the directory holds no checkpoint at all.
+ * The ranks share the reading: one rank reads each byte of a candidate,
+ * compares the hashes of what it read, and sends the bytes to the ranks that
+ * need them. A damaged candidate (a file is missing, or has another size or
+ * hash) is logged as a warning, and the next older one is tried. *found is
+ * false if the directory holds no checkpoint at all.
  *
  * ERR_DATA: all candidates are damaged; the sentence lists them and says that
  * --fresh starts anew. Also if a permission is missing; the sentence names the
- * owner. ERR_CONFIG: the checkpoint belongs to another model; names the first
- * tensor that differs. Or a later version of cddp wrote it; names what it
- * requires, and no older checkpoint is tried instead. ERR_IO: storage could not
- * be read. That is no damage, so no older checkpoint is tried instead. After
- * ERR_DATA and ERR_IO the tensors are undefined. Collective; every rank gets
- * the same result.
+ * owner. ERR_CONFIG: the checkpoint belongs to another model; the sentence
+ * names the first tensor that differs. Or a later version of cddp wrote the
+ * checkpoint; the sentence names what it requires, and no older checkpoint is
+ * tried instead. ERR_IO: storage could not be read. That is no damage, so no
+ * older checkpoint is tried instead. After ERR_DATA and ERR_IO the tensors are
+ * undefined. Collective; every rank gets the same result.
  */
 err_code_t hdf5io_checkpoint_read(const hdf5io_checkpoint_config_t *config,
                                   const char *path,
@@ -172,9 +173,9 @@ err_code_t hdf5io_checkpoint_read(const hdf5io_checkpoint_config_t *config,
 err_code_t hdf5io_checkpoint_verify(const char *path,
                                     hdf5io_checkpoint_info_t *info, err_t *err);
 
-/* List the paths of the checkpoints in [directory], newest first. An intact
- * checkpoint that an interrupted save left under a temporary name is included
- * if it is newer than all published ones; so is one of a later version of cddp.
+/* List the paths of the checkpoints in [directory], newest first. A checkpoint
+ * that an interrupted save left under a temporary name is included if it is
+ * newer than all published ones, and is intact or of a later version of cddp.
  * The caller frees each path and the list. Local. */
 err_code_t hdf5io_checkpoint_list(const char *directory, char ***paths,
                                   int *count, err_t *err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* The hashes of a file are one string without separators: a manifest of a
- * terabyte has a quarter of a million of them. */
+/* The manifest has the hashes of a file in one string without separators, so
+ * that it stays short: a checkpoint of one terabyte has 240,000 of them. */
 #include "hdf5io/checkpoint_blocks.h"
 
 #include <inttypes.h>
@@ -84,12 +84,13 @@ err_code_t hdf5io_blocks_parse(json_t *item, hdf5io_manifest_t *out, int file,
 
     if (out->version < 2)
         return ERR_OK;
-    /* Before memory is asked for: [count] is what the text says. */
+    /* Checked before memory is allocated, since [count] comes from the text and
+     * may be wrong. */
     if (text == NULL || strlen(text) % DIGITS != 0 ||
         strlen(text) / DIGITS != count)
         return err_set(err, ERR_DATA,
                        "file %d: its member \"blocks\" is missing or has not "
-                       "%zu hashes, one of each %llu of its %llu bytes",
+                       "%zu hashes, one for each %llu of its %llu bytes",
                        file, count, (unsigned long long)out->block_bytes,
                        (unsigned long long)f->bytes);
     rc = hdf5io_blocks_open(out, file, err);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* There is no list of chunks: nothing but the real size of a file bounds what a
- * manifest of version 1 says of it. */
+/* Chunks are computed when they are needed, without a list of them: a wrong
+ * manifest of version 1 may give a file any size, and so any number of chunks.
+ */
 #include "hdf5io/checkpoint_cut.h"
 
 #include "base/check.h"

@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * checkpoint_cut: which rank reads which bytes of a checkpoint. All its files
- * are cut into chunks: the blocks of version 2 of the manifest, which have
- * hashes. A rank reads consecutive chunks, about as many as any other rank, so
- * it opens few files. In version 1 only whole files have a hash: then one rank
- * reads all chunks of a file. Pure: the same on all ranks.
+ * are cut into chunks. In version 2 of the manifest a chunk is a block, which
+ * has a hash. A rank reads consecutive chunks, about as many as any other rank,
+ * so it opens few files. In version 1 only whole files have a hash: then one
+ * rank reads all chunks of a file. All ranks compute the same result.
  */
 #ifndef CDDP_HDF5IO_CHECKPOINT_CUT_H
 #define CDDP_HDF5IO_CHECKPOINT_CUT_H
@@ -22,15 +22,15 @@
 typedef struct hdf5io_chunk {
     int file;
     uint64_t first, bytes;
-    /* What has the hash [hash] begins with this chunk, ends with it. */
+    uint64_t hash; /* of the block, or in version 1 of the whole file */
+    /* Is this chunk the first one, or the last one, of what has this hash? */
     bool begins, ends;
-    uint64_t hash;
 } hdf5io_chunk_t;
 
 /* Chunks are numbered in the order of the files. */
 typedef struct hdf5io_cut {
     const hdf5io_manifest_t *manifest;
-    uint64_t each; /* bytes of a chunk but the last one of a file */
+    uint64_t each; /* bytes of a chunk; the last one of a file may be shorter */
     size_t *files; /* [file_count + 1]: the first chunk of each file */
     size_t *ranks; /* [ranks + 1]: the first chunk that each rank reads */
     uint64_t most; /* bytes of the largest chunk */

@@ -41,7 +41,7 @@ typedef struct hdf5io_entry {
     int64_t step;
     hdf5io_kind_t kind;
     uint64_t nonce; /* 0 if published */
-    bool later;     /* a candidate that is debris of a later version of cddp */
+    bool later;     /* candidates: debris that a later version wrote */
     char name[80];  /* file name, without directory */
 } hdf5io_entry_t;
 
@@ -69,21 +69,21 @@ err_code_t hdf5io_dir_steps(const hdf5io_io_t *io, const char *directory,
 /*
  * List the checkpoints that may be read, newest first: the published ones and,
  * before them, intact debris of a later step. Such debris exists if a run died
- * while renaming. Every byte of debris is verified before it is listed; debris
- * with a manifest of a later version, which cannot be verified, is listed, so
- * that nobody goes on without it. Changes no file. The caller frees the list.
- * ERR_IO if debris cannot be read.
+ * while renaming. Every byte of debris is verified before it is listed. Debris
+ * that a later version of cddp wrote cannot be verified. It is listed all the
+ * same, so that no run goes on from an older checkpoint. Changes no file. The
+ * caller frees the list. ERR_IO if debris cannot be read.
  */
 err_code_t hdf5io_dir_candidates(const hdf5io_io_t *io, const char *directory,
                                  hdf5io_entry_t **entries, int *count,
                                  err_t *err);
 
-/* fsync the regular files in the directory [path], and their names. ERR_IO. */
+/* fsync the regular files in the directory [path], then [path]. ERR_IO. */
 err_code_t hdf5io_dir_sync(const hdf5io_io_t *io, const char *path, err_t *err);
 
 /* Rename intact debris among the candidates to its final name. Damaged debris
- * is left as it is. ERR_IO if debris cannot be read or renamed; ERR_CONFIG if
- * it is of a later version. */
+ * is left as it is. ERR_IO if debris cannot be read or renamed; ERR_CONFIG if a
+ * later version of cddp wrote it. */
 err_code_t hdf5io_dir_adopt(const hdf5io_io_t *io, const char *directory,
                             err_t *err);
 
@@ -106,8 +106,8 @@ typedef struct hdf5io_retire {
     uint64_t nonce;
 } hdf5io_retire_t;
 
-/* The run has left the line of the checkpoints after [step]: rename them to
- * superseded-*, durably. ERR_IO: some may have their names still. */
+/* Rename the checkpoints after [step] to superseded-*, durably: the run was
+ * resumed before them, or started anew. ERR_IO: some may not be renamed. */
 err_code_t hdf5io_dir_leave(const hdf5io_io_t *io, const char *directory,
                             int64_t step, uint64_t nonce, err_t *err);
 

@@ -147,14 +147,14 @@ err_code_t hdf5io_io_sync(const hdf5io_io_t *io, const char *path, err_t *err)
     err_t why = ERR_INIT;
     struct stat st;
     err_code_t rc;
-    /* Non-blocking: opening a pipe that is here by mistake does not block. */
+    /* Non-blocking: [path] may be a pipe by mistake; open must not wait. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 
     if (fd < 0)
         return err_set(err, ERR_IO, "%s: cannot open to fsync: %s", path,
                        strerror(errno));
     rc = hdf5io_io_flush(io, fd, path, &why);
-    /* Some file systems have no sync of directories. */
+    /* Some file systems cannot sync directories. */
     if (rc != ERR_OK && errno == EINVAL && fstat(fd, &st) == 0 &&
         S_ISDIR(st.st_mode))
         rc = ERR_OK;

@@ -73,8 +73,8 @@ err_code_t hdf5io_io_create(const hdf5io_io_t *io, const char *path,
 err_code_t hdf5io_io_flush(const hdf5io_io_t *io, int fd, const char *path,
                            err_t *err);
 
-/* fsync a file or directory by path. EINVAL is no failure for a directory: the
- * file system cannot sync any. */
+/* fsync a file or directory by path. If the file system cannot sync directories
+ * (EINVAL), this is no failure. */
 err_code_t hdf5io_io_sync(const hdf5io_io_t *io, const char *path, err_t *err);
 
 /* The retry policy for reads through [io]. */
@@ -84,7 +84,7 @@ retry_t hdf5io_io_retry(const hdf5io_io_t *io);
 err_code_t hdf5io_io_read(const hdf5io_io_t *io, const char *path, void *bytes,
                           size_t count, off_t offset, err_t *err);
 
-/* A file that stays open from read to read. */
+/* A file that stays open between reads. */
 typedef struct hdf5io_io_file {
     const hdf5io_io_t *io;
     const char *path;
@@ -112,8 +112,8 @@ err_code_t hdf5io_io_load(const hdf5io_io_t *io, const char *path, char **text,
 /* Hashes of the content of a file. */
 typedef struct hdf5io_sums {
     uint64_t bytes, hash; /* of the whole file */
-    /* Hash of each [block_bytes] bytes, if that is not 0: an array, to be freed
-     * with mem_free. */
+    /* Array of the hash of each [block_bytes] bytes, to be freed with mem_free;
+     * NULL if [block_bytes] or [bytes] is 0. */
     uint64_t block_bytes;
     uint64_t *blocks;
 } hdf5io_sums_t;

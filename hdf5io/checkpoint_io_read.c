@@ -38,7 +38,7 @@ typedef struct reading {
     size_t count;
     off_t offset;
     char *text; /* result of work_load; freed by the caller of retry_run */
-    hdf5io_sums_t sums; /* result of work_hash; [blocks] is freed as [text] */
+    hdf5io_sums_t sums; /* result of work_hash; the caller frees its blocks */
 } reading_t;
 
 retry_t hdf5io_io_retry(const hdf5io_io_t *io)
@@ -224,7 +224,7 @@ size_t hdf5io_sums_count(uint64_t bytes, uint64_t block_bytes)
 }
 
 /* Add the [count] bytes at offset [at] of the file to the hashes of its blocks.
- * [block]: that of the block which begins before them. */
+ * [block] has hashed the bytes before [at] of the block that has byte [at]. */
 static void blocks_add(reading_t *r, hash_state_t *block, const char *bytes,
                        uint64_t at, size_t count)
 {

@@ -211,8 +211,8 @@ err_code_t hdf5io_dir_steps(const hdf5io_io_t *io, const char *directory,
 
 /* ---- adopting ------------------------------------------------------------ */
 
-/* Is the debris [path] an intact checkpoint of [entry]'s step? *whole is also
- * true, with entry->later, if a later version of cddp wrote it. */
+/* Is the debris [path] an intact checkpoint of [entry]'s step? If a later
+ * version of cddp wrote it, *whole and entry->later become true. */
 static err_code_t whole_check(const hdf5io_io_t *io, const char *path,
                               hdf5io_entry_t *entry, bool *whole, err_t *err)
 {
@@ -266,7 +266,7 @@ static err_code_t name_give(const hdf5io_io_t *io, const char *directory,
     char *from = str_printf("%s/%s", directory, entry->name);
     char *to = hdf5io_dir_path(directory, "", entry->step, 0);
     err_t why = ERR_INIT;
-    /* Its process may have ended before it did that. */
+    /* The process that wrote it may have died before it synced the files. */
     err_code_t rc = hdf5io_dir_sync(io, from, &why);
 
     if (rc != ERR_OK) {
@@ -319,7 +319,8 @@ err_code_t hdf5io_dir_candidates(const hdf5io_io_t *io, const char *directory,
     return ERR_OK;
 }
 
-/* Say what [entry], of a later version, requires of its reader. */
+/* A later version of cddp wrote [entry]. The error says what [entry] requires
+ * of its reader. */
 static err_code_t later_refuse(const hdf5io_io_t *io, const char *directory,
                                const hdf5io_entry_t *entry, err_t *err)
 {

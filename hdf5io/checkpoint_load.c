@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * A chunk is hashed in bites that are still in the processor's cache. One rank
- * alone reads large runs straight to their place. Several ranks read into a
- * window, in which each has room for some chunks; if there are too many ranks
- * for that, for a slice of its chunk, and the window goes over the chunks of
- * all ranks slice by slice. So all ranks pass on about as much at a time, which
- * an all-gather of ranges needs to be fast.
+ * A chunk is read and hashed in bites that fit into the processor's cache. If
+ * there is one rank, it reads long runs straight into the tensors. Several
+ * ranks read into the window, a buffer in which each rank has room for some
+ * chunks. If there are so many ranks that a chunk does not fit into a rank's
+ * room, each rank reads its chunk into a buffer of its own, and the ranks
+ * exchange one slice of their chunks after the other. So all ranks send about
+ * as many bytes at a time: then an all-gather of ranges is fast.
  */
 #include "hdf5io/checkpoint_load.h"
 
@@ -21,19 +22,19 @@
 #include "hdf5io/checkpoint_wants.h"
 
 #define BITE ((size_t)256 << 10)
-/* Runs of at least so many bytes are read to their place. */
+/* Runs of at least so many bytes are read straight into their tensor. */
 #define DIRECT_MIN ((uint64_t)64 << 10)
-/* Bytes of the window, unless that is less than EACH_LEAST of each rank, enough
- * for one message of a network. */
+/* Bytes of the window. It is larger if each rank had less than EACH_LEAST bytes
+ * of it: messages of that length are long enough for a network. */
 #define WINDOW ((uint64_t)32 << 20)
 #define EACH_LEAST ((uint64_t)64 << 10)
-/* A rank has no more of it, unless one chunk is larger: it stays in a cache. */
+/* A rank has at most so many bytes of it, so that they stay in a cache. */
 #define EACH_MOST ((uint64_t)4 << 20)
 
-/* A pass of the window over the chunks that were read in a turn. */
+/* One exchange through the window, of a slice of each chunk of a turn. */
 typedef struct pass {
     size_t turn;
-    uint64_t from; /* where the slices begin in their chunks */
+    uint64_t from; /* offset of the slices in their chunks */
 } pass_t;
 
 typedef struct loader {
@@ -42,15 +43,15 @@ typedef struct loader {
     const hdf5io_votes_t *votes;
     hdf5io_cut_t cut;
     hdf5io_wants_t *wants;
-    hash_state_t *hash; /* of what has been read since a chunk began it */
+    hash_state_t *hash; /* of the current block, in version 1 of the file */
     char *path;         /* of the open file; NULL: none */
     hdf5io_io_file_t file;
     int number;          /* of the open file in the manifest */
     char *scratch;       /* [BITE], if there is one rank, else NULL */
     size_t depth;        /* chunks of a rank in a turn */
-    uint64_t slice;      /* bytes of a chunk in a pass of the window */
+    uint64_t slice;      /* bytes of a chunk in one exchange */
     char *window;        /* NULL if there is one rank */
-    char *own;           /* this rank's chunk, if a slice is shorter */
+    char *own;           /* this rank's chunk, if it is longer than a slice */
     size_t *cuts;        /* [size + 1] of the window */
     retry_cause_t cause; /* of this rank's error */
 } loader_t;
@@ -198,8 +199,8 @@ static err_code_t bite_read(loader_t *l, void *to, uint64_t at, uint64_t count,
     return rc;
 }
 
-/* Number of bytes from [at] on that go through the scratch: up to a run that is
- * read to its place, at most [count] and a bite. */
+/* Number of bytes from [at] on that are read into the scratch: all before the
+ * next run that is read straight into a tensor, at most [count] and BITE. */
 static uint64_t scratch_run(const loader_t *l, const hdf5io_chunk_t *chunk,
                             uint64_t at, uint64_t count)
 {
@@ -218,7 +219,7 @@ static uint64_t scratch_run(const loader_t *l, const hdf5io_chunk_t *chunk,
     return at_most(run, count);
 }
 
-/* Read the chunk to its place. */
+/* Read the chunk into the tensors. */
 static err_code_t chunk_place(loader_t *l, const hdf5io_chunk_t *chunk,
                               err_t *err)
 {
@@ -282,7 +283,8 @@ static err_code_t hash_compare(loader_t *l, const hdf5io_chunk_t *chunk,
         hdf5io_blocks_count(l->manifest, chunk->file), hash, expected);
 }
 
-/* Read this rank's chunk, to [to] or, if that is NULL, to its place. */
+/* Read this rank's chunk to [to] or, if [to] is NULL, into the tensors. Compare
+ * the hash that ends with this chunk. */
 static err_code_t chunk_take(loader_t *l, const hdf5io_chunk_t *chunk, char *to,
                              err_t *err)
 {
@@ -301,14 +303,14 @@ static err_code_t chunk_take(loader_t *l, const hdf5io_chunk_t *chunk, char *to,
 
 /* ---- turns --------------------------------------------------------------- */
 
-/* What one rank puts into the window. */
+/* What one rank puts into the window from one of its chunks. */
 typedef struct pane {
     hdf5io_chunk_t chunk;
     uint64_t first, bytes; /* part of the chunk; bytes 0: nobody wants it */
-    size_t room;           /* bytes of the window */
+    size_t room;           /* bytes that it takes in the window */
 } pane_t;
 
-/* Get number [index] of what [rank] passes on. False: there are no more. */
+/* Get pane number [index] of [rank]. False: there are no more. */
 static bool pane_get(const loader_t *l, int rank, size_t index, pass_t pass,
                      pane_t *out)
 {
@@ -327,7 +329,7 @@ static bool pane_get(const loader_t *l, int rank, size_t index, pass_t pass,
     return true;
 }
 
-/* Set the cuts of the window. Returns its bytes. */
+/* Set the cuts of the window. Returns the number of bytes to exchange. */
 static size_t window_cut(loader_t *l, pass_t pass)
 {
     const int size = l->votes->size;
@@ -344,7 +346,7 @@ static size_t window_cut(loader_t *l, pass_t pass)
     return at;
 }
 
-/* Take what this rank wants of the window. */
+/* Copy what this rank wants from the window to its tensors. */
 static void window_take(loader_t *l, pass_t pass)
 {
     for (int r = 0; r < l->votes->size; r++) {
@@ -359,7 +361,7 @@ static void window_take(loader_t *l, pass_t pass)
     }
 }
 
-/* Pass on what all ranks have read in a turn. */
+/* Exchange what the ranks have read in a turn. */
 static err_code_t turn_pass(loader_t *l, size_t turn, err_t *err)
 {
     pass_t pass = {.turn = turn};

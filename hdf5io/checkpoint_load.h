@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * checkpoint_load: reads a checkpoint once, by all ranks together. In each turn
- * every rank reads one chunk (checkpoint_cut.h) and compares its hash; the
- * ranks vote; then they pass on what they have read. So the very bytes that
- * were compared are those that are used.
+ * checkpoint_load: all ranks together read a checkpoint once. In each turn
+ * every rank reads one chunk or several (checkpoint_cut.h) and compares their
+ * hashes. Then the ranks vote, and send the bytes to the ranks that want them.
+ * So the tensors get the very bytes whose hashes were compared.
  */
 #ifndef CDDP_HDF5IO_CHECKPOINT_LOAD_H
 #define CDDP_HDF5IO_CHECKPOINT_LOAD_H
@@ -27,22 +27,24 @@ typedef struct hdf5io_load {
 } hdf5io_load_t;
 
 /*
- * Compare every byte of the checkpoint, and read what is wanted of it. If it is
- * damaged, *damaged is true, and the error says where; reading ends after the
- * turn in which this is found. With *damaged false an error ends the reading of
- * any checkpoint (ERR_IO: storage could not be read). After an error the wanted
- * tensors are undefined. Collective; every rank gets the same result.
+ * Compare the hashes of all bytes of the checkpoint, and read the wanted
+ * tensors. If the checkpoint is damaged, *damaged is true, the error says where
+ * the damage is, and reading ends after this turn. After an error with *damaged
+ * false no other checkpoint may be tried (ERR_IO: storage could not be read).
+ * After an error the wanted tensors are undefined. Collective; every rank gets
+ * the same result.
  */
 err_code_t hdf5io_load(const hdf5io_load_t *load, bool *damaged, err_t *err);
 
-/* Compare every byte of the checkpoint. *damaged and errors as above. Local. */
+/* Compare the hashes of all bytes of the checkpoint. *damaged and errors as
+ * above. Local. */
 err_code_t hdf5io_load_check(const hdf5io_saved_t *saved, bool *damaged,
                              err_t *err);
 
-/* Vote on [mine], and exchange [numbers] if all ranks succeed: hdf5io_vote with
- * the rule that a rank which cannot read learns nothing about the checkpoint,
- * so its error takes precedence over damage that another rank found. [cause] is
- * that of [mine], see retry_run. *damaged is set only if all ranks could read.
+/* Vote on [mine], and exchange [numbers] if all ranks succeed, like
+ * hdf5io_vote. If one rank could not read and another rank found damage, the
+ * result is the error of the rank that could not read. [cause] is the cause of
+ * [mine], see retry_run. *damaged is set only if all ranks could read.
  * Collective. */
 err_code_t hdf5io_load_vote(const hdf5io_votes_t *votes,
                             hdf5io_ballot_t *ballots, const err_t *mine,

@@ -22,14 +22,14 @@
 #define MANIFEST_VIEW "checkpoint.h5"
 #define MANIFEST_SHARED "shared.h5"
 #define MANIFEST_DIMS_MAX 6
-/* Members "format" and "version" of the text, which is 1 or 2; the text ends
- * with SELF_KEY, 16 hexadecimal digits and SELF_TAIL. */
+/* Members "format" and "version" of the text (the version is 1 or 2); the text
+ * ends with SELF_KEY, 16 hexadecimal digits and SELF_TAIL. */
 #define MANIFEST_FORMAT "cddp-checkpoint"
 #define MANIFEST_VERSION 2
 #define MANIFEST_SELF_KEY " \"manifest_xxh3\": \""
 #define MANIFEST_SELF_TAIL "\"\n}\n"
-/* Bytes of a block, of which version 2 has a hash, and what a reader accepts:
- * it needs memory for a whole block. */
+/* Bytes of a block: what is written, and the least and most that a reader
+ * accepts, as it needs memory for a whole block. */
 #define MANIFEST_BLOCK ((uint64_t)4 << 20)
 #define MANIFEST_BLOCK_LEAST ((uint64_t)64)
 #define MANIFEST_BLOCK_MOST ((uint64_t)64 << 20)
@@ -37,7 +37,7 @@
 typedef struct hdf5io_manifest_file {
     char *name; /* within the checkpoint's directory, without slash */
     uint64_t bytes, hash;
-    /* Hash of each block (checkpoint_blocks.h); NULL: none. */
+    /* Hash of each block (checkpoint_blocks.h); NULL: there is no block. */
     uint64_t *blocks;
 } hdf5io_manifest_file_t;
 
@@ -58,9 +58,9 @@ typedef struct hdf5io_manifest_tensor {
 } hdf5io_manifest_tensor_t;
 
 typedef struct hdf5io_manifest {
-    int version;          /* of the text */
-    uint64_t block_bytes; /* of each block but the last one of a file; version
-                             1: 0 */
+    int version; /* of the text */
+    /* Bytes of a block (the last one of a file may be shorter); version 1: 0 */
+    uint64_t block_bytes;
     hdf5io_progress_t progress;
     int world_size;
     uint64_t config_hash, model_hash, build_hash;
@@ -114,8 +114,8 @@ void hdf5io_manifest_share(int64_t count, int rank, int size, int64_t *first,
 /* Order of two pieces (for qsort) by their place: file and offset. */
 int hdf5io_piece_compare(const void *a, const void *b);
 
-/* Does each byte of a file belong to one piece at most? Sorts all pieces.
- * True if there is no memory for that. */
+/* Does each byte of a file belong to one piece at most? Sorts a copy of all
+ * pieces. True also if there is no memory for the copy. */
 bool hdf5io_manifest_disjoint(const hdf5io_manifest_t *manifest);
 
 /* Append the text of MANIFEST.json. ERR_CONFIG if a string is not UTF-8. */
@@ -123,9 +123,10 @@ err_code_t hdf5io_manifest_print(const hdf5io_manifest_t *manifest,
                                  str_buf_t *out, err_t *err);
 
 /* Parse and check the whole text: its hash, that the pieces cover each element
- * of a tensor once, and no byte of a file twice. ERR_DATA says what is wrong,
- * without the path. ERR_CONFIG: it is whole, but of a later version, which this
- * one cannot read. *hash becomes the hash of the text. */
+ * of a tensor once, and that no two pieces share a byte of a file. ERR_DATA
+ * says what is wrong, without the path. ERR_CONFIG: the text is whole, but a
+ * later version of cddp wrote it, and this version cannot read it. *hash
+ * becomes the hash of the text. */
 err_code_t hdf5io_manifest_parse(const char *text, size_t bytes,
                                  hdf5io_manifest_t *out, uint64_t *hash,
                                  err_t *err);

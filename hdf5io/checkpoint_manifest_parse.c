@@ -23,8 +23,9 @@
 /* Maximum of any counter, so that a resumed run can count further without
  * overflow. The reducer has the same limit (DDP_STEP_MAX). */
 #define COUNT_MAX (INT64_MAX / 4)
-/* The end of sentences about what a later version wrote. That is no damage, so
- * no older checkpoint is read instead: it would replace the newer one. */
+/* The end of sentences about a checkpoint that a later version of cddp wrote.
+ * Such a checkpoint is not damaged, so no older one is read instead: the run
+ * would then replace the newer checkpoint. */
 #define LATER_MEND                                                            \
     ": read it with the cddp that wrote it or a later one, or go on from an " \
     "older checkpoint (--resume PATH)"
@@ -127,8 +128,9 @@ static err_code_t number_get(json_t *root, const char *key, number_t kind,
     return ERR_OK;
 }
 
-/* Refuse a manifest with a member "requires", a list of what a reader has to
- * know to read it rightly: this version knows of no such thing. */
+/* The member "requires" lists what a reader must know to read the checkpoint
+ * correctly. This version knows no such thing: it refuses any list that is not
+ * empty. */
 static err_code_t requires_check(json_t *root, err_t *err)
 {
     const json_t *list = json_object_get(root, "requires");
@@ -377,8 +379,8 @@ static err_code_t shape_parse(json_t *shape, hdf5io_manifest_tensor_t *t,
     return ERR_OK;
 }
 
-/* Other types of FORMATS.md have names, so that no later version gives them
- * another meaning. */
+/* FORMATS.md reserves the names of other types for later versions of cddp: a
+ * tensor with such a type is not damaged. */
 static err_code_t type_check(const char *name, const char *type, err_t *err)
 {
     static const char *const later[] = {"float16", "bfloat16", "float64",
@@ -389,8 +391,8 @@ static err_code_t type_check(const char *name, const char *type, err_t *err)
     for (size_t i = 0; i < COUNT_OF(later); i++)
         if (strcmp(type, later[i]) == 0)
             return err_set(err, ERR_CONFIG,
-                           "%s: its type is %s, of which this cddp does not "
-                           "read tensors, only float32" LATER_MEND,
+                           "%s: its type is %s, but this cddp reads only "
+                           "float32" LATER_MEND,
                            name, type);
     return err_set(err, ERR_DATA, "%s: its type is %s, expected float32", name,
                    type);

@@ -114,8 +114,8 @@ err_code_t hdf5io_model_compare(const hdf5io_checkpoint_config_t *config,
     return tensors_compare(manifest, path, tensors, count, wanted, err);
 }
 
-/* Warn about other versions, since the last bits of results
- * depend on libraries, CPU and instruction set. */
+/* Warn about other versions, since the last bits of results depend on
+ * libraries, CPU and instruction set. */
 static void versions_compare(const hdf5io_checkpoint_config_t *config,
                              const hdf5io_manifest_t *m, const char *path)
 {

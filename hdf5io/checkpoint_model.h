@@ -22,8 +22,9 @@ err_code_t hdf5io_model_compare(const hdf5io_checkpoint_config_t *config,
                                 const hdf5io_tensor_t *tensors, int count,
                                 int *wanted, err_t *err);
 
-/* Warn about other versions, and about another model section whose tensors fit.
- * For rank 0. */
+/* Warn if the checkpoint was made with other versions of libraries or on
+ * another CPU, or with another model section whose tensors fit. Only rank 0
+ * calls it. */
 void hdf5io_model_warn(const hdf5io_checkpoint_config_t *config,
                        const hdf5io_manifest_t *manifest, const char *path);
 

@@ -3,8 +3,8 @@
 /*
  * Reading a checkpoint. Rank 0 proposes candidates, newest first, and tells all
  * ranks the text of the manifest. Then all ranks read the candidate together
- * (checkpoint_load.h); the number of writers does not matter. Bytes of a
- * candidate that turns out to be damaged are replaced by those of the next one.
+ * (checkpoint_load.h); the number of writers does not matter. If a candidate
+ * turns out to be damaged, the next one overwrites what was read from it.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -96,9 +96,9 @@ static err_code_t manifest_get(reader_t *r, const char *path, bool *damaged,
 
 /* ---- one candidate ------------------------------------------------------- */
 
-/* Read what this run wants of the candidate [path]. If it is of another model,
- * nothing is read, but all its bytes are compared: a damaged candidate is not
- * asked what model it is of. */
+/* Read the tensors of this run from the candidate [path]. If it is of another
+ * model, no tensor is filled, but all hashes are compared: if it is damaged as
+ * well, the damage is reported. */
 static err_code_t tensors_read(reader_t *r, const char *path, bool *damaged,
                                err_t *err)
 {

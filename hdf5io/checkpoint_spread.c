@@ -7,7 +7,7 @@
 
 #include "base/mem.h"
 
-/* Most bytes of one exchange: of a rank, and of all. */
+/* Most bytes of one exchange: of one rank, and of all ranks together. */
 #define BITE_MAX ((size_t)1 << 20)
 #define ALL_MAX ((size_t)16 << 20)
 
@@ -42,7 +42,7 @@ void hdf5io_spread_close(hdf5io_spread_t *spread)
     *spread = (hdf5io_spread_t){0};
 }
 
-/* Bytes [at, at + bite) of the range that ends at [last]; 0: it is over. */
+/* Number of bytes of [at, at + bite) that lie before [last]. */
 static size_t bite_of(size_t at, size_t last, size_t bite)
 {
     if (at >= last)
@@ -50,7 +50,8 @@ static size_t bite_of(size_t at, size_t last, size_t bite)
     return last - at < bite ? last - at : bite;
 }
 
-/* Exchange the bytes of each range from [at] on, counted in the range. */
+/* Exchange [bite] bytes of each range (fewer at its end), from byte [at] of the
+ * range on. */
 static err_code_t bites_exchange(hdf5io_spread_t *spread, char *data,
                                  const size_t *cuts, size_t at, size_t bite,
                                  err_t *err)

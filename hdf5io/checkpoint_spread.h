@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* checkpoint_spread: moves the bytes of a checkpoint between ranks, by the
- * functions of hdf5io_votes_t if it has them, otherwise by its exchange. */
+/* checkpoint_spread: sends the bytes of a checkpoint to other ranks, by
+ * votes->spread and votes->broadcast; if these are NULL, by votes->exchange. */
 #ifndef CDDP_HDF5IO_CHECKPOINT_SPREAD_H
 #define CDDP_HDF5IO_CHECKPOINT_SPREAD_H
 
@@ -10,7 +10,7 @@
 #include "base/err.h"
 #include "hdf5io/checkpoint.h"
 
-/* Memory for the exchanges; zeroed if none is needed. */
+/* Memory for votes->exchange; NULL if it is not needed. */
 typedef struct hdf5io_spread {
     const hdf5io_votes_t *votes;
     size_t bite; /* bytes of a rank in one exchange */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Pieces are sorted by their place in the files, so that a place is found by
- * bisection. The manifest has been parsed: pieces do not overlap and are within
- * their files. */
+/* Pieces are sorted by file and offset, so that the piece of a byte is found by
+ * bisection. hdf5io_manifest_parse has checked that pieces do not overlap and
+ * lie within their files. */
 #include "hdf5io/checkpoint_wants.h"
 
 #include <stdlib.h>

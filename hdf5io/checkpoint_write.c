@@ -160,7 +160,7 @@ static void details_copy(hdf5io_manifest_t *m, int file, uint64_t *details,
 }
 /* NOLINTEND(clang-analyzer-core.NullDereference) */
 
-/* The longest details of any file. */
+/* The largest number of details that any file has. */
 static size_t details_most(const hdf5io_manifest_t *m)
 {
     size_t most = 0;
@@ -304,8 +304,8 @@ static err_code_t publish(writer_t *w, err_t *err)
         rc = manifest_write(w, err);
     if (rc == ERR_OK)
         rc = hdf5io_io_sync(&w->io, w->tmp, err);
-    /* First, so that a later checkpoint that the run has left is never the
-     * newest one beside this one. */
+    /* Checkpoints of later steps are renamed first: if the process died between
+     * the two renames, a resume would else choose one of them as the newest. */
     if (rc == ERR_OK)
         rc = hdf5io_dir_leave(&w->io, w->config->directory, w->step, w->nonce,
                               err);

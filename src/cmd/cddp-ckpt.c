@@ -39,7 +39,7 @@ static const char help_text[] =
     "prune    remove superseded checkpoints, and what interrupted saves left\n"
     "repair   make checkpoints of what interrupted saves left, if it is "
     "intact;\n"
-    "         with NAMEs, of these, which may be superseded\n"
+    "         with NAMEs: only of these, which may be superseded ones\n"
     "export   write parameters and running statistics for other programs\n"
     "import   give the tensors of another program the names of a run, for\n"
     "         checkpoint.init\n"

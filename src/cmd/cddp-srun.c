@@ -328,8 +328,8 @@ static int status_of(const srun_result_t *result)
                                                                   : status;
 }
 
-/* Is Slurm ending the job? Its signal for the script may come later than the
- * end of the step that it has signalled, too. */
+/* Is Slurm ending the job? Slurm signals the step and the script; the step may
+ * end before the script gets its signal. */
 static bool slurm_ends(const supervisor_t *run, const srun_result_t *result,
                        int status)
 {

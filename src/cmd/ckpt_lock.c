@@ -14,8 +14,8 @@
 static int refused(const char *path, int number, err_t *why)
 {
     err_set(why, ERR_IO,
-            "cannot lock %s: %s: whether a run may be writing it is not known; "
-            "if none is, remove the lock file",
+            "cannot lock %s: %s: a run may be writing in this directory; if "
+            "none is, remove the lock file",
             path, strerror(number));
     return CMD_CKPT_REFUSED;
 }
@@ -36,8 +36,8 @@ int cmd_ckpt_lock(const char *run, const char *home, err_t *why)
         fd = refused(path, number, why);
         if (number == EAGAIN || number == EACCES)
             err_set(why, ERR_BUSY,
-                    "a run may be writing it, as it has the lock of the run "
-                    "directory");
+                    "a run may be writing it: another process has the lock of "
+                    "the run directory");
     }
     free(path);
     return fd;

@@ -9,12 +9,12 @@
 #define CMD_CKPT_UNLOCKED (-1) /* there is no lock file */
 #define CMD_CKPT_REFUSED (-2)  /* it cannot be locked */
 
-/* Lock the run directory [run], or the one above [home], its directory of
- * checkpoints, if [run] names that itself. [home] may be a link to another
- * place. Returns the open lock file, which the caller closes, or one of the
- * above. If it is refused, *why is the sentence: ERR_BUSY if another process
- * has the lock, ERR_IO if the file system has no locks or the file cannot be
- * opened. */
+/* Lock the run directory [run]. [home] is its directory of checkpoints, which
+ * may be a link; if [run] is [home] itself, the directory above it is locked.
+ * Returns the descriptor of the lock file, which the caller closes, or one of
+ * the numbers above. After CMD_CKPT_REFUSED *why is ERR_BUSY if another process
+ * has the lock, and ERR_IO if the file system has no locks or the lock file
+ * cannot be opened. */
 int cmd_ckpt_lock(const char *run, const char *home, err_t *why);
 
 #endif

@@ -18,13 +18,13 @@ typedef struct work {
     const cmd_ckpt_repair_t *repair;
     const char *home;
     str_buf_t *out;
-    int count;     /* of those that are adopted */
+    int count;     /* of adopted entries */
     err_code_t rc; /* the first failure */
     err_t *err;
 } work_t;
 
-/* Does [path] name [entry]: with a directory or not, and with slashes at its
- * end, as shells complete it? */
+/* Does [path] name [entry]? A directory may precede the name, and slashes may
+ * follow it, as shells complete names. */
 static bool names_entry(const char *path, const char *entry)
 {
     const size_t length = strlen(entry);
@@ -53,8 +53,8 @@ static void failure_note(work_t *work, const char *entry, const err_t *why)
                            why->text);
 }
 
-/* [entry] is intact, and chosen. Only now is the lock taken, so that a run can
- * start while terabytes are verified. */
+/* Adopt [entry], which is intact. The lock is taken only now: a run can start
+ * while terabytes are verified. */
 static void entry_adopt(work_t *work, const hdf5io_entry_t *entry)
 {
     const bool dry = work->repair->dry;
@@ -108,8 +108,8 @@ static void names_check(work_t *work, const hdf5io_entry_t *entries, int count)
         if (e < count)
             continue;
         err_set(&why, ERR_DATA,
-                "it is none of the superseded checkpoints and of what "
-                "interrupted saves left in %s",
+                "it is neither a superseded checkpoint nor what an "
+                "interrupted save left in %s",
                 work->home);
         failure_note(work, name, &why);
     }

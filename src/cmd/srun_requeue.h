@@ -27,10 +27,10 @@ bool srun_requeue_exit(const char *config, int status);
  * with a status in RequeueExit. */
 bool srun_requeue_holds(const char *about);
 
-/* Does [about] say that Slurm is ending the job, although its script runs? */
+/* Does [about] say that Slurm is ending the job? Its script may still run. */
 bool srun_requeue_ending(const char *about);
 
-/* Ask the controller whether it is ending [job]. False also if it does not
+/* Ask the controller whether Slurm is ending [job]. False also if there is no
  * answer. Blocks for at most SLURM_ASK_TIMEOUT seconds. */
 bool srun_job_is_ending(const slurm_job_t *job);
 

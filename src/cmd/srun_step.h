@@ -51,7 +51,7 @@ typedef struct srun_result {
     char unlaunched_host[64];
     bool busy;      /* unlaunched, because Slurm took the nodes for busy */
     bool job_gone;  /* unlaunched, because Slurm has ended the job */
-    bool cancelled; /* Slurm ended the step without a reason, as by scancel */
+    bool cancelled; /* Slurm ended the step and named no reason: scancel */
 } srun_result_t;
 
 /*

@@ -79,9 +79,9 @@ static void launch_look(srun_words_t *words, const char *text)
     }
 }
 
-/* Is this "slurmstepd-n1: error: *** STEP 69.0 ON n1 CANCELLED AT 2026-...
- * ***", or the same of a job? With a reason, such as a time limit, it goes on
- * with "DUE TO". */
+/* Is this line "slurmstepd-n1: error: *** STEP 69.0 ON n1 CANCELLED AT 2026-...
+ * ***", or the same with JOB? If Slurm names a reason, such as a time limit,
+ * the line goes on with "DUE TO": then the answer is no. */
 static bool is_cancelled(const char *line)
 {
     return (strstr(line, "error: *** STEP ") != NULL ||

@@ -19,7 +19,7 @@ typedef struct srun_words {
     bool unlaunched; /* srun could not start the tasks */
     bool busy;       /* because the nodes were busy */
     bool job_gone;   /* Slurm knows no such job any more */
-    bool cancelled;  /* Slurm ended the step without a reason, as by scancel */
+    bool cancelled;  /* Slurm ended the step and named no reason: scancel */
     char host[64];   /* the node that would not start its tasks; "": none */
 } srun_words_t;
 

@@ -108,10 +108,10 @@ err_code_t comm_group_look(comm_group_t *group, double waited, err_t *err);
 void comm_group_fail(comm_group_t *group, const err_t *reason);
 
 /* Tell the peers of [fault], an ERR_PEER that another group of this rank
- * returned. All pending and future works of all ranks end with it. So when this
- * rank leaves because of it, nobody takes this rank for the culprit. Without
- * effect if the group knows a fault, or has one rank. Any thread; never
- * blocks. */
+ * returned. All pending and future works of all ranks in [group] end with
+ * [fault]. So when this rank leaves because of [fault], the peers do not take
+ * this rank for the culprit. No effect if [group] has a fault already, or has
+ * one rank. Any thread; never blocks. */
 void comm_group_tell(comm_group_t *group, const err_t *fault);
 
 /* Leave the group, and tell the peers, so that they do not take it for a death.

@@ -18,7 +18,8 @@
 #include "report/history.h"
 #include "report/rows.h"
 
-/* The newest version of a manifest; version 1 has the same members here. */
+/* The newest version of a manifest. All members that are read here are in
+ * version 1, too. */
 #define MANIFEST_VERSION 2
 
 static bool has(const char *dir, const char *name)

@@ -16,9 +16,10 @@ void train_outcome_fill(const train_state_t *run, train_outcome_t *out);
 bool train_outcome_survivor(const train_world_t *world, err_code_t rc,
                             const err_t *err);
 
-/* The run ends because of [fault], an ERR_PEER. One group of this rank may know
- * it before another rank's groups do: tell all of them, so that they do not
- * take this rank for the culprit when it leaves. Does not wait. */
+/* The run ends because of [fault], an ERR_PEER that one group of this rank has
+ * returned. Other ranks may not know the fault yet: tell them in all groups, so
+ * that they do not take this rank for the culprit when it leaves. Does not
+ * wait. */
 void train_outcome_tell(train_state_t *run, const err_t *fault);
 
 /* Return whether the run ended with [rc] because its start was refused. Such a

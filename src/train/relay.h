@@ -9,8 +9,8 @@
 
 #include "comm/comm.h"
 
-/* See hdf5io_votes_t.spread. [group] is of the host's memory. ERR_MEMORY is an
- * error of this rank alone: it tells the group. Collective; blocks. */
+/* See hdf5io_votes_t.spread. [group] is one for host memory. After ERR_MEMORY,
+ * which happens on one rank alone, the group has failed. Collective; blocks. */
 err_code_t train_relay(comm_group_t *group, void *data, const size_t *cuts,
                        err_t *err);
 

@@ -74,8 +74,8 @@ bool train_saver_busy(train_saver_t *saver);
 bool train_saver_ended(train_saver_t *saver);
 bool train_saver_failed(train_saver_t *saver);
 
-/* This rank ends because of [fault], an ERR_PEER: tell the other savers
- * (comm_group_tell). NULL: nothing is done. Does not wait. */
+/* This rank ends because of [fault], an ERR_PEER: tell the savers of the other
+ * ranks (comm_group_tell). NULL: nothing is done. Does not wait. */
 void train_saver_tell(train_saver_t *saver, const err_t *fault);
 
 /* Before the tensors change: return when all of them are copied. Cheap if they

@@ -68,7 +68,7 @@ Test(ckpt_repair, replaces_nothing_and_leaves_a_run_its_files)
     checkpoints = str_printf("%s/checkpoints", home);
     expect(home, "repair @ " OLD, 0, TEXTS("now step-0000000030"));
     expect(home, "repair @ step-0000000030", 65,
-           TEXTS("step-0000000030", "it is none of the superseded"));
+           TEXTS("step-0000000030", "it is neither a superseded"));
     expect(home, "repair", 64, TEXTS("name a run directory"));
     cr_expect_eq(ckpt_count(checkpoints, "."), 0);
     free(lock);
