@@ -54,14 +54,15 @@ static err_code_t args_take(int argc, char **argv, index_args_t *args,
     err_code_t rc = cmd_options_take(&options, argc, argv, args, err);
 
     if (rc == ERR_OK && args->input == NULL)
-        rc =
-            err_set(err, ERR_USAGE,
-                    "index: --input is missing: the datasets of data.input, in "
-                    "the order of model.input; try cddp-data --help");
+        rc = err_set(err, ERR_USAGE,
+                     "index: --input is missing: name the datasets of "
+                     "data.input, in the order of model.input; try cddp-data "
+                     "--help");
     if (rc == ERR_OK && args->target == NULL && args->sequence == 0)
         rc = err_set(err, ERR_USAGE,
-                     "index: --target is missing: the datasets of data.target, "
-                     "in the order of the losses; or --sequence");
+                     "index: --target is missing: name the datasets of "
+                     "data.target, in the order of the losses; or give "
+                     "--sequence");
     if (rc == ERR_OK && optind == argc)
         rc = err_set(err, ERR_USAGE,
                      "index: name files or a directory; try cddp-data --help");
@@ -91,7 +92,7 @@ static err_code_t fields_take(const char *text, const char *option,
                : err_set(err, ERR_USAGE, "index: %s names no dataset", option);
 }
 
-/* Look at all shards, and write what was found. */
+/* Look at all shards, and write their index. */
 static err_code_t index_make(const hdf5io_dataset_config_t *config, err_t *err)
 {
     hdf5io_dataset_t *dataset = NULL;

@@ -146,7 +146,7 @@ static void way_add(const hdf5io_column_t *column, uint64_t bytes,
     } else if (column->chunks != NULL) {
         ways->chunks += bytes;
         str_buf_add(text, column->way == HDF5IO_WAY_ROWS
-                              ? "rows read by pread in chunks"
+                              ? "read row by row from its chunks, by pread"
                               : "read chunk by chunk, decoded outside of HDF5");
     } else {
         ways->library += bytes;

@@ -183,8 +183,8 @@ static hid_t type_of(const import_field_t *field)
 }
 
 /* Samples of three dimensions and more have channels along the first one; those
- * of one dimension are columns of a table, each a channel. [last]: those of
- * two and more have channels along the last one. */
+ * of one dimension are columns of a table, each a channel. [last]:
+ * samples of two dimensions and more have channels along the last one. */
 static void channels_set(const import_field_t *field, bool last,
                          cmd_stats_t *stats)
 {

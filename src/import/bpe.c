@@ -13,9 +13,9 @@
 #include "base/str.h"
 #include "import/bpe_priv.h"
 
-/* GPT-2's table of characters for bytes: those that can be seen stand for
- * themselves, and the others, in their order, for the characters from 256 on.
- * Written to [out] as UTF-8. */
+/* Write the character that stands for [byte] in GPT-2's files to [out], as
+ * UTF-8. A byte that is a visible character stands for itself. The other bytes,
+ * in their order, are the characters from 256 on. */
 static void byte_name(int byte, char out[3])
 {
     int code = byte, hidden = 0;
@@ -120,8 +120,9 @@ static err_code_t line_take(const char *path, int number, char *line,
     }
     if (first < 0 || second < 0 || token < 0)
         return err_set(err, ERR_DATA,
-                       "%s:%d: \"%s\": expected two tokens, which %s has, and "
-                       "both together, too",
+                       "%s:%d: \"%s\": expected two tokens with a space "
+                       "between them; %s must have both, and the token that "
+                       "they make together",
                        path, number, line, bpe->vocab);
     import_merges_add(
         &bpe->merges,
@@ -171,10 +172,10 @@ err_code_t import_bpe_open(const char *vocab, const char *merges,
     bpe->cutter = import_cutter();
     if (bpe->cutter == NULL)
         rc = err_set(err, ERR_UNAVAILABLE,
-                     "%s: this build cannot use it: install libpcre2-dev "
-                     "(Debian, Ubuntu), then configure with --with-pcre2 and "
-                     "build again; or leave out --vocab and --merges: then a "
-                     "token is a byte",
+                     "%s: this build cannot use a vocabulary: install "
+                     "libpcre2-dev (Debian, Ubuntu), then configure with "
+                     "--with-pcre2 and build again; or leave out --vocab and "
+                     "--merges: then a token is a byte",
                      vocab);
     else
         rc = bpe->cutter->open(&bpe->words, err);
@@ -224,7 +225,7 @@ err_code_t import_bpe_encode(import_bpe_t *bpe, const char *name,
         rc = bpe->cutter->next(bpe->words, text, bytes, at, &begin, &end, err);
         if (rc != ERR_OK)
             return err_prefix(err, "%s", name);
-        /* What is left out is no UTF-8. */
+        /* The cutter skips only bytes that are not UTF-8. */
         if (begin > at)
             rc = import_bpe_word(bpe, name, all + at, begin - at, out, err);
         if (rc == ERR_OK && end > begin)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * bpe: byte-level byte-pair encoding as of GPT-2. A text is cut into words by
- * the pattern below. The bytes of a word are its first tokens; then, as long as
- * there is a pair of neighbours that the list of merges has, all pairs equal to
- * the one that comes first in the list become one token each.
+ * bpe: the byte-level byte-pair encoding of GPT-2. A text is cut into words by
+ * the pattern in bpe_words.c. At first each byte of a word is one token. Then
+ * pairs of neighbours are merged, until none of them is in the list of merges:
+ * of all pairs in the word, the one that comes first in the list is chosen, and
+ * becomes one token wherever it stands in the word.
  */
 #ifndef CDDP_IMPORT_BPE_H
 #define CDDP_IMPORT_BPE_H
@@ -16,7 +17,7 @@
 
 typedef struct import_bpe import_bpe_t;
 
-/* Tokens, which import_bpe_encode appends to. */
+/* A list to which import_bpe_encode appends tokens. */
 typedef struct import_tokens {
     uint32_t *items; /* free by mem_free */
     int64_t count, room;
@@ -36,9 +37,9 @@ uint32_t import_bpe_most(const import_bpe_t *bpe);
 /* The number of <|endoftext|>, or -1. */
 int64_t import_bpe_end(const import_bpe_t *bpe);
 
-/* Append the tokens of [text]. Bytes that are no UTF-8 are words of their own.
- * [name] is for messages. ERR_DATA: no token is one of its bytes. ERR_MEMORY.
- */
+/* Append the tokens of [text]. Bytes that are not UTF-8 make words of their
+ * own. [name] is for messages. ERR_DATA: the vocabulary has no token for a byte
+ * of [text]. ERR_MEMORY. */
 err_code_t import_bpe_encode(import_bpe_t *bpe, const char *name,
                              const char *text, size_t bytes,
                              import_tokens_t *out, err_t *err);
@@ -47,7 +48,7 @@ err_code_t import_bpe_encode(import_bpe_t *bpe, const char *name,
 err_code_t import_tokens_add(import_tokens_t *tokens, uint32_t token,
                              err_t *err);
 
-/* Encode one word, without cutting it. As import_bpe_encode. */
+/* As import_bpe_encode, for one word, which is not cut. */
 err_code_t import_bpe_word(import_bpe_t *bpe, const char *name,
                            const unsigned char *word, size_t bytes,
                            import_tokens_t *out, err_t *err);

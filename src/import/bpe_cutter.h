@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* bpe_cutter: what cuts texts into words, a library that may be missing. */
+/* bpe_cutter: cuts texts into words, by a library that a build may lack. */
 #ifndef CDDP_IMPORT_BPE_CUTTER_H
 #define CDDP_IMPORT_BPE_CUTTER_H
 
@@ -12,8 +12,8 @@ typedef struct bpe_cutter {
     err_code_t (*open)(void **state, err_t *err);
     void (*close)(void *state); /* NULL allowed */
     /* Find the first word of [text] that begins at byte [at] or later:
-     * text[*begin .. *end - 1]; both become [bytes] if there is none. ERR_DATA.
-     */
+     * text[*begin .. *end - 1]. If there is none, *begin and *end are set to
+     * [bytes]. ERR_DATA. */
     err_code_t (*next)(void *state, const char *text, size_t bytes, size_t at,
                        size_t *begin, size_t *end, err_t *err);
 } bpe_cutter_t;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Words to tokens: a hash table from two neighbours to what they become. */
+/* Turns words into tokens. A hash table has the token that two neighbouring
+ * tokens become. */
 #include <stdlib.h>
 #include <string.h>
 

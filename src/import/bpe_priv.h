@@ -9,8 +9,8 @@
 #include "import/bpe.h"
 #include "import/bpe_cutter.h"
 
-/* Two neighbours (pair: first << 32 | second), which become [token]. The
- * smallest rank comes first. */
+/* Two neighbours (pair: first << 32 | second), which become [token]. The merge
+ * with the smallest rank is done first. */
 typedef struct bpe_merge {
     uint64_t pair;
     uint32_t rank, token;
@@ -34,7 +34,8 @@ struct import_bpe {
 
 /* An empty table for [count] merges. ERR_MEMORY. */
 err_code_t import_merges_open(size_t count, bpe_merges_t *out, err_t *err);
-/* Add a merge; one with the same pair that is there already stays. */
+/* Add a merge. If the table has a merge of this pair already, that one stays.
+ */
 void import_merges_add(bpe_merges_t *merges, const bpe_merge_t *merge);
 /* NULL: the two do not merge. */
 const bpe_merge_t *import_merges_find(const bpe_merges_t *merges, uint32_t a,

@@ -7,7 +7,8 @@
 #include "base/mem.h"
 #include "import/bpe_cutter.h"
 
-/* Unicode's White_Space, as Python's module regex takes \s. */
+/* The characters with Unicode's property White_Space, which are those of \s in
+ * Python's module regex. */
 #define SPACE                                                        \
     "\\x{9}-\\x{d}\\x{20}\\x{85}\\x{a0}\\x{1680}\\x{2000}-\\x{200a}" \
     "\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{3000}"
@@ -50,11 +51,11 @@ static err_code_t words_open(void **state, err_t *err)
     if (words->match == NULL) {
         words_close(words);
         return err_set(err, ERR_UNAVAILABLE,
-                       "PCRE2 does not take the pattern of words (error %d at "
-                       "%zu)",
+                       "PCRE2 cannot compile the pattern of words (error %d "
+                       "at byte %zu)",
                        number, at);
     }
-    /* Without a compiler for this processor it works, too. */
+    /* This may fail: then PCRE2 interprets the pattern. */
     pcre2_jit_compile(words->code, PCRE2_JIT_COMPLETE);
     *state = words;
     return ERR_OK;

@@ -135,8 +135,8 @@ static bool layout_set(const import_sink_t *sink, int index, hid_t list,
     return good;
 }
 
-/* Create the groups on the way to [path] that do not exist. They keep no times,
- * so that the same samples give the same bytes. */
+/* Create those groups on the way to [path] that do not exist. Groups keep no
+ * times, so that the same samples give the same bytes. */
 static bool groups_create(hid_t file, const char *path)
 {
     const hid_t list = H5Pcreate(H5P_GROUP_CREATE);
@@ -203,8 +203,8 @@ static err_code_t file_create(import_sink_t *sink, err_t *err)
     hid_t create = H5Pcreate(H5P_FILE_CREATE);
     err_code_t rc = ERR_OK;
 
-    /* Only the formats since HDF5 1.8 hold attributes of more than 64 KiB, as
-     * names of many classes are. */
+    /* Attributes of more than 64 KiB, such as the names of many classes, need
+     * the file format of HDF5 1.8 or later. */
     if (access >= 0 && create >= 0 &&
         H5Pset_obj_track_times(create, false) >= 0 &&
         H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_V110) >= 0)

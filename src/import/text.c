@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Each file is encoded twice, first to count its tokens: so only the tokens of
- * one file are in memory. The second time it must have as many. */
+/* Each file is encoded twice: first to count its tokens, then to write them. So
+ * only the tokens of one file are in memory. If a file has another number of
+ * tokens the second time, the conversion ends with an error. */
 #include "import/text.h"
 
 #include <inttypes.h>
@@ -92,9 +93,9 @@ static err_code_t file_encode(text_t *self, err_t *err)
     if (rc == ERR_OK && self->counts[file] >= 0 &&
         self->tokens.count != self->counts[file])
         rc = err_set(err, ERR_DATA,
-                     "%s: the texts have changed while they were read: this "
-                     "one had %" PRId64 " tokens, and has %" PRId64
-                     " now: convert them when no program writes them",
+                     "%s: this text was changed during the conversion: it had "
+                     "%" PRId64 " tokens, and has %" PRId64
+                     " now: convert texts when no program writes to them",
                      path, self->counts[file], self->tokens.count);
     self->counts[file] = self->tokens.count;
     return rc;
@@ -118,7 +119,8 @@ static err_code_t vocab_open(text_t *self, err_t *err)
         return ERR_OK;
     if (config->vocab == NULL || config->merges == NULL)
         return err_set(err, ERR_USAGE,
-                       "text: --vocab and --merges belong together");
+                       "text: --vocab and --merges belong together: give both, "
+                       "or none");
     return import_bpe_open(config->vocab, config->merges, &self->bpe, err);
 }
 
@@ -145,9 +147,9 @@ static err_code_t text_open(const import_config_t *config,
         self->source.rows += self->tokens.count;
     }
     if (rc == ERR_OK && self->source.rows == 0)
-        rc = err_set(err, ERR_DATA, "%s%s: no text is in %s", config->words[0],
-                     config->word_count > 1 ? ", ..." : "",
-                     config->word_count > 1 ? "them" : "it");
+        rc = err_set(err, ERR_DATA, "%s%s: there is no text in %s",
+                     config->words[0], config->word_count > 1 ? ", ..." : "",
+                     config->word_count > 1 ? "these files" : "this file");
     self->next = 0;
     self->tokens.count = 0;
     field = self->source.fields;
@@ -162,7 +164,8 @@ static err_code_t text_open(const import_config_t *config,
     return rc;
 }
 
-/* Write [count] tokens from self->at on to [out] in the type of the field. */
+/* Copy [count] tokens to [out], in the type of the field: the first one is
+ * number self->at of the file, and becomes element [to] of [out]. */
 static void tokens_put(text_t *self, int64_t count, int64_t to, void *out)
 {
     const uint32_t *from = self->tokens.items + self->at;

@@ -23,7 +23,8 @@ typedef struct train_changes {
     train_change_t items[TRAIN_CHANGES_MAX]; /* the first ones, in the order of
                                                 the option tables */
     int count;    /* number of all changes, those beyond [items] included */
-    int defaults; /* of these, from an earlier default to that of today */
+    int defaults; /* how many of them only changed from the default of an
+                     earlier version to the present default */
 } train_changes_t;
 
 /*

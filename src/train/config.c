@@ -144,12 +144,13 @@ static const opt_row_t checkpoint_options[] = {
                    "server"),
     CONFIG(checkpoint.format, "format", OPT_INT, "2", .min = 1, .max = 2,
            .free = true,
-           .help = "version of the manifest, docs/FORMATS.md: 2 has a hash of "
-                   "each 4 MiB, by which all ranks share the work of a resume. "
-                   "1: for earlier versions of cddp, which take 2 for damaged: "
-                   "they go on from an older checkpoint, and their next save "
-                   "renames the newer one to superseded-*. cddp-ckpt repair "
-                   "brings it back"),
+           .help = "version of the manifest (docs/FORMATS.md). 2: it has a "
+                   "hash of each 4 MiB, so that ranks divide the work of a "
+                   "resume. 1: without these hashes, for earlier versions of "
+                   "cddp. Those versions take a checkpoint of version 2 for a "
+                   "damaged one: they resume from an older checkpoint, and "
+                   "their next save renames the newer one to superseded-*. "
+                   "cddp-ckpt repair makes it a checkpoint again"),
     CONFIG(checkpoint.failures, "failures", OPT_INT, "3", .min = 1, .max = 1e6,
            .free = true,
            .help = "checkpoints in a row that cannot be written (no space, a "

@@ -85,9 +85,9 @@ typedef struct train_config {
         int samples;       /* train_samples_t */
         int shuffle;       /* hdf5io_shuffle_t */
         int64_t lanes;     /* 0: order 1 of shuffle: chunk */
-        bool lanes_chosen; /* the run file says it; see order.h */
+        bool lanes_chosen; /* the run file sets [lanes]; see order.h */
         int64_t prefetch;
-        int64_t threads;    /* 0: see train_data_open */
+        int64_t threads;    /* 0: 2, or 1 if the rank has one core */
         int64_t open_files; /* 0: half of what the process may open */
         int64_t memory;     /* bytes; 0: see train_limits_pool */
         int io;             /* train_io_t */

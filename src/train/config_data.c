@@ -32,8 +32,8 @@ const opt_row_t train_data_options[] = {
                    "under the name that a loss gives as its target"),
     CONFIG(data.samples, "samples", OPT_CHOICE, "rows", .choices = samples,
            .help = "rows: the samples of a shard are along dimension 0 of its "
-                   "datasets; files: each shard is one sample, its datasets "
-                   "have no such dimension"),
+                   "datasets; files: each shard is one sample, and its "
+                   "datasets have no dimension for samples"),
     CONFIG(data.sequence, "sequence", OPT_INT, "0", .min = 0, .max = 1 << 30,
            .unit = "numbers",
            .help = "length of the samples that are cut from "
@@ -45,23 +45,25 @@ const opt_row_t train_data_options[] = {
     CONFIG(data.lanes, "lanes", OPT_INT, "64", .min = 0,
            .max = HDF5IO_LANES_MAX, .former = "16",
            .help = "with shuffle: chunk, number of parts of the data from "
-                   "which each batch takes samples, at most train.batch; "
-                   "about 4 chunks of each part are in use at a time, and are "
-                   "decoded again if data.memory does not hold them (--check "
-                   "says what they need): fewer parts need less. If the number "
-                   "of ranks divides it, each chunk is needed by one rank "
-                   "only. 0: the order of earlier versions, in which "
-                   "each rank reads nearly every chunk"),
+                   "which each batch takes samples, at most train.batch. "
+                   "About 4 chunks of each part are in use at a time; --check "
+                   "says how much memory they need. If data.memory is "
+                   "smaller, chunks are decoded again; fewer parts need less "
+                   "memory. If the number of ranks divides the number of "
+                   "parts, each chunk is needed by one rank only. 0: the "
+                   "order of earlier versions, in which each rank reads "
+                   "nearly every chunk"),
     CONFIG(data.prefetch, "prefetch", OPT_INT, "4", .min = 0, .max = 1024,
            .unit = "batches", .free = true,
            .help = "number of batches that are read ahead; 0: batches are "
                    "read within the step"),
     CONFIG(data.threads, "threads", OPT_INT, "0", .min = 0, .max = 64,
            .unit = "threads", .free = true,
-           .help = "number of threads of a rank that read ahead and convert, "
-                   "each one batch at a time, so at most data.prefetch are "
-                   "used; no bit depends on it. 0: 2, or 1 if the rank has "
-                   "only one core. Not used with io: mpi"),
+           .help = "number of threads of a rank that read batches ahead and "
+                   "convert them. Each thread has one batch at a time, so at "
+                   "most data.prefetch threads are used. No bit of a result "
+                   "depends on their number. 0: 2 threads, or 1 if the rank "
+                   "has only one core. Not used with io: mpi"),
     CONFIG(data.io, "io", OPT_CHOICE, "independent",
            .choices = train_config_ios, .free = true,
            .help = "independent: each rank reads for itself; mpi: "
@@ -78,10 +80,9 @@ const opt_row_t train_data_options[] = {
                    "split; others are decoded again when they are needed. A "
                    "row of chunks is kept even if it needs more. Short rows "
                    "(below 4 KiB, labels for example) of contiguous datasets "
-                   "are kept, too, if all of them fit into an eighth. "
-                   "0: 1/16 of "
-                   "the memory that the job may use on the node, divided "
-                   "among its ranks there, at least 128 MiB"),
+                   "are kept, too, if all of them fit into 1/8 of this "
+                   "memory. 0: 1/16 of the memory that the job may use on the "
+                   "node, divided among its ranks there, at least 128 MiB"),
     CONFIG(data.validate, "validate", OPT_CHOICE, "quick", .choices = validates,
            .free = true,
            .help = "how ranks (at start) and a resumed run check that "
@@ -89,7 +90,6 @@ const opt_row_t train_data_options[] = {
                    "of the bytes; none: shapes only; labels: as quick, and "
                    "before training the ranks look at every target: class "
                    "numbers in range, probabilities, no nan; full: all "
-                   "bytes, and every target and input. With crop they look "
-                   "at the middle of an image, not at what the crop leaves "
-                   "out there"),
+                   "bytes, and every target and input. With crop, the ranks "
+                   "look only at the crop in the middle of an image"),
     {.name = NULL}};

@@ -20,9 +20,9 @@
 /* The table of the section data. */
 extern const opt_row_t train_data_options[];
 
-/* Take mean and std of each of [fields] that names a file of statistics from
- * that file; [key] is "input" or "target". ERR_CONFIG: no such file, or it has
- * no numbers for the dataset. */
+/* For each of [fields] that names a file of statistics: take mean and std from
+ * this file. [key] is "input" or "target". ERR_CONFIG: there is no such file,
+ * or it has no numbers for the dataset. */
 err_code_t train_config_stats(const opt_map_t *fields, const char *key,
                               err_t *err);
 

@@ -2,16 +2,16 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * Replaces `stats: FILE` of a field by the numbers in FILE. So the resolved
- * configuration holds what is used: all ranks compare it, a checkpoint keeps
- * it, and a run that resumes with other numbers says so. Only a run that is
- * complete is refused with them.
+ * configuration has the numbers that are used: all ranks compare them, a
+ * checkpoint keeps them, and a run that resumes with other numbers logs the
+ * change. A complete run that is started again with other numbers is refused.
  */
 #include <stdlib.h>
 
 #include "conf/conf.h"
 #include "train/config_rows.h"
 
-/* The entry of a dataset in such a file. */
+/* The entry of a dataset in a file of statistics. */
 typedef struct stats {
     char *type;
     const tree_t *unused;
@@ -34,23 +34,24 @@ static const opt_row_t stats_options[] = {
     UNUSED("classes"),
     {.name = NULL}};
 
-/* Refuse what does not go with stats. */
+/* Refuse settings that stats replaces. */
 static err_code_t field_check(const hdf5io_field_t *field, const char *key,
                               tree_place_t place, err_t *err)
 {
     const bool lists = field->mean.count > 0 || field->std.count > 0;
+    const char *const others = lists ? "mean or std" : "scale or shift";
     char at[512];
 
     if (!lists && field->scale == 1 && field->shift == 0)
         return ERR_OK;
     return err_set(err, ERR_CONFIG,
-                   "%s: data.%s has stats and %s: stats are of the stored "
-                   "numbers and give mean and std, so leave out the others",
-                   tree_place_format(place, at, sizeof at), key,
-                   lists ? "mean or std" : "scale or shift");
+                   "%s: data.%s has stats and %s: leave %s out, as stats gives "
+                   "mean and std of the stored numbers",
+                   tree_place_format(place, at, sizeof at), key, others,
+                   others);
 }
 
-/* Move the numbers of [entry], that of [path], to [field]. */
+/* Move the numbers of [entry], which is about dataset [path], to [field]. */
 static err_code_t entry_take(const tree_t *entry, const char *path,
                              hdf5io_field_t *field, err_t *err)
 {
@@ -83,8 +84,8 @@ static err_code_t field_resolve(hdf5io_field_t *field, err_t *err)
         entry = tree_get(tree, path);
         if (entry == NULL)
             rc = err_set(err, ERR_CONFIG,
-                         "%s: %s is not in it: expected a file that cddp-data "
-                         "stats --yaml has written for this dataset",
+                         "%s: there is no entry %s: expected a file that "
+                         "cddp-data stats --yaml has written for this dataset",
                          field->stats, path);
     }
     if (rc == ERR_OK)

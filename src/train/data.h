@@ -45,7 +45,7 @@ typedef struct train_split {
      * used. */
     train_look_t look;
     int rank, size;
-    int cores;  /* that this rank has for itself */
+    int cores;  /* cores that this rank has for itself */
     bool valid; /* true: the valid split; false: the train split */
 } train_split_t;
 

@@ -382,8 +382,8 @@ static err_code_t together_open(meeting_t *meeting, err_code_t rc, err_t *err)
     return rc == ERR_OK ? facts_share(meeting, err) : rc;
 }
 
-/* Write the index for the next start, and forget what was read of it. It only
- * saves time, so a failure is no error. */
+/* Write the index for the next start, and free what was read of the old one.
+ * An index only saves time, so a failure is no error. */
 static void index_end(const train_look_t *look, hdf5io_dataset_t *dataset)
 {
     const int rank = look->group == NULL ? 0 : comm_group_rank(look->group);
@@ -391,7 +391,8 @@ static void index_end(const train_look_t *look, hdf5io_dataset_t *dataset)
 
     if (look->index && rank == 0 && hdf5io_dataset_index_due(dataset) &&
         hdf5io_dataset_index_write(dataset, &err) != ERR_OK)
-        log_warn("train", "no index of the shards is kept: %s", err.text);
+        log_warn("train", "the index of the shards was not written: %s",
+                 err.text);
     hdf5io_dataset_index_forget(dataset);
 }
 

@@ -17,7 +17,7 @@ typedef struct train_look {
     /* NULL, or a group of one rank: this rank looks at all shards */
     comm_group_t *group;
     const char *what; /* "data.train", for messages; NULL: nothing */
-    bool index;       /* rank 0 writes .cddp-index if that is worth it */
+    bool index;       /* rank 0 writes .cddp-index if one is due */
     /* (optional) Called before each shard is opened: a sign of life. */
     void (*alive)(void *context);
     void *context;

@@ -22,9 +22,9 @@ typedef enum train_memory_kind {
     /* On a host those that are read ahead, on another device the two that it
      * has. */
     TRAIN_MEMORY_BATCHES,
-    /* The most that decoded chunks of both splits may need. It is 0 until the
-     * caller sets it by hdf5io_dataset_chunks_most, and stays 0 for a device,
-     * as these chunks are in the host's memory. */
+    /* The most that decoded chunks and short rows of both splits may need. It
+     * is 0 until the caller sets it by hdf5io_dataset_chunks_most, and stays 0
+     * for a device, as they are in the host's memory. */
     TRAIN_MEMORY_CHUNKS,
     /* What this rank writes of a checkpoint, with checkpoint.async. 0 on a
      * device: its mirror is the copy, in the host's memory. */

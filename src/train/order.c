@@ -109,14 +109,14 @@ static err_code_t units_check(const train_resumed_t *resumed, err_t *err)
     return ERR_OK;
 }
 
-/* Log that this epoch has other lanes than the next ones. */
+/* Log that the next epochs have another number of lanes than this one. */
 static void lanes_say(const train_resumed_t *resumed, int64_t was, int64_t now)
 {
     if (was != now && resumed->logs)
         log_info("train",
                  "this epoch was begun with data.lanes %lld and is finished "
-                 "so; the next ones have %lld, the default",
-                 (long long)was, (long long)now);
+                 "with %lld; the next epochs have %lld, the default",
+                 (long long)was, (long long)was, (long long)now);
 }
 
 err_code_t train_order_check(const train_resumed_t *resumed,

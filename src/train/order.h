@@ -23,16 +23,16 @@ err_code_t train_order_agree(const train_votes_t *votes,
 /* Can the epoch of the checkpoint be finished with [now], the order in which
  * this run would read it, or in the order in which it was begun? ERR_CONFIG
  * names the setting that differs; or the version of the order is not known
- * here. Other lanes are fine if the run file does not say how many: the number
+ * here. Another number of lanes is allowed if the run file does not set it: it
  * was the default when the epoch was begun. Other limits of units, as the data
  * was stored with other chunks: a warning, or ERR_DATA with train.reproducible.
  * Pure except for the log; all ranks get one outcome. */
 err_code_t train_order_check(const train_resumed_t *resumed,
                              const hdf5io_order_t *now, err_t *err);
 
-/* The epoch that must be read in progress->order, as the checkpoint in
- * [progress] is within it, and this order is version 1, or has lanes; -1: none.
- * An epoch has [steps] steps. */
+/* The number of the epoch that must be read in progress->order, or -1. There is
+ * one if the checkpoint in [progress] is within an epoch, and this order is of
+ * version 1 or has lanes. An epoch has [steps] steps. */
 int64_t train_order_old(const hdf5io_progress_t *progress, int64_t steps);
 
 #endif

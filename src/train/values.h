@@ -22,12 +22,13 @@ typedef struct train_values {
 } train_values_t;
 
 /*
- * Read this rank's part, of cropped images the middle. ERR_DATA names file,
- * dataset, row and value of the first number that training cannot take: a class
- * or token out of range, probabilities that do not sum to 1, a nan or an inf;
- * otherwise the errors of hdf5io_dataset_read_fields. Ranks without such a
- * number get ERR_OK, so a vote has to follow. Blocks while data is read;
- * collective if reads are (MPI-IO), else local.
+ * Read this rank's part of the samples; of cropped images only the middle is
+ * read. ERR_DATA names file, dataset, row and value of the first number that
+ * training cannot take: a class or token out of range, probabilities that do
+ * not sum to 1, a nan or an inf; otherwise the errors of
+ * hdf5io_dataset_read_fields. Ranks without such a number get ERR_OK, so a vote
+ * has to follow. Blocks while data is read; collective if reads are (MPI-IO),
+ * else local.
  */
 err_code_t train_values_check(const train_values_t *values,
                               hdf5io_dataset_t *dataset, err_t *err);

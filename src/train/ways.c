@@ -28,7 +28,7 @@ static void ways_add(const int counts[HDF5IO_WAYS], str_buf_t *text)
     }
 }
 
-/* Append what the chunks need that are in use at a time. */
+/* Append the memory that the chunks in use at a time need. */
 static void memory_add(const char *name, const train_data_t *data,
                        str_buf_t *text)
 {
@@ -51,7 +51,7 @@ static void memory_add(const char *name, const train_data_t *data,
     else
         str_buf_add(text,
                     ", but data.memory holds only %s: chunks are decoded "
-                    "again; raise it, or lower data.lanes\n",
+                    "again; raise data.memory, or lower data.lanes\n",
                     there);
 }
 

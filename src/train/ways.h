@@ -8,10 +8,10 @@
 #include "train/data.h"
 
 /* Append a line for each field of the split [name] ("train"): how its bytes are
- * read, why not in a faster way, and what is done to its numbers. Then how many
- * threads read ahead; and, if data.lanes and chunks make a difference, the
- * memory that this rank needs to decode each chunk once, and what data.memory
- * gives. Nothing for a split without shards. */
+ * read, why not in a faster way, and what is done to its numbers. Then append
+ * how many threads read ahead. If the order has lanes and the data has chunks,
+ * also append the memory that this rank needs to decode each chunk only once,
+ * and the size of data.memory. Nothing for a split without shards. */
 void train_ways_add(const char *name, const train_data_t *data,
                     str_buf_t *text);
 

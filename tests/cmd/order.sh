@@ -108,7 +108,7 @@ cp run.yaml chosen.yaml
 sed -i 's/, lanes: 4}/}/' run.yaml
 for ranks in 1 2; do
     train 0 default-$ranks --local $ranks "${from[@]}"
-    grep -q 'begun with data.lanes 4 and is finished so; the next ones have 8' \
+    grep -q 'begun with data.lanes 4 and is finished with 4; the next epochs have 8' \
         default-$ranks.log || fail "nothing about lanes: $(cat default-$ranks.log)"
     lanes 4 default-$ranks/checkpoints/step-0000000014
     lanes 8 default-$ranks/checkpoints/step-0000000018

@@ -82,7 +82,7 @@ static void check_changed(const char *now)
     cr_assert_eq(source->rows, 7);
     fixture_write("a.txt", now, strlen(now));
     cr_expect_eq(kind->read(source, source->rows, out, &err), ERR_DATA);
-    FACTS(err.text, "a.txt", "have changed while they were read", "4 tokens");
+    FACTS(err.text, "a.txt", "was changed during the conversion", "4 tokens");
     kind->close(source);
     free(words[0]);
     free(words[1]);
