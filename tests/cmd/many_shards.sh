@@ -117,7 +117,7 @@ train many run-1 1
 # One that is damaged is ignored, with one line.
 printf x | dd of=many/.cddp-index bs=1 seek=100 conv=notrunc status=none
 train many run-4 4
-[ "$(grep -c 'many/.cddp-index is not used: does not have the hash' run-4.log)" = 1 ] ||
+[ "$(grep -c 'many/.cddp-index is not used: its hash is not' run-4.log)" = 1 ] ||
     fail "a damaged index: $(cat run-4.log)"
 [ "$opens" -ge "$shards" ] || fail "$opens opens with a damaged index"
 # One that belongs to other files is not believed.
