@@ -53,7 +53,10 @@ struct hdf5io_dataset {
     retry_t retry;
     /* bytes of chunk caches: limit, and of all open shards */
     size_t cache_max, cached;
-    int open_max, open_count; /* number of open shards: limit and current */
+    struct hdf5io_stage *stage; /* copies of the shards; NULL: none */
+    int stage_first;            /* number of shard 0 among its files */
+    bool stage_told;            /* that a copy cannot be used */
+    int open_max, open_count;   /* number of open shards: limit and current */
     hdf5io_shard_t *oldest, *newest; /* ends of the list of open shards */
     int64_t samples;
     size_t row_bytes; /* stored bytes per sample, largest column */

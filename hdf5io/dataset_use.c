@@ -19,6 +19,7 @@
 #include "base/check.h"
 #include "base/retry.h"
 #include "hdf5io/dataset_impl.h"
+#include "hdf5io/dataset_stage.h"
 #include "hdf5io/h5.h"
 
 const hdf5io_column_t *hdf5io_dataset_columns(const hdf5io_dataset_t *dataset,
@@ -190,7 +191,8 @@ static err_code_t use_wake(hdf5io_dataset_t *dataset, hdf5io_shard_t *shard,
     known = hdf5io_catalogue_get(dataset->catalogue,
                                  (int)(shard - dataset->shards), &facts);
     check(known, "nothing is known of %s", shard->path);
-    if (known && hdf5io_shard_reopen(&dataset->how, &facts, shard)) {
+    if (known && (hdf5io_dataset_copy_open(dataset, &facts, shard) ||
+                  hdf5io_shard_reopen(&dataset->how, &facts, -1, shard))) {
         hdf5io_dataset_opened(dataset, shard);
         return ERR_OK;
     }
@@ -221,13 +223,24 @@ typedef struct use_call {
     dataset_work_t work;
     void *context;
     bool again;
+    bool copied; /* this try reads the copy of the shard */
 } use_call_t;
+
+/* There is a copy of the open shard: exchange the descriptor, or let it be
+ * opened again. Lock held. */
+static void use_copy(hdf5io_dataset_t *dataset, hdf5io_shard_t *shard)
+{
+    if (shard->file < 0 && shard->fd >= 0)
+        hdf5io_dataset_copy_take(dataset, shard);
+    else if (shard->readers == 0)
+        use_rest(dataset, shard);
+}
 
 /* Open the shard if it is closed, and hold it open for one try. If a try failed
  * before, close it first, unless another thread reads it now: the files that
  * are open may be stale. A thread that waits for its next try holds nothing of
  * the shard. Lock held. */
-static err_code_t use_hold(const use_call_t *call, int *number, err_t *err)
+static err_code_t use_hold(use_call_t *call, int *number, err_t *err)
 {
     hdf5io_dataset_t *dataset = call->dataset;
     hdf5io_shard_t *shard = call->shard;
@@ -235,6 +248,9 @@ static err_code_t use_hold(const use_call_t *call, int *number, err_t *err)
 
     if (call->again && shard->open && shard->readers == 0)
         use_rest(dataset, shard);
+    if (shard->open && hdf5io_dataset_copy_due(dataset, shard))
+        use_copy(dataset, shard);
+    call->copied = shard->copied;
     if (shard->open) {
         list_remove(dataset, shard);
         list_append(dataset, shard);
@@ -242,6 +258,7 @@ static err_code_t use_hold(const use_call_t *call, int *number, err_t *err)
         return ERR_OK;
     }
     rc = use_wake(dataset, shard, err);
+    call->copied = shard->copied;
     if (rc != ERR_OK) {
         *number = use_is_system(rc, errno) ? errno : 0;
         return rc;
@@ -251,15 +268,12 @@ static err_code_t use_hold(const use_call_t *call, int *number, err_t *err)
     return ERR_OK;
 }
 
-static err_code_t use_attempt(void *context, int *number, err_t *err)
+static err_code_t use_once(use_call_t *call, int *number, err_t *err)
 {
-    use_call_t *call = context;
     hdf5io_dataset_t *dataset = call->dataset;
     hdf5io_shard_t *shard = call->shard;
     err_code_t rc;
 
-    if (call->again)
-        atomic_fetch_add(&dataset->retries, 1);
     pthread_mutex_lock(&dataset->lock);
     rc = use_hold(call, number, err);
     pthread_mutex_unlock(&dataset->lock);
@@ -275,6 +289,27 @@ static err_code_t use_attempt(void *context, int *number, err_t *err)
     shard->readers--;
     pthread_mutex_unlock(&dataset->lock);
     return rc;
+}
+
+/* One try. If it fails on the copy of the shard, the shard itself is read. */
+static err_code_t use_attempt(void *context, int *number, err_t *err)
+{
+    use_call_t *call = context;
+    hdf5io_dataset_t *dataset = call->dataset;
+    err_t own = ERR_INIT;
+    err_code_t rc;
+
+    if (call->again)
+        atomic_fetch_add(&dataset->retries, 1);
+    rc = use_once(call, number, &own);
+    if (rc != ERR_OK && call->copied) {
+        pthread_mutex_lock(&dataset->lock);
+        hdf5io_dataset_copy_leave(dataset, call->shard, &own);
+        pthread_mutex_unlock(&dataset->lock);
+        *number = 0;
+        rc = use_once(call, number, &own);
+    }
+    return rc == ERR_OK ? ERR_OK : err_copy(err, &own);
 }
 
 err_code_t hdf5io_dataset_use(hdf5io_dataset_t *dataset, hdf5io_shard_t *shard,

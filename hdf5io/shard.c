@@ -230,20 +230,25 @@ bool hdf5io_shard_unchanged(const struct stat *status,
 }
 
 bool hdf5io_shard_reopen(const hdf5io_shard_config_t *config,
-                         const catalogue_facts_t *facts, hdf5io_shard_t *shard)
+                         const catalogue_facts_t *facts, int copy,
+                         hdf5io_shard_t *shard)
 {
     struct stat status;
-    int fd = -1;
+    int fd = copy;
 
     check(!shard->open && shard->fd < 0 && shard->columns == NULL, "%s is open",
           shard->path);
-    if (shard_plain(facts, config->count))
+    if (!shard_plain(facts, config->count))
+        return false;
+    if (copy < 0)
         fd = hdf5io_descriptor_open(shard->path);
     if (fd < 0)
         return false;
-    if (fstat(fd, &status) != 0 || !hdf5io_shard_unchanged(&status, facts) ||
+    if ((copy < 0 && (fstat(fd, &status) != 0 ||
+                      !hdf5io_shard_unchanged(&status, facts))) ||
         hdf5io_shard_columns_make(shard, config->count, NULL) != ERR_OK) {
-        close(fd);
+        if (copy < 0)
+            close(fd);
         return false;
     }
     hdf5io_shard_columns_fill(config, shard->path, facts, shard->columns);
@@ -417,6 +422,9 @@ void hdf5io_shard_rest(hdf5io_shard_t *shard)
     if (shard->fd >= 0)
         close(shard->fd);
     mem_free(shard->columns);
+    free(shard->copy);
+    shard->copy = NULL;
+    shard->copied = false;
     shard->columns = NULL;
     shard->joined = H5I_INVALID_HID;
     shard->file = H5I_INVALID_HID;

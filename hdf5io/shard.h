@@ -38,9 +38,12 @@ typedef struct hdf5io_shard {
     bool crowded;  /* almost no descriptor was left under the hard limit when it
                       was opened */
     /* Used by dataset_use.c, under the dataset's lock: */
-    bool open;   /* false: its files are closed */
-    int readers; /* tries to read it that are in progress, without the waits
-                    between tries; the shard stays open for them */
+    bool open;     /* false: its files are closed */
+    bool copied;   /* what is open is its copy, see dataset_stage.h */
+    bool copy_bad; /* its copy is not to be used */
+    char *copy;    /* if HDF5 opened the copy: its name, owned; else NULL */
+    int readers;   /* tries to read it that are in progress, without the waits
+                      between tries; the shard stays open for them */
     /* Neighbours among the open shards, which are in the order of their last
      * use; NULL at the ends. */
     struct hdf5io_shard *older, *newer;
@@ -112,10 +115,12 @@ err_code_t hdf5io_shard_columns_make(hdf5io_shard_t *shard, int count,
 
 /* Open the closed shard again without HDF5: possible if all its bytes are at
  * known offsets of this very file, and the file is still that of [facts].
+ * [copy] >= 0: take this descriptor of an equal file instead of opening it.
  * False: it stays closed, and hdf5io_shard_open must be called, which also
- * gives the error, if there is one. */
+ * gives the error, if there is one; [copy] stays the caller's. */
 bool hdf5io_shard_reopen(const hdf5io_shard_config_t *config,
-                         const catalogue_facts_t *facts, hdf5io_shard_t *shard);
+                         const catalogue_facts_t *facts, int copy,
+                         hdf5io_shard_t *shard);
 
 /* Check the file [path] without HDF5 and get its size. Errors as for
  * hdf5io_shard_open. */

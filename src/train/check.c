@@ -21,6 +21,7 @@
 #include "train/replica.h"
 #include "train/run.h"
 #include "train/score.h"
+#include "train/stage.h"
 #include "train/ways.h"
 
 typedef struct check {
@@ -264,6 +265,16 @@ static void split_print(const char *name, const train_data_t *data,
     str_buf_free(&ways);
 }
 
+static void stage_print(const check_t *check)
+{
+    str_buf_t text = {0};
+
+    train_stage_add(check->config, &check->train, &check->valid, &text);
+    if (text.length > 0)
+        str_print("%s", text.text);
+    str_buf_free(&text);
+}
+
 static void optimizer_print(const check_t *check)
 {
     const optim_t *optim = check->replica.optim;
@@ -413,6 +424,7 @@ err_code_t train_check(const train_config_t *config, int ranks, err_t *err)
         optimizer_print(&check);
         split_print("train", &check.train, config);
         split_print("valid", &check.valid, config);
+        stage_print(&check);
         rc = memory_print(&check, err);
     }
     if (rc == ERR_OK) {

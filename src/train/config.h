@@ -13,7 +13,11 @@
 #include "optim/optim.h"
 #include "slurm/job.h"
 
-typedef enum train_io { TRAIN_IO_INDEPENDENT, TRAIN_IO_MPI } train_io_t;
+typedef enum train_io {
+    TRAIN_IO_INDEPENDENT,
+    TRAIN_IO_MPI,
+    TRAIN_IO_STAGE /* of data.io only */
+} train_io_t;
 
 typedef enum train_samples {
     TRAIN_SAMPLES_ROWS,
@@ -91,6 +95,7 @@ typedef struct train_config {
         int64_t open_files; /* 0: half of what the process may open */
         int64_t memory;     /* bytes; 0: see train_limits_pool */
         int io;             /* train_io_t */
+        char *stage_dir;    /* "": see train/stage.c */
         int validate;       /* train_validate_t, see same.h */
     } data;
     /* subtrees of the run file */

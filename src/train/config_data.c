@@ -10,6 +10,8 @@ static const char *const validates[] = {"quick", "full", "none", "labels",
 
 static const char *const samples[] = {"rows", "files", NULL};
 
+static const char *const ios[] = {"independent", "mpi", "stage", NULL};
+
 const char *const train_config_ios[] = {"independent", "mpi", NULL};
 
 const char *train_config_shuffle(int shuffle)
@@ -64,10 +66,21 @@ const opt_row_t train_data_options[] = {
                    "most data.prefetch threads are used. No bit of a result "
                    "depends on their number. 0: 2 threads, or 1 if the rank "
                    "has only one core. Not used with io: mpi"),
-    CONFIG(data.io, "io", OPT_CHOICE, "independent",
-           .choices = train_config_ios, .free = true,
+    CONFIG(data.io, "io", OPT_CHOICE, "independent", .choices = ios,
+           .free = true,
            .help = "independent: each rank reads for itself; mpi: "
-                   "collective MPI-IO"),
+                   "collective MPI-IO; stage: as independent, and from the "
+                   "first epoch on one rank of each node copies the shards to "
+                   "data.stage_dir, as many as fit. Ranks read a shard from "
+                   "its copy as soon as this is complete. If copying fails, "
+                   "the run goes on without copies. No bit of a result "
+                   "depends on it"),
+    CONFIG(data.stage_dir, "stage_dir", OPT_TEXT, "", .free = true,
+           .help = "io: stage: directory on a local disk, or in the memory, "
+                   "of each node; the run makes a directory for its copies "
+                   "there, and removes it at its end. In memory (tmpfs) "
+                   "copies take at most 1/4 of the memory that the job may "
+                   "use on the node. Empty: $TMPDIR, else /dev/shm"),
     CONFIG(data.open_files, "open_files", OPT_INT, "0", .min = 0,
            .max = 1 << 30, .unit = "files", .free = true,
            .help = "number of shards of each split that a rank keeps open "

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "obs/spent.h"
+#include "train/stage.h"
 #include "train/ways.h"
 
 #define HOSTS_NAMED 4
@@ -131,6 +132,7 @@ static void data_add(const train_state_t *run, str_buf_t *text)
                 run->config->train.epochs == 1 ? "" : "s");
     train_ways_add("train", train, text);
     train_ways_add("valid", valid, text);
+    train_stage_add(run->config, train, valid, text);
 }
 
 static void time_add(train_state_t *run, str_buf_t *text)

@@ -75,6 +75,7 @@ libtrain_la_SOURCES = \
 	src/train/sound.c src/train/sound.h \
 	src/train/spike.c src/train/spike.h \
 	src/train/spread.c src/train/spread.h \
+	src/train/stage.c src/train/stage.h \
 	src/train/start.c src/train/start.h \
 	src/train/step.c src/train/step.h \
 	src/train/step_end.c src/train/step_in.c \

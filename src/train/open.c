@@ -325,6 +325,9 @@ static err_code_t loaders_start(train_state_t *run, err_t *err)
 
     run->data.train.told = hdf5io_dataset_reads(run->data.train.dataset);
     if (rc == ERR_OK)
+        train_stage_open(run->config, run->world.group, run->compute.local,
+                         &run->data.train, &run->data.valid, &run->stage);
+    if (rc == ERR_OK)
         rc = loader_start(run, err);
     if (rc == ERR_OK)
         rc = train_data_start(&split, &run->data.valid, 0, 0, err);
@@ -416,6 +419,8 @@ static err_code_t position_read(train_state_t *run, err_t *err)
     if (rc == ERR_OK && run->dir.saved_step < 0 &&
         train_init_given(run->config))
         rc = train_open_voted(run, train_open_init_check, err);
+    if (rc == ERR_OK)
+        rc = train_stage_agree(run->config, run->world.group, &run->stage, err);
     if (rc == ERR_OK)
         rc = train_open_voted(run, loaders_start, err);
     if (rc == ERR_OK) {
@@ -529,6 +534,7 @@ void train_close(train_state_t *run)
     hdf5io_marks_free(run->data.marks, run->data.mark_count);
     train_data_close(&run->data.valid);
     train_data_close(&run->data.train);
+    train_stage_close(&run->stage);
     train_patience_only(run->world.patience);
     run->world.sync = NULL;
     train_replica_close(&run->replica);

@@ -7,12 +7,10 @@
 #ifndef CDDP_TRAIN_RUN_PRIV_H
 #define CDDP_TRAIN_RUN_PRIV_H
 
-#include "hdf5io/loader.h"
 #include "obs/progress.h"
 #include "obs/spent.h"
 #include "slurm/watch.h"
 #include "train/begin.h"
-#include "train/data.h"
 #include "train/deadline.h"
 #include "train/device.h"
 #include "train/eval.h"
@@ -23,6 +21,7 @@
 #include "train/replica.h"
 #include "train/run.h"
 #include "train/saver.h"
+#include "train/stage.h"
 #include "train/straggler.h"
 #include "train/trace.h"
 #include "train/turn.h"
@@ -128,6 +127,7 @@ typedef struct train_state {
     train_compute_t compute;
     train_dir_t dir;
     train_splits_t data;
+    train_stage_t stage; /* copies of the shards on this node */
     nn_graph_t *graph;
     train_replica_t replica;
     train_plateau_t plateau;

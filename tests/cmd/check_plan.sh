@@ -69,6 +69,17 @@ says 'recompute: [1-9][0-9]* layers in [1-9][0-9]* blocks'
 less=$(bytes_of 'activations, scratch')
 [ "$((2 * less))" -lt "$full" ] ||
     fail "activations: $less bytes, without recomputing $full"
+# ---- copies of the data ----------------------------------------------------
+
+mkdir node
+check data.io=stage data.stage_dir="$PWD/node"
+says '^  stage: 3 of 3 shards \(.*\) are copied to .*/node on each node'
+[ -z "$(ls node)" ] || fail "--check copies: $(ls node)"
+check data.io=stage data.stage_dir="$PWD/nowhere"
+says '^  stage: 3 of 3 shards .* here it has room for 0 B$'
+check
+! grep -q '^  stage' plan || fail "copies without data.io: stage: $(cat plan)"
+
 check 'model={input: [1, 32, 32], layers: [linear: {out: 2}]}' \
     train.recompute=blocks
 says 'recompute: nothing'

@@ -37,6 +37,8 @@ HDF5IO_TESTS = \
 	tests/hdf5io/test_sampler \
 	tests/hdf5io/test_sampler_lanes \
 	tests/hdf5io/test_sampler_reads \
+	tests/hdf5io/test_stage \
+	tests/hdf5io/test_stage_fault \
 	tests/hdf5io/test_storage \
 	tests/hdf5io/test_stream \
 	tests/hdf5io/test_transform \
@@ -61,5 +63,7 @@ tests_hdf5io_test_checkpoint_load_LDADD = libiocount.la $(LDADD)
 tests_hdf5io_test_dataset_look_LDADD = libiocount.la $(LDADD)
 tests_hdf5io_test_epoch_reads_LDADD = libiocount.la $(LDADD)
 tests_hdf5io_test_index_LDADD = libiocount.la $(LDADD)
+tests_hdf5io_test_stage_LDADD = libiocount.la $(LDADD)
+tests_hdf5io_test_stage_fault_LDADD = libiotape.la $(LDADD)
 EXTRA_DIST += tests/hdf5io/h5py_read.py
 # End of tests/hdf5io

@@ -108,9 +108,40 @@ mpi_io()
     expect_text err "resumed from .*$newest"
 }
 
+# Ask the step of this case to stop. Fails if the controller is too busy.
+step_stop()
+{
+    local id
+
+    id=$(squeue -h -s -n bash -o %i | grep -v -e batch -e extern) &&
+        scancel --signal=USR1 "$id"
+}
+
+# Each node copies all shards once, to a directory of its own, and removes it.
+staged()
+{
+    local node
+
+    small_data
+    run_file plain
+    mkdir n1 n2
+    # shellcheck disable=SC2016 # for the shell of the task
+    start "${four[@]}" bash -c 'TMPDIR=$PWD/$SLURMD_NODENAME exec "$@"' - \
+        "$train" --set data.io=stage --set train.epochs=1000000 plain.yaml
+    for node in n1 n2; do
+        wait_text 120 bg.err "all [0-9]+ files \\(.*\\) are copied to .*/$node/"
+        expect_equal "directories on $node" "$(ls $node | wc -l)" 1
+    done
+    wait_until 60 step_stop
+    finish 75
+    expect_lines bg.err 'are copied to .*/n[12]/cddp-stage' 2
+    expect_equal "files that are left" "$(find n1 n2 -name 'cddp*' | wc -l)" 0
+}
+
 test_case "examples/ising.yaml on 4 ranks of 2 nodes nears the optimum" example
 test_case "1, 2 and 4 ranks have the same loss curve" loss_curves
 test_case "a bare srun finds ./run.yaml, or \$CDDP_RUN" bare
 test_case "--local 2 and srun -n2 train alike" local_same_as_slurm
 test_case "MPI-IO reads and writes the same bits" mpi_io
+test_case "with data.io: stage each node has one copy of the shards" staged
 test_done

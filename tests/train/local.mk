@@ -40,6 +40,7 @@ TRAIN_TESTS = \
 	tests/train/test_saver \
 	tests/train/test_score \
 	tests/train/test_spike \
+	tests/train/test_stage \
 	tests/train/test_step_alloc \
 	tests/train/test_straggler \
 	tests/train/test_sync \
