@@ -40,14 +40,15 @@ static void read_id(lookup_t lookup, slurm_job_t *job)
     const char *step = lookup("SLURM_STEP_ID");
     const char *nodes = lookup("SLURM_STEP_NODELIST");
 
+    /* A user may set it without Slurm, to train one line of a sweep. */
+    if (index != NULL)
+        snprintf(job->array, sizeof job->array, "%s", index);
     if (id == NULL)
         return;
     if (first != NULL && index != NULL)
         snprintf(job->id, sizeof job->id, "%s_%s", first, index);
     else
         snprintf(job->id, sizeof job->id, "%s", id);
-    if (first != NULL && index != NULL)
-        snprintf(job->array, sizeof job->array, "%s", index);
     if (nodes != NULL)
         snprintf(job->nodes, sizeof job->nodes, "%s", nodes);
     if (step != NULL)

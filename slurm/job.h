@@ -16,7 +16,7 @@
 typedef struct slurm_job {
     char id[32]; /* job id "123", of an array job "120_3"; "" outside Slurm */
     char step_id[64]; /* id of the step, "123.0"; "" outside a step */
-    char array[16];   /* index in the job array, "3"; "": no array */
+    char array[16];   /* SLURM_ARRAY_TASK_ID, also outside Slurm; "": unset */
     int tasks;        /* number of tasks of the step; 1 outside Slurm */
     int restarts;     /* SLURM_RESTART_COUNT, 0 if unset */
     /* Number of this start within one life of the job, from 1: cddp-srun sets

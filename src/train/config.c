@@ -32,10 +32,11 @@ static const opt_row_t run_options[] = {
            .help = "short name of the run; part of the default directory"),
     CONFIG(run.dir, "dir", OPT_TEXT, "", .free = true,
            .help = "run directory, for checkpoints and metrics. {name} "
-                   "(run.name), {array} (number of the task in a Slurm "
-                   "array) and {job} (id of the Slurm job) are replaced; "
-                   "put quotes around a value with them. Empty: "
-                   "runs/{name}, in a Slurm array runs/{name}-{array}"),
+                   "(run.name), {array} (SLURM_ARRAY_TASK_ID, the number of "
+                   "the task in a Slurm array) and {job} (id of the Slurm "
+                   "job) are replaced; put quotes around a value with them. "
+                   "Empty: runs/{name}, or runs/{name}-{array} if "
+                   "SLURM_ARRAY_TASK_ID is set"),
     CONFIG(run.seed, "seed", OPT_INT, "1", .min = 0, .max = 9e15,
            .help = "key of all random numbers: initial weights, order of "
                    "samples, dropout"),

@@ -141,6 +141,9 @@ expect 0 '^runs/x-3$' cddp-train --print-rundir "${name[@]}" ising.yaml
 expect 0 '^120_3/x$' cddp-train --print-rundir "${name[@]}" \
     --set run.dir='"{job}/{name}"' ising.yaml
 unset "${task[@]%%=*}"
+# One line of a sweep has a directory of its own without Slurm, too.
+SLURM_ARRAY_TASK_ID=2 expect 0 '^runs/x-2$' \
+    cddp-train --print-rundir "${name[@]}" ising.yaml
 expect 78 '^cddp-train: --set.*: run.dir is "\{jbo\}", and \{jbo\} is unknown' \
     cddp-train --set run.dir='"{jbo}"' ising.yaml
 expect 78 'run.dir is "\{array\}", but this is no task of a Slurm array' \

@@ -48,6 +48,14 @@ static const char *lookup_array(const char *name)
     return find(table, name);
 }
 
+/* A user tries one line of a sweep, without Slurm. */
+static const char *lookup_by_hand(const char *name)
+{
+    static const pair_t table[] = {{"SLURM_ARRAY_TASK_ID", "2"}, {NULL, NULL}};
+
+    return find(table, name);
+}
+
 static const char *lookup_broken(const char *name)
 {
     static const pair_t table[] = {
@@ -91,6 +99,15 @@ Test(slurm_job, array_outside_a_step)
     cr_assert_str_eq(job.step_id, "");
     cr_assert_eq(job.tasks, 1);
     cr_assert_eq(job.restarts, 0);
+}
+
+Test(slurm_job, array_without_a_job)
+{
+    slurm_job_t job;
+
+    cr_assert_eq(slurm_job_read(lookup_by_hand, &job, NULL), ERR_OK);
+    cr_assert_str_eq(job.id, "");
+    cr_assert_str_eq(job.array, "2");
 }
 
 Test(slurm_job, outside)
