@@ -76,7 +76,8 @@ err_code_t boot_spawn_open(const boot_config_t *config, boot_t **out,
  * handle yet? */
 bool boot_spawn_is_rank(void);
 
-/* Join the PMIx job that srun started. ERR_UNAVAILABLE if PMIx fails.
+/* Join the PMIx job that srun started. ERR_UNAVAILABLE if PMIx fails or does
+ * not answer in time (60 s, or config->timeout if that is longer); ERR_MEMORY.
  * ERR_CONFIG, with the correct command line, if the step was started without
  * --mpi=pmix (no PMIx, but SLURM_STEP_NUM_TASKS > 1). */
 err_code_t boot_pmix_open(const boot_config_t *config, boot_t **out,

@@ -11,6 +11,7 @@
  */
 #include "boot/boot_backend.h"
 
+#include <math.h>
 #include <pmix.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +25,10 @@
 /* Seconds to wait for answers when looking for the missing ranks after a failed
  * fence. Ranks that did arrive answer within milliseconds. */
 #define PROBE_TIMEOUT 2.0
+
+/* Least number of seconds for PMIx_Init. It takes milliseconds, but it loads
+ * libraries, and the machine may be busy. */
+#define OPEN_TIMEOUT 60.0
 
 typedef struct client {
     boot_wire_t *wire;
@@ -70,7 +75,6 @@ static err_code_t job_check(int size, err_t *err)
 
 static err_code_t client_open(client_t *client, boot_t *boot, err_t *err)
 {
-    pmix_status_t status;
     err_code_t rc;
 
     if (getenv("PMIX_NAMESPACE") == NULL)
@@ -78,9 +82,9 @@ static err_code_t client_open(client_t *client, boot_t *boot, err_t *err)
                        "no PMIx server started this process: start it as "
                        "`srun --mpi=pmix cddp-train ...` (`srun --mpi=list` "
                        "shows what this site has)");
-    status = PMIx_Init(&client->wire->self, NULL, 0);
-    if (status != PMIX_SUCCESS)
-        return pmix_error(err, status, "PMIx_Init");
+    rc = boot_wire_open(client->wire, fmax(boot->timeout, OPEN_TIMEOUT), err);
+    if (rc != ERR_OK)
+        return rc;
     rc = job_size(client, &boot->size, err);
     if (rc == ERR_OK)
         rc = job_check(boot->size, err);

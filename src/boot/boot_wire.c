@@ -25,7 +25,7 @@ err_code_t boot_wire_new(boot_wire_t **out, err_t *err)
 
 void boot_wire_free(boot_wire_t *wire)
 {
-    if (wire == NULL)
+    if (wire == NULL || wire->open_late)
         return;
     while (wire->kept != NULL) {
         boot_gather_t *next = wire->kept->next;
@@ -36,6 +36,50 @@ void boot_wire_free(boot_wire_t *wire)
     pthread_cond_destroy(&wire->changed);
     pthread_mutex_destroy(&wire->lock);
     mem_free(wire);
+}
+
+static void *open_main(void *argument)
+{
+    boot_wire_t *wire = argument;
+    pmix_status_t status = PMIx_Init(&wire->self, NULL, 0);
+
+    pthread_mutex_lock(&wire->lock);
+    wire->open_done = true;
+    wire->open_status = status;
+    pthread_cond_signal(&wire->changed);
+    pthread_mutex_unlock(&wire->lock);
+    return NULL;
+}
+
+err_code_t boot_wire_open(boot_wire_t *wire, double timeout, err_t *err)
+{
+    const double deadline = clock_now() + timeout;
+    pthread_t thread;
+    err_code_t rc = thread_start("cddp-pmix", open_main, wire, &thread, err);
+
+    if (rc != ERR_OK)
+        return rc;
+    pthread_mutex_lock(&wire->lock);
+    while (!wire->open_done)
+        if (!thread_cond_wait(&wire->changed, &wire->lock, deadline))
+            break;
+    wire->open_late = !wire->open_done;
+    pthread_mutex_unlock(&wire->lock);
+    if (wire->open_late) {
+        pthread_detach(thread);
+        return err_set(err, ERR_UNAVAILABLE,
+                       "PMIx_Init did not return within %g s, as Slurm's PMIx "
+                       "plugin does not answer. If this happens at every start "
+                       "and the plugin uses PMIx 5.0.8 or 5.0.9 (srun "
+                       "--mpi=list), it needs Slurm 25.11.2 or later, or "
+                       "another PMIx: ADMIN.md, \"Messages and their causes\"",
+                       timeout);
+    }
+    pthread_join(thread, NULL);
+    if (wire->open_status != PMIX_SUCCESS)
+        return err_set(err, ERR_UNAVAILABLE, "PMIx: PMIx_Init failed: %s (%d)",
+                       PMIx_Error_string(wire->open_status), wire->open_status);
+    return ERR_OK;
 }
 
 /* Round [seconds] up to whole seconds for PMIx; at least one. */

@@ -9,6 +9,7 @@
  * same node that never published. So all calls are non-blocking, and we wait
  * for their callbacks with our own deadline. A callback may run after the
  * deadline, so the memory that it writes to is kept until PMIx is finalized.
+ * PMIx_Init is blocking only, so it runs in a thread of its own.
  */
 #ifndef CDDP_BOOT_BOOT_WIRE_H
 #define CDDP_BOOT_BOOT_WIRE_H
@@ -52,10 +53,13 @@ struct boot_wire {
     int rank, size; /* set once PMIx is open */
     boot_gather_t *kept;
 
-    /* Protects what callbacks write: fence_done, fence_status and the answers.
-     */
+    /* Protects what callbacks write: fence_done, fence_status and the answers;
+     * and open_done and open_status. */
     pthread_mutex_t lock;
     pthread_cond_t changed;
+    bool open_done; /* PMIx_Init has returned open_status */
+    bool open_late; /* not in time, so it may still write to this state */
+    pmix_status_t open_status;
     bool fence_done;
     pmix_status_t fence_status;
     pmix_info_t fence_info[2]; /* PMIx may read these until the fence is done */
@@ -65,8 +69,14 @@ struct boot_wire {
 err_code_t boot_wire_new(boot_wire_t **out, err_t *err);
 
 /* Free the state (NULL allowed), but only after PMIx_Finalize, which ends the
- * thread that runs callbacks. */
+ * thread that runs callbacks. Does nothing if PMIx_Init did not return in time.
+ */
 void boot_wire_free(boot_wire_t *wire);
+
+/* Call PMIx_Init and set wire->self. ERR_UNAVAILABLE if it fails, or has not
+ * returned after [timeout] seconds; then nothing but boot_wire_free is allowed.
+ * ERR_MEMORY. */
+err_code_t boot_wire_open(boot_wire_t *wire, double timeout, err_t *err);
 
 /* Publish [bytes] bytes at [mine] under a new [key]. */
 pmix_status_t boot_wire_put(const char *key, const void *mine, size_t bytes);
