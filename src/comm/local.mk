@@ -6,7 +6,8 @@ libcomm_la_SOURCES = \
 	src/comm/comm_plan.c \
 	src/comm/comm_plan.h src/comm/comm_request.c src/comm/comm_self.c \
 	src/comm/comm_split.c src/comm/comm_split.h src/comm/comm_staged.c \
-	src/comm/comm_staged.h src/comm/comm_table.c \
+	src/comm/comm_staged.h src/comm/comm_still.c src/comm/comm_still.h \
+	src/comm/comm_table.c \
 	src/comm/comm_table.h src/comm/comm_threads.c src/comm/comm_tree.c \
 	src/comm/reduce.c src/comm/reduce.h src/comm/registry.c src/comm/staged_group.h \
 	src/comm/staged_segment.c src/comm/staged_segment.h \

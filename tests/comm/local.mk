@@ -10,6 +10,7 @@ COMM_TESTS = \
 	tests/comm/test_comm_span \
 	tests/comm/test_comm_split \
 	tests/comm/test_comm_stage \
+	tests/comm/test_comm_still \
 	tests/comm/test_comm_table \
 	tests/comm/test_comm_threads \
 	tests/comm/test_comm_tree \

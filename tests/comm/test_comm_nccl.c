@@ -307,6 +307,48 @@ Test(comm_nccl, collectives_give_what_they_should)
     }
 }
 
+/* The exchange of one rank. */
+static err_code_t alone_exchange(void *context, const void *mine, size_t bytes,
+                                 void *all, err_t *err)
+{
+    (void)context;
+    (void)err;
+    memcpy(all, mine, bytes);
+    return ERR_OK;
+}
+
+/* [fail] of the plan is the number of ids that are expected. The group of the
+ * host beside this one only has to find faults, and there are none: each rank
+ * has one of its own. */
+static int ids_main(const comm_oob_t *oob, void *argument)
+{
+    const plan_t *plan = argument;
+    const comm_oob_t alone = {.size = 1, .exchange = alone_exchange};
+    const comm_config_t host = {.backend = "self", .timeout = plan->timeout};
+    comm_config_t config = {.backend = "nccl", .timeout = plan->timeout};
+    rig_t rig = {.rank = oob->rank, .size = oob->size};
+    err_t err = ERR_INIT;
+
+    RANKS_OK(comm_group_open(&host, &alone, &rig.control, &err), err);
+    RANKS_OK(device_open(&rig, &err), err);
+    config.dev = rig.dev;
+    config.beside = rig.control;
+    RANKS_OK(comm_group_open(&config, oob, &rig.group, &err), err);
+    RANKS_CHECK(plan->fake->counts().ids == plan->fail);
+    RANKS_OK(comm_barrier(rig.group, &err), err);
+    rig_close(&rig);
+    return 0;
+}
+
+Test(comm_nccl, many_ranks_have_several_ids)
+{
+    plan_t plan = {.timeout = TIMEOUT, .fail = 1};
+
+    all_run(3, ids_main, &plan);
+    plan.fail = 2;
+    all_run(RANKS_MAX, ids_main, &plan);
+}
+
 /* ---- graphs -------------------------------------------------------------- */
 
 /* Capture two buckets. Each collective waits for the copy that writes its

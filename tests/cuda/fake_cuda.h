@@ -56,6 +56,7 @@ typedef struct fake_cuda_counts {
     int64_t unpinned;    /* copies from or to host memory that is not pinned */
     int64_t graphs;      /* launches */
     int64_t collectives; /* of NCCL, executed */
+    int64_t ids;         /* of the communicator of NCCL that was opened last */
     /* What is open now: bytes of devices; streams, events, graphs, blocks of
      * pinned memory, handles and descriptors of libraries. */
     int64_t bytes, objects;

@@ -106,13 +106,11 @@ static ncclResult_t id_make(ncclUniqueId *out)
     return comm_end(result);
 }
 
-static ncclResult_t comm_open(ncclComm_t *out, int size, ncclUniqueId id,
-                              int rank, ncclConfig_t *config)
+static ncclResult_t comm_join(ncclComm_t *out, int size, const char *name,
+                              int rank, const ncclConfig_t *config)
 {
     ncclComm_t comm;
 
-    if (fake_begin_plain("ncclCommInitRankConfig") != cudaSuccess)
-        return comm_end(ncclUnhandledCudaError);
     if (config == NULL || config->blocking != 0 || rank < 0 || rank >= size ||
         size > 64)
         return comm_end(ncclInvalidArgument);
@@ -122,7 +120,7 @@ static ncclResult_t comm_open(ncclComm_t *out, int size, ncclUniqueId id,
     comm->rank = rank;
     comm->size = size;
     comm->dev = fake_current();
-    comm->mail = fake_mail_join(id.internal, rank, size);
+    comm->mail = fake_mail_join(name, rank, size);
     if (comm->mail == NULL) {
         free(comm);
         return comm_end(ncclSystemError);
@@ -133,6 +131,32 @@ static ncclResult_t comm_open(ncclComm_t *out, int size, ncclUniqueId id,
     comm->late = fake.settings.nccl_late + 1;
     *out = comm;
     return comm_end(ncclInProgress);
+}
+
+static ncclResult_t comm_open(ncclComm_t *out, int size, ncclUniqueId id,
+                              int rank, ncclConfig_t *config)
+{
+    if (fake_begin_plain("ncclCommInitRankConfig") != cudaSuccess)
+        return comm_end(ncclUnhandledCudaError);
+    fake.counts.ids = 1;
+    return comm_join(out, size, id.internal, rank, config);
+}
+
+/* Each id must be of a rank of its own. */
+static ncclResult_t comm_open_scalable(ncclComm_t *out, int size, int rank,
+                                       int count, ncclUniqueId *ids,
+                                       ncclConfig_t *config)
+{
+    if (fake_begin_plain("ncclCommInitRankScalable") != cudaSuccess)
+        return comm_end(ncclUnhandledCudaError);
+    if (count < 1 || count > size)
+        return comm_end(ncclInvalidArgument);
+    for (int i = 0; i < count; i++)
+        for (int k = 0; k < i; k++)
+            if (memcmp(&ids[i], &ids[k], sizeof *ids) == 0)
+                return comm_end(ncclInvalidArgument);
+    fake.counts.ids = count;
+    return comm_join(out, size, ids[0].internal, rank, config);
 }
 
 static ncclResult_t comm_state(ncclComm_t comm, ncclResult_t *out)
@@ -395,6 +419,7 @@ static const nccl_library_t library = {
     .GetLastError = last_error,
     .GetUniqueId = id_make,
     .CommInitRankConfig = comm_open,
+    .CommInitRankScalable = comm_open_scalable,
     .CommGetAsyncError = comm_state,
     .CommFinalize = comm_finalize,
     .CommDestroy = comm_destroy,

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/mem.h"
 #include "comm/nccl/nccl_group.h"
 #include "comm/nccl/nccl_mark.h"
@@ -170,6 +171,8 @@ static void nccl_close(comm_group_t *base)
     dev_free(base->dev, group->nothing);
     dev_pinned_free(base->dev, group->marks);
     dev_stream_close(group->stream);
+    comm_still_close(&group->broken);
+    comm_still_close(&group->marked);
     pthread_mutex_destroy(&group->lock);
     mem_free(group);
 }
@@ -216,6 +219,8 @@ static err_code_t nccl_open(const comm_config_t *config, const comm_oob_t *oob,
     group->beside = config->beside;
     group->fault = (err_t)ERR_INIT;
     pthread_mutex_init(&group->lock, NULL);
+    comm_still_open(&group->marked, clock_now());
+    comm_still_open(&group->broken, clock_now());
     rc = nccl_join(group, oob, err);
     if (rc == ERR_OK) {
         marks_watch(group, group->marks);

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The backend "nccl" is a part of the plugin (src/cuda). The plugin has its own
 # copy of the files that all backends share.
-CUDA_COMM_FILES = src/comm/comm.c src/comm/reduce.c \
+CUDA_COMM_FILES = src/comm/comm.c src/comm/comm_still.c src/comm/reduce.c \
 	src/comm/nccl/comm_nccl.c src/comm/nccl/nccl_arena.c \
 	src/comm/nccl/nccl_call.c src/comm/nccl/nccl_end.c \
 	src/comm/nccl/nccl_fault.c src/comm/nccl/nccl_group.h \

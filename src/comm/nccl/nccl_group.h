@@ -20,6 +20,7 @@
 #include <pthread.h>
 
 #include "comm/comm_ops.h"
+#include "comm/comm_still.h"
 #include "comm/nccl/nccl_library.h"
 
 typedef struct nccl_work {
@@ -37,9 +38,8 @@ typedef struct nccl_group {
     dev_stream_t *stream;
     void *nothing;       /* an int32 of the device, for barriers */
     comm_marks_t *marks; /* pinned; the device writes them */
-    uint64_t marked;     /* sum of both marks at the last look */
-    double marked_at;    /* instant of the look that saw it change */
-    double broken_at;    /* instant when a connection broke; 0: none broke */
+    comm_still_t marked; /* of the sum of both marks */
+    comm_still_t broken; /* of 1, if a connection broke, else 0 */
     nccl_work_t works[COMM_WORKS_MAX];
     uint64_t started; /* number of the next collective */
     bool plain_said;  /* a log line said that arenas are not registered */
@@ -82,7 +82,8 @@ err_code_t nccl_fail(nccl_group_t *group, const err_t *reason, err_t *err);
  * [oob] connects the ranks of the group. Collective. */
 err_code_t nccl_join(nccl_group_t *group, const comm_oob_t *oob, err_t *err);
 
-/* nccl_look.c, nccl_arena.c: functions of comm_ops_t. */
+/* nccl_look.c, nccl_arena.c: functions of comm_ops_t. All threads that wait for
+ * the device call nccl_look, also at the same time (dev_watch). */
 err_code_t nccl_look(comm_group_t *base, double waited, err_t *err);
 /* Wait until the stream of [group] has done its work, or until nccl_look
  * returns an error, which is then returned. */

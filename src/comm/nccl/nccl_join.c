@@ -7,11 +7,18 @@
 #include "base/mem.h"
 #include "comm/nccl/nccl_group.h"
 
+/* From so many ranks on, several of them make an id: NCCL then connects the
+ * ranks of each id among themselves first, so no rank has to answer all
+ * others. */
+#define SCALABLE 64
+#define RANKS_PER_ID 32
+
 /* What a rank tells the others when it joins. */
 typedef struct nccl_hello {
-    ncclUniqueId id; /* of rank 0 */
+    ncclUniqueId id; /* of a rank that makes one */
     int64_t code;
-    bool late; /* failed while it waited: others may know the cause */
+    bool scalable; /* the library can take several ids */
+    bool late;     /* failed while it waited: others may know the cause */
     char why[256];
 } nccl_hello_t;
 
@@ -38,19 +45,78 @@ static err_code_t hellos_exchange(const comm_oob_t *oob, nccl_hello_t *mine,
     return rc;
 }
 
-/* Open the communicator: the call returns at once, and polls wait for the other
- * ranks. [late]: the error came from these polls. */
-static err_code_t comm_join(nccl_group_t *group, ncclUniqueId id, bool *late,
-                            err_t *err)
+/* How many ids [size] ranks have, if their libraries can take several. */
+static int ids_of(int size)
 {
+    return size < SCALABLE ? 1 : (size + RANKS_PER_ID - 1) / RANKS_PER_ID;
+}
+
+/* The rank that makes id [i] of [ids]: the first of those that NCCL assigns to
+ * it. */
+static int id_maker(int i, int ids, int size)
+{
+    const int more = size % ids;
+
+    return i * (size / ids) + (i < more ? i : more);
+}
+
+/* Does this rank make an id? */
+static bool makes_id(const nccl_group_t *group)
+{
+    const int ids = group->nccl->CommInitRankScalable == NULL
+                        ? 1
+                        : ids_of(group->base.size);
+    bool makes = false;
+
+    for (int i = 0; i < ids; i++)
+        makes = makes || id_maker(i, ids, group->base.size) == group->base.rank;
+    return makes;
+}
+
+/* Begin to open the communicator with the ids in [all]; *call becomes the name
+ * of NCCL's function. */
+static err_code_t comm_begin(nccl_group_t *group, const nccl_hello_t *all,
+                             const char **call, ncclResult_t *result,
+                             err_t *err)
+{
+    const int size = group->base.size, rank = group->base.rank;
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-    ncclResult_t result;
+    ncclUniqueId *id = NULL;
+    int ids = ids_of(size);
     err_code_t rc;
 
     config.blocking = 0;
-    result = group->nccl->CommInitRankConfig(&group->comm, group->base.size, id,
-                                             group->base.rank, &config);
-    rc = nccl_check(group, result, "ncclCommInitRankConfig", err);
+    for (int r = 0; r < size; r++)
+        ids = all[r].scalable ? ids : 1;
+    if (ids == 1) {
+        *call = "ncclCommInitRankConfig";
+        *result = group->nccl->CommInitRankConfig(&group->comm, size, all[0].id,
+                                                  rank, &config);
+        return ERR_OK;
+    }
+    rc = mem_new(ncclUniqueId, (size_t)ids, "ids of NCCL", &id, err);
+    if (rc != ERR_OK)
+        return rc;
+    for (int i = 0; i < ids; i++)
+        id[i] = all[id_maker(i, ids, size)].id;
+    *call = "ncclCommInitRankScalable";
+    *result = group->nccl->CommInitRankScalable(&group->comm, size, rank, ids,
+                                                id, &config);
+    mem_free(id);
+    return ERR_OK;
+}
+
+/* Open the communicator: the call returns at once, and polls wait for the other
+ * ranks. [late]: the error came from these polls. */
+static err_code_t comm_join(nccl_group_t *group, const nccl_hello_t *all,
+                            bool *late, err_t *err)
+{
+    const char *call;
+    ncclResult_t result;
+    err_code_t rc = comm_begin(group, all, &call, &result, err);
+
+    if (rc == ERR_OK)
+        rc = nccl_check(group, result, call, err);
     if (rc != ERR_OK)
         return rc;
     rc = nccl_settle(group, err);
@@ -75,8 +141,9 @@ static err_code_t parts_open(nccl_group_t *group, err_t *err)
     return rc;
 }
 
-/* Rank 0 makes the id; then all ranks join. Each of the two steps ends with an
- * exchange in which ranks tell each other whether they can go on. */
+/* Rank 0 makes the id, or several ranks make one each; then all ranks join.
+ * Each of the two steps ends with an exchange in which ranks tell each other
+ * whether they can go on. */
 err_code_t nccl_join(nccl_group_t *group, const comm_oob_t *oob, err_t *err)
 {
     nccl_hello_t mine, *all = NULL;
@@ -88,12 +155,13 @@ err_code_t nccl_join(nccl_group_t *group, const comm_oob_t *oob, err_t *err)
         return rc;
     memset(&mine, 0, sizeof mine);
     rc = parts_open(group, &reason);
-    if (rc == ERR_OK && oob->rank == 0)
+    mine.scalable = group->nccl->CommInitRankScalable != NULL;
+    if (rc == ERR_OK && makes_id(group))
         nccl_check(group, group->nccl->GetUniqueId(&mine.id), "ncclGetUniqueId",
                    &reason);
     rc = hellos_exchange(oob, &mine, &reason, all, err);
     if (rc == ERR_OK) {
-        (void)comm_join(group, all[0].id, &mine.late, &reason);
+        (void)comm_join(group, all, &mine.late, &reason);
         rc = hellos_exchange(oob, &mine, &reason, all, err);
     }
     mem_free(all);

@@ -47,6 +47,9 @@ static void library_load(void)
                 "%s has no function %s: it must be version 2.20 or later", \
                 NAME, "nccl" #name);
     NCCL_FUNCTIONS(LOAD)
+    library.CommInitRankScalable =
+        (__typeof__(library.CommInitRankScalable))dlsym(
+            module, "ncclCommInitRankScalable");
     if (problem.code == ERR_OK)
         version_check();
 }

@@ -39,6 +39,10 @@
 #define NCCL_POINTER(name) __typeof__(nccl##name) *name;
 typedef struct nccl_library {
     NCCL_FUNCTIONS(NCCL_POINTER)
+    /* ncclCommInitRankScalable; NULL: this library has none (before 2.23). */
+    ncclResult_t (*CommInitRankScalable)(ncclComm_t *comm, int size, int rank,
+                                         int ids, ncclUniqueId *id,
+                                         ncclConfig_t *config);
 } nccl_library_t;
 
 /* Load the library, which stays loaded. ERR_UNAVAILABLE: it was not found, or

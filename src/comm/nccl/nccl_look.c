@@ -16,12 +16,9 @@ static err_code_t faults_look(nccl_group_t *group, err_t *err)
     if (rc != ERR_OK || group->comm == NULL ||
         group->nccl->CommGetAsyncError(group->comm, &state) != ncclSuccess)
         return rc;
-    if (nccl_broken(state)) {
-        if (group->broken_at <= 0)
-            group->broken_at = clock_now();
-        if (clock_now() - group->broken_at < group->base.timeout)
-            return ERR_OK;
-    }
+    if (nccl_broken(state) &&
+        comm_still_for(&group->broken, 1, clock_now()) < group->base.timeout)
+        return ERR_OK;
     return nccl_check(group, state, "a collective", err);
 }
 
@@ -43,15 +40,11 @@ err_code_t nccl_look(comm_group_t *base, double waited, err_t *err)
     nccl_group_t *group = (nccl_group_t *)base;
     const comm_marks_t marks = marks_read(group);
     const bool inside = marks.begun > marks.ended;
-    const double now = clock_now(),
-                 most = inside ? 2 * base->timeout : base->timeout;
-    double still;
+    const double most = inside ? 2 * base->timeout : base->timeout;
+    const double still =
+        comm_still_for(&group->marked, marks.begun + marks.ended, clock_now());
     err_code_t rc = faults_look(group, err);
 
-    if (group->marked != marks.begun + marks.ended)
-        group->marked_at = now;
-    group->marked = marks.begun + marks.ended;
-    still = now - group->marked_at;
     if (rc != ERR_OK || waited < most || still < most)
         return rc;
     return err_set(err, ERR_UNAVAILABLE,
