@@ -70,32 +70,32 @@ static err_code_t arena_open(ddp_t *ddp, err_t *err)
 static err_code_t hook_open(ddp_t *ddp, const ddp_config_t *config,
                             const ddp_layout_t *layout, err_t *err)
 {
-    const ddp_hooked_plan_t plan = {.layout = layout,
-                                    .buckets = ddp->buckets,
-                                    .bucket_count = ddp->bucket_count,
-                                    .grads = ddp->grads,
-                                    .group = ddp->group,
-                                    .stats = &ddp->stats,
-                                    .rank = comm_group_rank(ddp->group),
-                                    .size = comm_group_size(ddp->group)};
+    const bool away = ddp->dev != NULL && ddp_hook_wanted(config);
+    ddp_hooked_plan_t plan = {.layout = layout,
+                              .buckets = ddp->buckets,
+                              .bucket_count = ddp->bucket_count,
+                              .grads = ddp->grads,
+                              .group = ddp->group,
+                              .stats = &ddp->stats,
+                              .rank = comm_group_rank(ddp->group),
+                              .size = comm_group_size(ddp->group)};
+    err_code_t rc = away ? ddp_mirror_open(ddp, err) : ERR_OK;
 
-    return ddp_hooked_open(config, &plan, &ddp->hooked, err);
+    if (away) {
+        plan.grads = ddp->mirror;
+        plan.group = ddp->control;
+    }
+    return rc == ERR_OK ? ddp_hooked_open(config, &plan, &ddp->hooked, err)
+                        : rc;
 }
 
 static err_code_t config_check(const ddp_config_t *config,
-                               const dev_device_t *dev,
                                const ddp_layout_t *layout, err_t *err)
 {
     if (config->zero != 0 && layout->shards == NULL)
         return err_set(err, ERR_CONFIG,
                        "ddp.zero is 1, but this program keeps the optimizer's "
                        "state whole on every rank; leave ddp.zero 0");
-    if (dev != NULL && ddp_hook_wanted(config))
-        return err_set(err, ERR_CONFIG,
-                       "ddp.hook works on host memory, but the gradients are "
-                       "in the memory of a device (%s): leave ddp.hook out, or "
-                       "use train.device: cpu",
-                       dev_name(dev));
     return ERR_OK;
 }
 
@@ -120,7 +120,7 @@ err_code_t ddp_open(const ddp_config_t *config, comm_group_t *control,
                     err_t *err)
 {
     ddp_t *ddp = NULL;
-    err_code_t rc = config_check(config, comm_group_dev(data), layout, err);
+    err_code_t rc = config_check(config, layout, err);
 
     views_check(layout);
     if (rc == ERR_OK)
@@ -154,6 +154,7 @@ void ddp_close(ddp_t *ddp)
     if (ddp == NULL)
         return;
     ddp_hooked_close(ddp->hooked);
+    ddp_mirror_close(ddp);
     if (ddp->arena != NULL)
         comm_arena_close(ddp->arena);
     ddp_zero_close(ddp);
@@ -216,6 +217,7 @@ void ddp_step_begin(ddp_t *ddp, dev_stream_t *stream)
         flight_reset(&ddp->flights[b], ddp->buckets[b].view_count);
     flight_reset(&ddp->flights[ddp->bucket_count], 0);
     ddp->next = 0;
+    ddp->mirrored = 0;
     ddp->local = false;
     ddp->stream = stream;
     ddp->gaps_due = ddp->shards != NULL;
@@ -330,7 +332,8 @@ static err_code_t flight_start(ddp_t *ddp, int index, err_t *err)
 static err_code_t hook_start(ddp_t *ddp, int index, err_t *err)
 {
     ddp->flights[index].done = true;
-    return ddp_hooked_start(ddp->hooked, index, err);
+    return ddp->dev != NULL ? ddp_mirror_start(ddp, index, err)
+                            : ddp_hooked_start(ddp->hooked, index, err);
 }
 
 /* Start every bucket that is ready and whose predecessors have started; after
@@ -422,7 +425,8 @@ static err_code_t flights_wait(ddp_t *ddp, dev_stream_t *on, err_t *err)
     err_code_t rc = ERR_OK;
 
     if (ddp->hooked != NULL && !ddp->local)
-        rc = ddp_hooked_finish(ddp->hooked, ddp->next, err);
+        rc = ddp->dev != NULL ? ddp_mirror_finish(ddp, on, err)
+                              : ddp_hooked_finish(ddp->hooked, ddp->next, err);
     for (int b = 0; b < ddp->next && b <= ddp->bucket_count; b++) {
         ddp_flight_t *flight = &ddp->flights[b];
         err_code_t one;

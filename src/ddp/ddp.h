@@ -106,9 +106,10 @@ typedef struct ddp_stats { /* since the last ddp_stats_take */
 /* Open over two groups of the same ranks: [control] compares, [data] reduces;
  * on the CPU they may be one. Checks that every rank has an equal layout
  * (names, sizes, order; ERR_CONFIG names the ranks that differ), and opens the
- * gradient arena through [data]. ERR_CONFIG, too, if the configuration has a
- * hook, and the host cannot access that arena. Copies [layout]; the groups must
- * outlive the reducer. Collective; blocks. */
+ * gradient arena through [data]. If the host cannot access that arena, a hook
+ * works on a copy in the host's memory, and its collectives are those of
+ * [control]. Copies [layout]; the groups must outlive the reducer. Collective;
+ * blocks. */
 err_code_t ddp_open(const ddp_config_t *config, comm_group_t *control,
                     comm_group_t *data, const ddp_layout_t *layout, ddp_t **out,
                     err_t *err);
@@ -155,7 +156,7 @@ int ddp_hook_parts(ddp_t *ddp, ddp_hook_part_t *parts);
  *   same bits on all ranks. (With shards, grads are undefined in the ranges of
  *   other ranks.) Or wait_on: then operations that are enqueued on [stream]
  *   later find the sums; it blocks no longer than the data group needs
- *   (comm_work_wait_on).
+ *   (comm_work_wait_on); with a hook it blocks like wait.
  * begin, grad_ready and skip do not block, unless a hook does in its first
  * turn. After an error of grad_ready or skip (ERR_PEER, or an error of the
  * hook), wait must still be called, as it frees what the step has started; then

@@ -42,9 +42,13 @@ struct ddp {
     uint64_t *hashes;     /* [size], for ddp_replica_check */
     ddp_stats_t stats;
     ddp_hooked_t *hooked; /* comm hook; NULL: none */
-    int64_t step;         /* updates before the next step */
-    bool local;           /* this step's gradients stay on this rank */
-    trace_t *trace;       /* NULL: none */
+    /* On a device: the host's copy of the gradients, on which the hook works.
+     */
+    float *mirror;  /* pinned, [grad_elems]; NULL: none */
+    int mirrored;   /* buckets whose copies were enqueued in this step */
+    int64_t step;   /* updates before the next step */
+    bool local;     /* this step's gradients stay on this rank */
+    trace_t *trace; /* NULL: none */
 };
 
 /* zero.c: the additional state of ZeRO-1: gaps and work handles. */
@@ -54,6 +58,18 @@ void ddp_zero_close(ddp_t *ddp);
 /* Zero the gaps, to which the last reduce-scatter may have written, once a
  * step. */
 err_code_t ddp_zero_gaps(ddp_t *ddp, err_t *err);
+
+/* mirror.c: a hook works on the host's memory. If gradients are on a device,
+ * they are copied to the host behind backward, and their sums are copied back.
+ * The hook's collectives are those of the control group. If the device fails,
+ * all ranks learn that this rank cannot go on. */
+err_code_t ddp_mirror_open(ddp_t *ddp, err_t *err);
+void ddp_mirror_close(ddp_t *ddp);
+/* Enqueue the copy of bucket [index], the next one, to the host. */
+err_code_t ddp_mirror_start(ddp_t *ddp, int index, err_t *err);
+/* Take all turns of the buckets that were copied. If these are all buckets,
+ * copy the sums back: on the host's wait, or with [on] on that stream. */
+err_code_t ddp_mirror_finish(ddp_t *ddp, dev_stream_t *on, err_t *err);
 
 /* place.c: what depends on where the arena is. Where a device fails, all ranks
  * learn that this rank cannot go on. */

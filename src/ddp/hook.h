@@ -15,6 +15,10 @@
  * ranks. The tail (losses, requests to stop, failures) does not pass through a
  * hook.
  *
+ * A hook works on the host's memory. If gradients are on a device, it gets a
+ * copy of them, and turn 0 of the buckets begins when all of backward is
+ * enqueued.
+ *
  * Gradients are already divided by the global denominator: hooks sum over ranks
  * and do not average. Thread rule: one thread.
  */

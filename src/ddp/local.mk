@@ -9,6 +9,7 @@ libddp_la_SOURCES = \
 	src/ddp/hook_half.c \
 	src/ddp/hook_powersgd.c \
 	src/ddp/lowrank.c src/ddp/lowrank.h \
+	src/ddp/mirror.c \
 	src/ddp/options.c \
 	src/ddp/place.c \
 	src/ddp/shard.c src/ddp/shard.h \

@@ -35,6 +35,7 @@ typedef struct check {
     int teams;
     train_replica_plan_t plan;
     train_memory_t memory;
+    uint64_t hook; /* bytes of the host for a comm hook, if not on the CPU */
 } check_t;
 
 /* Check that the metrics can be used with the losses. */
@@ -139,7 +140,10 @@ static err_code_t hook_measure(check_t *check, err_t *err)
     err_code_t rc =
         ddp_hook_bytes(&check->config->ddp, &layout, check->ranks, &bytes, err);
 
-    check->memory.bytes[TRAIN_MEMORY_HOOK] = bytes;
+    if (dev_host_visible(check->device.dev))
+        check->memory.bytes[TRAIN_MEMORY_HOOK] = bytes;
+    else if (ddp_hook_wanted(&check->config->ddp))
+        check->hook = bytes + check->memory.bytes[TRAIN_MEMORY_GRADS];
     return rc;
 }
 
@@ -319,6 +323,8 @@ static void host_print(const check_t *check)
     if (check->ranks > 1 &&
         !train_device_nccl(check->config, check->device.dev, "ucx"))
         memory_line("staged sums, pinned", comm_staged_bytes(check->ranks));
+    if (check->hook > 0)
+        memory_line(train_memory_name(TRAIN_MEMORY_HOOK), check->hook);
 }
 
 static err_code_t memory_print(check_t *check, err_t *err)

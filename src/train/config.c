@@ -61,6 +61,10 @@ static const opt_row_t loop_options[] = {
     CONFIG(train.share_gpu, "share_gpu", OPT_BOOL, "false", .free = true,
            .help = "true: several ranks may compute on one GPU, for tests; "
                    "false: this is an error"),
+    CONFIG(train.graphs, "graphs", OPT_BOOL, "true", .free = true,
+           .help = "true: on a GPU a step is captured once and launched as one "
+                   "graph, where this is possible; false: its operations are "
+                   "launched one by one, with the same bits"),
     CONFIG(train.precision, "precision", OPT_CHOICE, "fp32",
            .choices = precisions,
            .help = "fp32; bf16 (mixed precision): linear, conv, "

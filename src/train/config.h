@@ -105,7 +105,7 @@ typedef struct train_config {
         int64_t epochs, batch, accumulate, threads, log_every;
         double clip_norm, clip_value;
         int device; /* index in dev_choices */
-        bool share_gpu;
+        bool share_gpu, graphs;
         int precision; /* train_precision_t */
         int recompute; /* train_recompute_t */
         int scale_lr;  /* train_scale_t */

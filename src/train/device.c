@@ -185,11 +185,6 @@ err_code_t train_device_check(const train_config_t *config, comm_group_t *group,
                        "cpu only, and this run computes on %s: set "
                        "checkpoint.io to independent",
                        device->name);
-    if (ddp_hook_wanted(&config->ddp))
-        return err_set(err, ERR_CONFIG,
-                       "ddp.hook works on host memory, and this run computes "
-                       "on %s: leave ddp.hook out, or set train.device to cpu",
-                       device->name);
     return group != NULL ? train_gpus_compare(config, group, device, err)
                          : ERR_OK;
 }

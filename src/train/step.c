@@ -216,8 +216,12 @@ static const char *capture_lacks(const train_state_t *run)
 {
     const bool alone = run->world.size == 1;
 
+    if (!run->config->train.graphs)
+        return "train.graphs is false";
     if (!dev_can_capture(run->compute.dev))
         return "the device captures no graphs";
+    if (ddp_hook_wanted(&run->config->ddp))
+        return "ddp.hook works on the host's memory";
     if (!train_world_graphs(&run->world))
         return "ranks sum gradients through the host";
     if (!alone && run->replica.tree != NULL)

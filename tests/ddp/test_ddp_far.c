@@ -19,16 +19,18 @@
 #define VIEWS 6
 #define STRIDE ((size_t)120000)
 #define SIZE (STRIDE - 3)
+#define ROWS 9 /* of each view, as a matrix */
 #define ELEMS (VIEWS * STRIDE)
 #define TAIL 5
 #define UNIT 4096
 #define STEPS 3
 
-static const ddp_config_t config = {
+static const ddp_config_t plain = {
     .first_bucket_mb = 0.5, .bucket_cap_mb = 1.8, .last_bucket_mb = 0.5};
 
 typedef struct plan {
     far_plan_t far;
+    const char *hook; /* ddp.hook; NULL: none */
     int skipper;      /* rank without samples; -1: none */
     bool backwards;   /* odd ranks report views in reverse order */
     bool shards;      /* ZeRO-1 */
@@ -42,6 +44,7 @@ typedef struct rig {
     far_rank_t far;
     ddp_view_t views[VIEWS];
     ddp_shards_t *shards;
+    tree_t *hook;
     ddp_t *host, *device;
     dev_stream_t *apart;
     float *grads, *back; /* [ELEMS]: what the device copies, on the host */
@@ -54,13 +57,20 @@ static int rig_open(rig_t *rig, const plan_t *plan, const comm_oob_t *oob)
                            .view_count = VIEWS,
                            .grad_elems = ELEMS,
                            .tail_doubles = TAIL};
+    ddp_config_t config = plain;
     err_t err = ERR_INIT;
 
     *rig = (rig_t){.grads = calloc(ELEMS, sizeof(float)),
                    .back = calloc(ELEMS, sizeof(float))};
     for (size_t v = 0; v < VIEWS; v++)
-        rig->views[v] =
-            (ddp_view_t){.name = "w", .offset = v * STRIDE, .count = SIZE};
+        rig->views[v] = (ddp_view_t){.name = "w",
+                                     .offset = v * STRIDE,
+                                     .count = SIZE,
+                                     .ndim = 2,
+                                     .rows = ROWS};
+    if (plan->hook != NULL)
+        RANKS_OK(conf_parse("hook", plan->hook, &rig->hook, &err), err);
+    config.hook = rig->hook;
     RANKS_OK(far_rank_open(&rig->far, &plan->far, oob, &err), err);
     RANKS_OK(far_rank_join(&rig->far, &plan->far, &err), err);
     RANKS_OK(
@@ -86,6 +96,7 @@ static void rig_close(rig_t *rig)
     ddp_close(rig->device);
     ddp_close(rig->host);
     ddp_shards_close(rig->shards);
+    tree_free(rig->hook);
     dev_stream_close(rig->apart);
     far_rank_close(&rig->far);
     free(rig->back);
@@ -197,6 +208,19 @@ static int shares_check(rig_t *rig)
     return 0;
 }
 
+static int parts_differ(const rig_t *rig)
+{
+    ddp_hook_part_t host[DDP_HOOK_PARTS], device[DDP_HOOK_PARTS];
+    const int count = ddp_hook_parts(rig->host, host);
+
+    RANKS_CHECK(ddp_hook_parts(rig->device, device) == count);
+    for (int p = 0; p < count; p++)
+        RANKS_CHECK(device[p].count == host[p].count &&
+                    memcmp(device[p].data, host[p].data,
+                           host[p].count * sizeof(float)) == 0);
+    return 0;
+}
+
 static void values_draw(rig_t *rig, int step)
 {
     for (size_t i = 0; i < ELEMS; i++)
@@ -224,7 +248,7 @@ static int steps_main(const comm_oob_t *oob, void *argument)
         RANKS_OK(sums_fetch(&rig, &err), err);
         RANKS_OK(dev_stream_wait(rig.apart, &err), err);
         atomic_fetch_add(&plan->wrong, !sums_same(&rig));
-        if (plan->shards && shares_check(&rig))
+        if ((plan->shards && shares_check(&rig)) || parts_differ(&rig))
             return 1;
     }
     RANKS_CHECK(dev_far_counts(rig.far.dev).allocs == before.allocs);
@@ -275,6 +299,22 @@ Test(ddp_far, shards_have_the_bits_of_the_host, .timeout = 300)
                                                  .skipper = -1,
                                                  .shards = true}),
                          0, "order %d, %d ranks", order, n);
+}
+
+/* The hook works on the host, so its residuals have the same bits, too. */
+Test(ddp_far, hooks_have_the_bits_of_the_host, .timeout = 300)
+{
+    static const char *const hooks[] = {"fp16: {}", "bf16: {}",
+                                        "powersgd: {rank: 2, start_step: 1}"};
+
+    for (size_t h = 0; h < sizeof hooks / sizeof *hooks; h++)
+        for (int order = 0; order < DEV_FAR_ORDERS; order++)
+            cr_expect_eq(steps_wrong(1 + 2 * order,
+                                     (plan_t){.far.order = order,
+                                              .hook = hooks[h],
+                                              .skipper = order == 0 ? -1 : 1,
+                                              .backwards = order == 1}),
+                         0, "%s, order %d", hooks[h], order);
 }
 
 /* What is written on another stream than the step's has no event. */
@@ -355,36 +395,4 @@ Test(ddp_far, every_call_that_fails_ends_all_ranks, .timeout = 300)
     }
     cr_assert_gt(failures, 30);
     free(failing);
-}
-
-/* A hook is refused before anything is opened. */
-static int hook_main(const comm_oob_t *oob, void *argument)
-{
-    const far_plan_t plan = {"threads", DEV_FAR_LAST_FIRST, 20};
-    const ddp_view_t view = {.name = "w", .count = 8};
-    const ddp_layout_t layout = {
-        .views = &view, .view_count = 1, .grad_elems = 8};
-    ddp_config_t own = config;
-    tree_t *tree = NULL;
-    ddp_t *ddp = NULL;
-    far_rank_t far;
-    err_t err = ERR_INIT;
-
-    (void)argument;
-    RANKS_OK(conf_parse("hook", "fp16: {}", &tree, &err), err);
-    own.hook = tree;
-    RANKS_OK(far_rank_open(&far, &plan, oob, &err), err);
-    RANKS_OK(far_rank_join(&far, &plan, &err), err);
-    RANKS_CHECK(ddp_open(&own, far.control, far.group, &layout, &ddp, &err) ==
-                ERR_CONFIG);
-    RANKS_CHECK(strstr(err.text, "ddp.hook works on host memory") != NULL);
-    RANKS_CHECK(ddp == NULL);
-    tree_free(tree);
-    far_rank_close(&far);
-    return 0;
-}
-
-Test(ddp_far, hooks_are_for_the_host, .timeout = 60)
-{
-    cr_assert_eq(ranks_threads(2, hook_main, NULL), 0);
 }

@@ -66,12 +66,14 @@ trains()
     near one staged
 }
 
-# fault SIGNAL: rank 2 gets SIGNAL in the middle of the run.
+# fault SIGNAL [SETTING]: rank 2 gets SIGNAL in the middle of the run; SETTING is
+# one more of the emulated devices.
 fault()
 {
     local begin steps start_s=$SECONDS
 
     emulated
+    CDDP_FAKE_CUDA+=" ${2-}"
     ranks 4 start - --set train.epochs=400
     wait_text 120 run/metrics.jsonl '"step": 14,'
     begin=$SECONDS
@@ -90,7 +92,7 @@ fault()
 
 killed()
 {
-    fault KILL
+    fault KILL nccl_hangs=1
 }
 
 stopped()
@@ -116,7 +118,7 @@ mixed()
 }
 
 test_case "4 ranks learn what one learns, by NCCL and through the host" trains
-test_case "a rank is killed: the others end, 3 go on" killed
+test_case "a rank is killed, and aborts hang: the others end, 3 go on" killed
 test_case "a rank is stopped: the others end, 3 go on" stopped
 test_case "a node without GPUs among others is refused" mixed
 test_done

@@ -349,26 +349,6 @@ Test(device, mpi_writes_checkpoints_of_cpus)
     dev_close(device.dev);
 }
 
-Test(device, hooks_work_on_the_host)
-{
-    train_config_t config = config_of("cuda", TRAIN_FP32);
-    train_device_t device = {0};
-    tree_t *tree = NULL;
-    err_t err = ERR_INIT;
-
-    gpus = 1;
-    cr_assert_eq(conf_parse("hook", "fp16: {}", &tree, &err), ERR_OK);
-    config.ddp.hook = tree;
-    cr_assert_eq(train_device_open(&config, NULL, 0, &device, &err), ERR_OK);
-    cr_expect_eq(train_device_check(&config, NULL, &device, &err), ERR_CONFIG);
-    FACTS(err.text, "ddp.hook works on host memory", "cuda", "train.device");
-    dev_close(device.dev);
-    cr_assert_eq(dev_open(DEV_HOST, 0, &device.dev, &err), ERR_OK);
-    cr_expect_eq(train_device_check(&config, NULL, &device, &err), ERR_OK);
-    dev_close(device.dev);
-    tree_free(tree);
-}
-
 /* ---- precision ----------------------------------------------------------- */
 
 /* What [precision] means on a device called [name], which lacks [lacks] (NULL:

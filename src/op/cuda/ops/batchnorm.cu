@@ -401,8 +401,8 @@ static err_code_t sync_open(op_t *op, err_t *err)
     err_code_t rc = norm_open(op, err);
 
     if (rc == ERR_OK && op->config.training)
-        rc = dev_pinned_alloc(op->dev, bytes, "sums over the ranks", &op->state,
-                              err);
+        rc = dev_pinned_alloc(op->dev, 2 * bytes, "sums over the ranks",
+                              &op->state, err);
     return rc;
 }
 
@@ -412,13 +412,16 @@ static void sync_close(op_t *op)
         dev_pinned_free(op->dev, op->state);
 }
 
-/* Replace the first [count] sums by those over all ranks. Waits for the
- * stream. */
+/* Replace the first [count] sums by those over all ranks. Waits for the stream.
+ * Forward and backward have a place on the host each: when backward begins, the
+ * copy from forward's place may still be pending. */
 static err_code_t sync_sums(const op_t *op, const norm_call<float> &call,
-                            size_t count, const op_args_t *args, err_t *err)
+                            size_t count, bool backward, const op_args_t *args,
+                            err_t *err)
 {
     const size_t bytes = count * sizeof(double);
-    double *host = (double *)op->state;
+    double *host =
+        (double *)((char *)op->state + (backward ? sums_bytes(call.C) : 0));
     err_code_t rc;
 
     if (args->reduce_small == NULL)
@@ -445,7 +448,7 @@ static err_code_t sync_forward(op_t *op, const op_args_t *args, err_t *err)
                    cuda_stream(args));
     rc = cuda_started(op, err);
     if (rc == ERR_OK)
-        rc = sync_sums(op, call, 2 * (size_t)call.C + 1, args, err);
+        rc = sync_sums(op, call, 2 * (size_t)call.C + 1, false, args, err);
     if (rc != ERR_OK)
         return rc;
     LAUNCH(keep_totals, each_blocks(call.C, EACH_THREADS), EACH_THREADS, 0,
@@ -463,7 +466,7 @@ static err_code_t sync_backward(op_t *op, const op_args_t *args, err_t *err)
                    cuda_stream(args));
     rc = cuda_started(op, err);
     if (rc == ERR_OK)
-        rc = sync_sums(op, call, 2 * (size_t)call.C, args, err);
+        rc = sync_sums(op, call, 2 * (size_t)call.C, true, args, err);
     if (rc == ERR_OK && op->config.need_dx) {
         gradient_start(op, call, args);
         rc = cuda_started(op, err);
