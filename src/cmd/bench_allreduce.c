@@ -19,15 +19,15 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "cmd/bench_device.h"
 #include "cmd/bench_link.h"
 #include "cmd/bench_times.h"
 #include "cmd/bench_tune.h"
+#include "cmd/bench_value.h"
 #include "comm/comm.h"
 #include "comm/comm_plan.h"
 
 #define TIMEOUT 60.0
-#define ROUNDS_MIN 15
-#define ROUNDS_BYTES ((size_t)512 << 20) /* approximate bytes per size */
 #define WARM_UP 3
 
 typedef struct bench {
@@ -83,45 +83,17 @@ static void row_print(const bench_row_t *row, bool csv)
 
 /* ---- one size ------------------------------------------------------------ */
 
-static size_t rounds_of(const bench_t *bench, size_t bytes)
-{
-    size_t rounds = ROUNDS_BYTES / bytes;
-
-    if (bench->args->rounds > 0)
-        return (size_t)bench->args->rounds;
-    return rounds > BENCH_ROUNDS_MAX ? BENCH_ROUNDS_MAX
-           : rounds < ROUNDS_MIN     ? ROUNDS_MIN
-                                     : rounds;
-}
-
-/* Element [i] of the input of [rank]: a small whole number, so that every order
- * of summing gives the same bits. */
-static float value(int rank, size_t i)
-{
-    return (float)((i * 7 + (size_t)rank * 13) % 31);
-}
-
 static err_code_t result_check(bench_t *bench, size_t count, err_t *err)
 {
     err_code_t rc;
 
     for (size_t i = 0; i < count; i++)
-        bench->data[i] = value(bench->rank, i);
+        bench->data[i] = bench_value(bench->rank, i);
     rc = comm_allreduce(bench->group, bench->data, count, COMM_FLOAT32,
                         COMM_SUM, err);
-    for (size_t i = 0; rc == ERR_OK && i < count; i++) {
-        float sum = 0;
-
-        for (int rank = 0; rank < bench->size; rank++)
-            sum += value(rank, i);
-        if (bench->data[i] != sum)
-            rc = err_set(err, ERR_DATA,
-                         "the all-reduce of %zu floats is wrong: element %zu "
-                         "on rank %d is %g, expected %g",
-                         count, i, bench->rank, (double)bench->data[i],
-                         (double)sum);
-    }
-    return rc;
+    return rc == ERR_OK ? bench_value_check(bench->data, count, bench->rank,
+                                            bench->size, err)
+                        : rc;
 }
 
 static void buffer_write(float *data, size_t count, float what)
@@ -165,7 +137,7 @@ static err_code_t calls_time(bench_t *bench, size_t count,
                              err_code_t (*call)(bench_t *, size_t, err_t *),
                              bench_times_t *out, err_t *err)
 {
-    size_t rounds = rounds_of(bench, count * sizeof(float));
+    size_t rounds = bench_args_rounds(bench->args, count * sizeof(float));
     err_code_t rc = ERR_OK;
 
     for (size_t i = 0; rc == ERR_OK && i < WARM_UP + rounds; i++) {
@@ -259,7 +231,8 @@ static err_code_t bench_open(bench_t *bench, boot_t *boot, err_t *err)
     return rc;
 }
 
-err_code_t bench_allreduce(const bench_args_t *args, boot_t *boot, err_t *err)
+err_code_t bench_allreduce(const bench_args_t *args, boot_t *boot, bool *lost,
+                           err_t *err)
 {
     bench_t bench = {
         .args = args, .rank = boot_rank(boot), .size = boot_size(boot)};
@@ -268,6 +241,8 @@ err_code_t bench_allreduce(const bench_args_t *args, boot_t *boot, err_t *err)
     log_rank_set(bench.rank);
     if (args->tune != NULL)
         return bench_tune(args, boot, err);
+    if (args->on_device)
+        return bench_device(args, boot, lost, err);
     rc = bench_open(&bench, boot, err);
     boot_close(boot);
     if (rc == ERR_OK && bench.rank == 0)

@@ -8,7 +8,9 @@
 #include "cmd/bench_args.h"
 
 /* Measure with the other ranks of [boot], which is closed here; rank 0 prints
- * to standard output. Collective. */
-err_code_t bench_allreduce(const bench_args_t *args, boot_t *boot, err_t *err);
+ * to standard output. *lost is set if the process must end by _exit, as a
+ * device was given up (dev_abandon). Collective. */
+err_code_t bench_allreduce(const bench_args_t *args, boot_t *boot, bool *lost,
+                           err_t *err);
 
 #endif

@@ -8,12 +8,15 @@
 #include <string.h>
 
 #include "cmd/args.h"
+#include "dev/dev.h"
 
 #define SMALLEST 4
 #define LARGEST ((size_t)256 << 20)
 #define TUNE_SMALLEST 64
 #define TUNE_LARGEST ((size_t)16 << 20)
 #define LIMIT ((size_t)64 << 30)
+#define ROUNDS_MIN 15
+#define ROUNDS_BYTES ((size_t)512 << 20) /* approximate bytes per size */
 
 const char bench_args_help[] =
     "usage: cddp-bench allreduce [options]\n"
@@ -29,17 +32,23 @@ const char bench_args_help[] =
     "of the slowest rank. bound_us is a lower bound: the time in which the\n"
     "same threads read and write as many bytes of memory once or, on\n"
     "several nodes, move between them the bytes that must be moved;\n"
-    "bound_by tells which.\n"
+    "bound_by tells which. With --device cuda each rank sums memory of its\n"
+    "GPU, and the bound is that of copies on the GPU, or to the host and\n"
+    "back; overlap is the part of the time that copies on the GPU hide.\n"
     "\n"
     "      --sizes A:B       sizes from A to B bytes, each 4 times the last;\n"
     "                        K, M, G are powers of 1024 [4:256M]\n"
     "      --csv             comma-separated values with a header\n"
     "      --plain           buffers in ordinary memory, not in an arena\n"
     "                        like that of gradients\n"
-    "      --local N         N ranks as threads of this process\n"
+    "      --local N         N ranks as threads of this process, on GPUs as\n"
+    "                        processes\n"
+    "      --device NAME     cpu, cuda or auto: the memory that is summed "
+    "[cpu]\n"
     "      --rounds N        calls timed for each size [15 to 2000, by size]\n"
-    "      --backend NAME    auto, self, threads or ucx [threads with\n"
-    "                        --local, else auto]\n"
+    "      --backend NAME    auto, self, threads, ucx or, on GPUs, nccl "
+    "[auto:\n"
+    "                        threads with --local, else ucx; on GPUs nccl]\n"
     "      --table FILE      table that chooses algorithms (docs/COMM.md)\n"
     "      --tune FILE       measure every algorithm of every collective for\n"
     "                        all sizes [64:16M], and write such a table\n"
@@ -52,6 +61,7 @@ enum {
     OPT_PLAIN,
     OPT_LOCAL,
     OPT_BACKEND,
+    OPT_DEVICE,
     OPT_ROUNDS,
     OPT_TABLE,
     OPT_TUNE,
@@ -64,6 +74,7 @@ static const struct option long_options[] = {
     {"plain", no_argument, NULL, OPT_PLAIN},
     {"local", required_argument, NULL, OPT_LOCAL},
     {"backend", required_argument, NULL, OPT_BACKEND},
+    {"device", required_argument, NULL, OPT_DEVICE},
     {"rounds", required_argument, NULL, OPT_ROUNDS},
     {"table", required_argument, NULL, OPT_TABLE},
     {"tune", required_argument, NULL, OPT_TUNE},
@@ -107,6 +118,19 @@ static err_code_t sizes_take(bench_args_t *args, const char *text, err_t *err)
                    text);
 }
 
+/* Find [name] in dev_choices. */
+static err_code_t device_take(bench_args_t *args, const char *name, err_t *err)
+{
+    for (int i = 0; dev_choices[i] != NULL; i++)
+        if (strcmp(dev_choices[i], name) == 0) {
+            args->device = i;
+            args->on_device = strcmp(name, DEV_HOST) != 0;
+            return ERR_OK;
+        }
+    return err_set(err, ERR_USAGE,
+                   "--device: expected cpu, cuda or auto, found \"%s\"", name);
+}
+
 static err_code_t option_take(void *context, int option, err_t *err)
 {
     bench_args_t *args = context;
@@ -131,6 +155,8 @@ static err_code_t option_take(void *context, int option, err_t *err)
     case OPT_BACKEND:
         args->backend = optarg;
         return ERR_OK;
+    case OPT_DEVICE:
+        return device_take(args, optarg, err);
     case OPT_TABLE:
         args->table = optarg;
         return ERR_OK;
@@ -168,8 +194,24 @@ err_code_t bench_args_parse(int argc, char **argv, bench_args_t *out,
             "cddp-bench --help",
             argc > optind ? argv[optind] : "nothing",
             argc - optind > 1 ? " and more" : "");
+    if (args.on_device && args.tune != NULL)
+        return err_set(err, ERR_USAGE,
+                       "--tune measures sums of the host's memory, which a "
+                       "table is for: leave --device %s out",
+                       dev_choices[args.device]);
     *out = args;
     return ERR_OK;
+}
+
+size_t bench_args_rounds(const bench_args_t *args, size_t bytes)
+{
+    const size_t rounds = ROUNDS_BYTES / bytes;
+
+    if (args->rounds > 0)
+        return (size_t)args->rounds;
+    return rounds > BENCH_ROUNDS_MAX ? BENCH_ROUNDS_MAX
+           : rounds < ROUNDS_MIN     ? ROUNDS_MIN
+                                     : rounds;
 }
 
 size_t bench_args_next(const bench_args_t *args, size_t bytes)

@@ -19,6 +19,9 @@ typedef struct bench_args {
     int rounds;
     /* smallest and largest size in bytes, multiples of 4 */
     size_t smallest, largest;
+    /* --device: index in dev_choices; [on_device]: another one than "cpu" */
+    int device;
+    bool on_device;
     const char *backend; /* value of --backend; NULL: not given */
     const char *table;   /* value of --table; NULL: not given */
     const char *tune;    /* value of --tune; NULL: not given */
@@ -31,6 +34,9 @@ err_code_t bench_args_parse(int argc, char **argv, bench_args_t *out,
 /* Read a size such as "64K" at *text into *out, in bytes, and move *text after
  * it. False if it is not a size, above 64G, or not a multiple of 4. */
 bool bench_size_take(const char **text, size_t *out);
+
+/* The number of timed calls for a size of [bytes] bytes. */
+size_t bench_args_rounds(const bench_args_t *args, size_t bytes);
 
 /* The size to measure after [bytes]: four times as much, at most the largest; 0
  * after the largest. */

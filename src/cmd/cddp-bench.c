@@ -19,6 +19,7 @@
 #include "cmd/bench_io.h"
 #include "cmd/bench_step.h"
 #include "cmd/output.h"
+#include "cmd/train_local.h"
 #include "cmd/version.h"
 
 #define BOOT_TIMEOUT 120.0
@@ -27,6 +28,7 @@ typedef struct rank_job {
     const bench_args_t *allreduce;
     const bench_step_args_t *step; /* NULL: the command is allreduce */
     boot_t *boot;
+    bool lost; /* the process must end by _exit, see bench_allreduce */
     err_code_t rc;
     err_t err;
 } rank_job_t;
@@ -35,9 +37,9 @@ static void *rank_main(void *argument)
 {
     rank_job_t *job = argument;
 
-    job->rc = job->step != NULL
-                  ? bench_step(job->step, job->boot, &job->err)
-                  : bench_allreduce(job->allreduce, job->boot, &job->err);
+    job->rc = job->step != NULL ? bench_step(job->step, job->boot, &job->err)
+                                : bench_allreduce(job->allreduce, job->boot,
+                                                  &job->lost, &job->err);
     return NULL;
 }
 
@@ -68,8 +70,9 @@ static err_code_t ranks_run(rank_job_t *jobs, pthread_t *threads, int count,
     return rc;
 }
 
-/* Run [ranks] ranks as threads, each with a copy of [model]. */
-static err_code_t local_run(const rank_job_t *model, int ranks, err_t *err)
+/* Run [ranks] ranks as threads, each with a copy of [model]; model->lost is set
+ * if one of them has lost its device. */
+static err_code_t local_run(rank_job_t *model, int ranks, err_t *err)
 {
     size_t count = (size_t)ranks;
     boot_config_t config = {.timeout = BOOT_TIMEOUT};
@@ -90,6 +93,8 @@ static err_code_t local_run(const rank_job_t *model, int ranks, err_t *err)
             jobs[r].boot = boots[r];
         }
         rc = ranks_run(jobs, threads, ranks, err);
+        for (size_t r = 0; r < count; r++)
+            model->lost = model->lost || jobs[r].lost;
     }
     mem_free(boots);
     mem_free(threads);
@@ -120,28 +125,63 @@ static int finish(err_code_t rc, err_t *err)
 
 /* ---- allreduce ----------------------------------------------------------- */
 
+/* Run the ranks of --local N as processes, which print their messages
+ * themselves. Returns their highest exit status. */
+static int processes_run(const bench_args_t *args, char **argv)
+{
+    const boot_spawn_t spawn = {.count = args->local,
+                                .argv = argv,
+                                .timeout = BOOT_TIMEOUT,
+                                .patience = BOOT_TIMEOUT};
+    err_t err = ERR_INIT;
+    int status = 0;
+    err_code_t rc = boot_spawn_run(&spawn, &status, &err);
+
+    return rc == ERR_OK ? status : finish(rc, &err);
+}
+
+/* Run the ranks: threads, or this process as one of several. */
+static int ranks_start(const bench_args_t *args, bool threads)
+{
+    rank_job_t job = {.allreduce = args, .err = ERR_INIT};
+    err_t err = ERR_INIT;
+    int status;
+
+    status = finish(threads ? local_run(&job, args->local, &err)
+                            : task_run(&job, &err),
+                    &err);
+    if (job.lost) {
+        fflush(NULL);
+        _exit(status);
+    }
+    return status;
+}
+
 static int allreduce_main(int argc, char **argv)
 {
     bench_args_t args = {.help = false};
-    rank_job_t job = {.allreduce = &args, .err = ERR_INIT};
     err_t err = ERR_INIT;
     err_code_t rc = bench_args_parse(argc, argv, &args, &err);
+    bool local;
 
     if (rc == ERR_OK && args.help)
         fputs(bench_args_help, stdout);
     else if (rc == ERR_OK && args.version)
         cmd_version_print("cddp-bench");
-    else if (rc == ERR_OK)
-        rc = args.local > 0 ? local_run(&job, args.local, &err)
-                            : task_run(&job, &err);
-    return finish(rc, &err);
+    if (rc != ERR_OK || args.help || args.version)
+        return finish(rc, &err);
+    local = args.local > 0 && !boot_spawn_is_rank();
+    if (local && args.local > 1 && args.on_device &&
+        train_local_processes(args.device, args.backend))
+        return processes_run(&args, argv);
+    return ranks_start(&args, local);
 }
 
 /* ---- step ---------------------------------------------------------------- */
 
 /* Measure a row of --scaling in a new process, so that it has its own peak
  * memory and its own first step. Returns the exit status. */
-static int row_fork(const rank_job_t *job, int ranks)
+static int row_fork(rank_job_t *job, int ranks)
 {
     err_t err = ERR_INIT;
     int status = 0;

@@ -47,14 +47,18 @@ static bool gpu_found(void)
     return child > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
+bool train_local_processes(int device, const char *backend)
+{
+    if (backend != NULL && strcmp(backend, "threads") == 0)
+        return false;
+    return device == DEV_AUTO ? gpu_found()
+                              : strcmp(dev_choices[device], GPU) == 0;
+}
+
 bool train_local_spawns(const train_config_t *config)
 {
-    const char *device = dev_choices[config->train.device];
-
-    if (strcmp(ddp_backend_name(&config->ddp), "threads") == 0)
-        return false;
-    return config->train.device == DEV_AUTO ? gpu_found()
-                                            : strcmp(device, GPU) == 0;
+    return train_local_processes(config->train.device,
+                                 ddp_backend_name(&config->ddp));
 }
 
 static int signal_early(void)

@@ -14,9 +14,11 @@
 
 #include "train/config.h"
 
-/* Return whether the ranks of a run with [config] are processes. With
- * train.device auto another process looks for a GPU, since one that has touched
- * CUDA must not start ranks. */
+/* Return whether ranks on [device] (index in dev_choices) that use [backend]
+ * (NULL: any) are processes. For "auto" another process looks for a GPU, since
+ * one that has touched CUDA must not start ranks. */
+bool train_local_processes(int device, const char *backend);
+/* The same for a run with [config]. */
 bool train_local_spawns(const train_config_t *config);
 
 /* Run this program again, with [argv], as [count] ranks; *status becomes their

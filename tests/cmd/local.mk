@@ -35,14 +35,18 @@ dist_check_SCRIPTS += tests/cmd/cddp_bench.sh tests/cmd/cddp_bench_step.sh \
 EXTRA_DIST += tests/cmd/report_page.py tests/cmd/waitlib.sh \
 	tests/cmd/datalib.sh
 
-# cddp-train with the test device.
-FAR_TRAIN = tests/cmd/cddp-train-far
+# cddp-train and cddp-bench with the test device.
+FAR_TRAIN = tests/cmd/cddp-train-far tests/cmd/cddp-bench-far
 EXTRA_PROGRAMS += $(FAR_TRAIN)
 CLEANFILES += $(FAR_TRAIN)
 tests_cmd_cddp_train_far_SOURCES = $(cddp_train_SOURCES)
 tests_cmd_cddp_train_far_CFLAGS = $(cddp_train_CFLAGS)
 tests_cmd_cddp_train_far_LDFLAGS = $(AM_LDFLAGS) $(FAR_FLAGS) $(OPTIM_FAR_FLAGS)
 tests_cmd_cddp_train_far_LDADD = libfar.la $(cddp_train_LDADD)
+tests_cmd_cddp_bench_far_SOURCES = $(cddp_bench_SOURCES)
+tests_cmd_cddp_bench_far_CFLAGS = $(cddp_bench_CFLAGS)
+tests_cmd_cddp_bench_far_LDFLAGS = $(AM_LDFLAGS) $(FAR_FLAGS) $(OPTIM_FAR_FLAGS)
+tests_cmd_cddp_bench_far_LDADD = libfar.la $(cddp_bench_LDADD)
 # (By a variable, as automake leaves out its own rule for a target named here.)
 FAR_RUNS = tests/cmd/far_runs.sh.log
 $(FAR_RUNS): $(FAR_TRAIN)

@@ -70,6 +70,11 @@ for ranks in 2 4; do
     says spawn-$ranks 'computes on cuda'
     equal threads-$ranks spawn-$ranks
 done
+# Without graphs the bits are the same.
+train 0 graphs --local 2
+train 0 plain --local 2 --set train.graphs=false
+says plain 'one by one: train.graphs is false'
+equal graphs plain
 # Backend auto makes the ranks processes if there is a GPU, else threads.
 CDDP_LOG=debug train 0 auto --local 2 --set train.device=auto
 says auto 'computes on cuda'
@@ -78,6 +83,29 @@ CUDA_VISIBLE_DEVICES='' train 0 cpu-auto --local 2 --set train.device=auto
 train 0 cpu --local 2 --set train.device=cpu
 equal cpu-auto cpu
 ! grep -q 'computes on cuda' cpu-auto.log || fail "$(cat cpu-auto.log)"
+
+# ---- sums of GPU memory -------------------------------------------------------
+# bench RANKS BACKEND BOUND ARGUMENT...: cddp-bench prints rows of these.
+bench() {
+    "$build/cddp-bench" allreduce --device cuda --csv --sizes 4:64 --rounds 2 \
+        "${@:4}" >bench.csv 2>bench.err || fail "${*:4}: $(cat bench.err)"
+    awk -F, -v ranks="$1" -v backend="$2" -v bound="$3" '
+        NR == 1 {bad = !/^bytes,ranks,backend,device,min_us,.*,bound_us,bound_by,overlap$/; next}
+        NF != 12 || $2 != ranks || $3 != backend || $4 != "cuda" || !($5 > 0) ||
+            $6 < $5 || $7 < $6 || !($10 > 0) || $11 != bound ||
+            !($12 >= 0 && $12 <= 1) {print "bad row: " $0; bad = 1}
+        END {exit bad || NR != 4}' bench.csv || fail "${*:4}: $(cat bench.csv)"
+}
+bench 1 self copy
+bench 1 nccl copy --backend nccl
+bench 2 nccl copy --local 2
+bench 2 ucx staging --local 2 --backend ucx --plain
+bench 2 threads staging --local 2 --backend threads
+CDDP_FAKE_CUDA="devices=1" bench 2 nccl copy --local 2 --backend nccl
+grep -q 'ranks 0 and 1 on .* share a GPU' bench.err || fail "$(cat bench.err)"
+CDDP_FAKE_CUDA="devices=0" "$build/cddp-bench" allreduce --device cuda --local 2 \
+    >bench.csv 2>bench.err
+[ $? = 69 ] || fail "no GPU: $(cat bench.err)"
 
 # ---- GPUs that do not go together ---------------------------------------------
 export CDDP_FAKE_CUDA="devices=1"

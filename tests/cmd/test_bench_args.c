@@ -7,6 +7,7 @@
 
 #include "cmd/bench_times.h"
 #include "cmd/bench_tune.h"
+#include "dev/dev.h"
 
 #define PARSE(...) parse((const char *[]){"cddp-bench", __VA_ARGS__, NULL})
 
@@ -42,6 +43,35 @@ Test(bench_args, all)
     cr_expect_eq(args.local, 3);
     cr_expect(args.csv && args.plain);
     cr_expect_str_eq(args.backend, "ucx");
+}
+
+Test(bench_args, devices)
+{
+    cr_assert_eq(PARSE("allreduce"), ERR_OK);
+    cr_expect(!args.on_device);
+    cr_assert_eq(PARSE("allreduce", "--device", "cpu"), ERR_OK);
+    cr_expect(!args.on_device);
+    cr_assert_eq(PARSE("allreduce", "--device", "cuda", "--backend", "nccl"),
+                 ERR_OK);
+    cr_expect(args.on_device);
+    cr_expect_str_eq(dev_choices[args.device], "cuda");
+    cr_assert_eq(PARSE("allreduce", "--device=auto"), ERR_OK);
+    cr_expect(args.on_device && args.device == DEV_AUTO);
+    cr_expect_eq(PARSE("allreduce", "--device", "gpu"), ERR_USAGE);
+    cr_expect(strstr(error.text, "--device: expected cpu, cuda") != NULL);
+    cr_expect_eq(PARSE("allreduce", "--device", "cuda", "--tune", "t"),
+                 ERR_USAGE);
+    cr_expect(strstr(error.text, "leave --device cuda out") != NULL);
+}
+
+Test(bench_args, rounds_depend_on_the_size)
+{
+    cr_assert_eq(PARSE("allreduce"), ERR_OK);
+    cr_expect_eq(bench_args_rounds(&args, 4), BENCH_ROUNDS_MAX);
+    cr_expect_eq(bench_args_rounds(&args, (size_t)8 << 20), 64);
+    cr_expect_eq(bench_args_rounds(&args, (size_t)1 << 30), 15);
+    cr_assert_eq(PARSE("allreduce", "--rounds", "3"), ERR_OK);
+    cr_expect_eq(bench_args_rounds(&args, 4), 3);
 }
 
 Test(bench_args, steps_end_at_the_largest)

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* cddp-bench allreduce --device: the part that each rank runs. */
+#ifndef CDDP_CMD_BENCH_DEVICE_H
+#define CDDP_CMD_BENCH_DEVICE_H
+
+#include "boot/boot.h"
+#include "cmd/bench_args.h"
+
+/* Measure all-reduces of the memory of devices with the other ranks of [boot],
+ * which is closed here; rank 0 prints to standard output. *lost is set if the
+ * process must end by _exit (bench_rig_close). Collective. */
+err_code_t bench_device(const bench_args_t *args, boot_t *boot, bool *lost,
+                        err_t *err);
+
+#endif
