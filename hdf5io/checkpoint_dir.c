@@ -281,8 +281,8 @@ static bool stays(const hdf5io_retire_t *retire, int64_t best, int64_t step)
     return step == best || (retire->every > 0 && step % retire->every == 0);
 }
 
-err_code_t hdf5io_dir_leave(const hdf5io_io_t *io, const char *directory,
-                            int64_t step, uint64_t nonce, err_t *err)
+err_code_t hdf5io_dir_supersede(const hdf5io_io_t *io, const char *directory,
+                                int64_t step, uint64_t nonce, err_t *err)
 {
     int64_t *steps = NULL;
     int count = 0, moved = 0;

@@ -108,8 +108,8 @@ typedef struct hdf5io_retire {
 
 /* Rename the checkpoints after [step] to superseded-*, durably: the run was
  * resumed before them, or started anew. ERR_IO: some may not be renamed. */
-err_code_t hdf5io_dir_leave(const hdf5io_io_t *io, const char *directory,
-                            int64_t step, uint64_t nonce, err_t *err);
+err_code_t hdf5io_dir_supersede(const hdf5io_io_t *io, const char *directory,
+                                int64_t step, uint64_t nonce, err_t *err);
 
 /* Delete the checkpoints up to retire->step that do not stay. A best.json of a
  * later step is removed; if it cannot be read, nothing is deleted. Failures are

@@ -307,8 +307,8 @@ static err_code_t publish(writer_t *w, err_t *err)
     /* Checkpoints of later steps are renamed first: if the process died between
      * the two renames, a resume would else choose one of them as the newest. */
     if (rc == ERR_OK)
-        rc = hdf5io_dir_leave(&w->io, w->config->directory, w->step, w->nonce,
-                              err);
+        rc = hdf5io_dir_supersede(&w->io, w->config->directory, w->step,
+                                  w->nonce, err);
     if (rc == ERR_OK)
         rc = name_give(w, &mine, err);
     if (rc == ERR_OK)
