@@ -146,11 +146,11 @@ err_code_t hdf5io_checkpoint_write(const hdf5io_checkpoint_config_t *config,
  * newest intact checkpoint in the directory. This may be an intact one that an
  * interrupted save left under a temporary name; no file is changed or renamed.
  *
- * The ranks share the reading: one rank reads each byte of a candidate,
- * compares the hashes of what it read, and sends the bytes to the ranks that
- * need them. A damaged candidate (a file is missing, or has another size or
- * hash) is logged as a warning, and the next older one is tried. *found is
- * false if the directory holds no checkpoint at all.
+ * The ranks share the reading: each rank reads its part of a candidate,
+ * compares the hashes of this part, and sends the bytes to the ranks that need
+ * them. A damaged candidate (a file is missing, or has another size or hash) is
+ * logged as a warning, and the next older one is tried. *found is false if the
+ * directory holds no checkpoint at all.
  *
  * ERR_DATA: all candidates are damaged; the sentence lists them and says that
  * --fresh starts anew. Also if a permission is missing; the sentence names the

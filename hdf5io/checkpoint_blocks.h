@@ -17,7 +17,7 @@
  * 1. */
 size_t hdf5io_blocks_count(const hdf5io_manifest_t *manifest, int file);
 
-/* Allocate the hashes of file number [file], all 0, unless they are allocated.
+/* Allocate the hashes of file number [file], all 0, unless they exist.
  * The size of the file is known. ERR_MEMORY. */
 err_code_t hdf5io_blocks_open(hdf5io_manifest_t *manifest, int file,
                               err_t *err);

@@ -23,8 +23,8 @@ typedef struct hdf5io_chunk {
     int file;
     uint64_t first, bytes;
     uint64_t hash; /* of the block, or in version 1 of the whole file */
-    /* Is this chunk the first one, or the last one, of what has this hash? */
-    bool begins, ends;
+    bool begins;   /* it is the first chunk of this block or file */
+    bool ends;     /* it is the last chunk of this block or file */
 } hdf5io_chunk_t;
 
 /* Chunks are numbered in the order of the files. */

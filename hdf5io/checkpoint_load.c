@@ -24,11 +24,11 @@
 #define BITE ((size_t)256 << 10)
 /* Runs of at least so many bytes are read straight into their tensor. */
 #define DIRECT_MIN ((uint64_t)64 << 10)
-/* Bytes of the window. It is larger if each rank had less than EACH_LEAST bytes
- * of it: messages of that length are long enough for a network. */
+/* Bytes of the window. With many ranks it is larger, so that each rank has
+ * EACH_LEAST bytes of it, enough for one message of a network. */
 #define WINDOW ((uint64_t)32 << 20)
 #define EACH_LEAST ((uint64_t)64 << 10)
-/* A rank has at most so many bytes of it, so that they stay in a cache. */
+/* A rank has at most so many bytes of the window: they stay in a cache. */
 #define EACH_MOST ((uint64_t)4 << 20)
 
 /* One exchange through the window, of a slice of each chunk of a turn. */
@@ -283,8 +283,9 @@ static err_code_t hash_compare(loader_t *l, const hdf5io_chunk_t *chunk,
         hdf5io_blocks_count(l->manifest, chunk->file), hash, expected);
 }
 
-/* Read this rank's chunk to [to] or, if [to] is NULL, into the tensors. Compare
- * the hash that ends with this chunk. */
+/* Read this rank's chunk to [to] or, if [to] is NULL, into the tensors. If
+ * the chunk is the end of a block (in version 1: of a file), compare the hash.
+ */
 static err_code_t chunk_take(loader_t *l, const hdf5io_chunk_t *chunk, char *to,
                              err_t *err)
 {

@@ -18,7 +18,7 @@ err_code_t hdf5io_repair_check(const char *directory,
                                const hdf5io_entry_t *entry, err_t *err);
 
 /* After hdf5io_repair_check succeeded: rename [entry] to step-N, durably. The
- * caller holds the lock of the run directory; for the check it need not.
+ * caller holds the lock of the run directory; the check needs no lock.
  * ERR_DATA: since the check a checkpoint of this step was published. ERR_IO. */
 err_code_t hdf5io_repair_adopt(const char *directory,
                                const hdf5io_entry_t *entry, err_t *err);

@@ -304,8 +304,9 @@ static err_code_t publish(writer_t *w, err_t *err)
         rc = manifest_write(w, err);
     if (rc == ERR_OK)
         rc = hdf5io_io_sync(&w->io, w->tmp, err);
-    /* Checkpoints of later steps are renamed first: if the process died between
-     * the two renames, a resume would else choose one of them as the newest. */
+    /* Checkpoints of later steps are renamed before this one is published.
+     * Otherwise, if the process died between the two renames, a resume would
+     * choose one of them as the newest. */
     if (rc == ERR_OK)
         rc = hdf5io_dir_supersede(&w->io, w->config->directory, w->step,
                                   w->nonce, err);
