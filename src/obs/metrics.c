@@ -75,22 +75,29 @@ metrics_add(metrics_line_t *line, const char *format, ...)
         line->length += (size_t)length;
 }
 
-static void metrics_add_real(metrics_line_t *line, const char *key,
-                             double value, int digits)
+/* As many significant digits as are needed to read the same bits back. %g leaves
+ * out zeros at the end, so with 15 digits 0.1 is written as 0.1, too. */
+static int metrics_digits(double value)
 {
     char text[32];
     int n;
 
-    if (!isfinite(value)) {
-        metrics_add(line, ", \"%s\": null", key);
-        return;
-    }
-    for (n = digits == 0 ? 6 : digits; n <= 17; n++) {
+    for (n = 15; n < 17; n++) {
         numeric_print(text, sizeof text, "%.*g", n, value);
-        if (digits != 0 || numeric_parse(text, NULL) == value)
+        if (numeric_parse(text, NULL) == value)
             break;
     }
-    metrics_add(line, ", \"%s\": %s", key, text);
+    return n;
+}
+
+static void metrics_add_real(metrics_line_t *line, const char *key,
+                             double value, int digits)
+{
+    if (isfinite(value))
+        metrics_add(line, ", \"%s\": %.*g", key,
+                    digits == 0 ? metrics_digits(value) : digits, value);
+    else
+        metrics_add(line, ", \"%s\": null", key);
 }
 
 /* Quotes and backslashes get a backslash, as JSON wants it. */

@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+# SPDX-FileCopyrightText: The cddp authors
+"""What it costs to observe a run: whole runs of cddp-train, with and without.
+
+    BUILD=build tests/bench/peers/step_observed.py [--pairs N] [--epochs E]
+
+One rank with one compute thread trains an MLP of about 2 ms a step. `files` is a
+run that writes a row of metrics.jsonl each step and, each second (the default is
+a minute), its files for TensorBoard and Prometheus and its line of progress;
+`trace` traces all steps besides. Both are compared with a run that writes only the
+row of its last step. In each pair the three runs follow each other, in turns. They
+must come to the same loss first. `ms` is the time of a step, from the end of the
+first one to the row of the last one: what a run writes after its last step is not
+in it. `low` and `high` are the ends of the 95 % interval of the ratio's median.
+Limits: `files` 1.005, `trace` 1.03. Prints CSV.
+"""
+import argparse
+import datetime
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+os.environ.setdefault("BUILD", ".")
+import step_peers as peers  # noqa: E402 (reads BUILD)
+
+RUN = """
+run: {name: observed, seed: 1}
+data: {train: "DATA/train-*.h5", input: {path: /spins}, target: {path: /phase}}
+model: {preset: mlp, input: [1, 32, 32], classes: 2, hidden: [512, 512]}
+loss: cross_entropy
+optimizer: {adamw: {lr: 1.0e-3}}
+train: {epochs: EPOCHS, batch: 64, threads: 1}
+checkpoint: {every: never}
+"""
+BUILD = pathlib.Path(os.environ["BUILD"]).resolve()
+STEPS = 313  # of an epoch
+BARE = ["obs.tensorboard=false", "obs.every=86400 s"]
+FILES = ["obs.tensorboard=true", "obs.prometheus=prom", "obs.every=1 s"]
+TRACE = FILES + ["obs.trace=chrome", "obs.trace_steps=1:1000000"]
+KINDS = {"bare": BARE, "files": FILES, "trace": TRACE}
+LIMITS = {"files": 1.005, "trace": 1.03}
+
+
+def train(folder, name, settings):
+    """Milliseconds of a step, and the loss of the validation data."""
+    command = [str(BUILD / "cddp-train"), "run.yaml",
+               "--set", f"run.dir={name}"]
+    for setting in settings:
+        command += ["--set", setting]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True,
+                          check=False)
+    if done.returncode:
+        sys.exit(f"step_observed: {' '.join(command)}: {done.stderr}")
+    summary = json.loads(pathlib.Path(folder, name, "summary.json").read_text())
+    rows = map(json.loads, pathlib.Path(folder, name, "metrics.jsonl")
+               .read_text().splitlines())
+    last = [row for row in rows if "event" not in row][-1]
+    if last["step"] != summary["step"]:
+        sys.exit(f"step_observed: {name}: no row of the last step")
+    end = datetime.datetime.fromisoformat(last["time"].replace("Z", "+00:00"))
+    seconds = end.timestamp() - summary["first_step_at"]
+    return seconds / (last["step"] - 1) * 1e3, summary["loss"]
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--pairs", type=int, default=20)
+    parser.add_argument("--epochs", type=int, default=8)
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([str(BUILD / "cddp-data"), "make", "ising", "-o",
+                        f"{folder}/data"], check=True,
+                       stdout=subprocess.DEVNULL)
+        pathlib.Path(folder, "prom").mkdir()
+        pathlib.Path(folder, "run.yaml").write_text(
+            RUN.replace("DATA", f"{folder}/data")
+            .replace("EPOCHS", str(args.epochs)), encoding="utf-8")
+        names = list(KINDS)
+        KINDS["bare"].append(f"train.log_every={STEPS * args.epochs}")
+        # This round also warms caches.
+        valid = [f"data.valid={folder}/data/valid-*.h5"]
+        losses = [train(folder, f"{kind}-loss", KINDS[kind] + valid)[1]
+                  for kind in names]
+        if len(set(losses)) != 1 or losses[0] is None:
+            sys.exit(f"step_observed: losses {losses} of {names}")
+        found = {kind: [] for kind in KINDS}
+        for i in range(args.pairs):
+            for kind in names[i % 3:] + names[:i % 3]:
+                found[kind].append(train(folder, f"{kind}-{i}",
+                                         KINDS[kind])[0])
+        print("kind,pairs,ms,bare_ms,ratio,low,high,limit")
+        for kind, limit in LIMITS.items():
+            ratios = [a / b for a, b in zip(found[kind], found["bare"])]
+            print(f"{kind},{args.pairs},{peers.median(found[kind]):.3f},"
+                  f"{peers.median(found['bare']):.3f},"
+                  f"{peers.median(ratios):.4f},{peers.low_of(ratios):.4f},"
+                  f"{1 / peers.low_of([1 / r for r in ratios]):.4f},{limit}")
+
+
+if __name__ == "__main__":
+    main()
