@@ -28,7 +28,7 @@ libfixtures_la_SOURCES = \
 	tests/hdf5io/sampler_plan.c tests/hdf5io/sampler_plan.h \
 	tests/import/import_fixture.c tests/import/import_fixture.h \
 	tests/lib/facts.h tests/lib/file_tree.h tests/lib/german.h tests/lib/halted.h \
-	tests/lib/no_locks.h \
+	tests/lib/fcntls.h tests/lib/no_locks.h \
 	tests/lib/ranks.c tests/lib/ranks.h \
 	tests/nn/fixture.c tests/nn/fixture.h \
 	tests/nn/fixture_dev.c tests/nn/fixture_dev.h \
@@ -67,12 +67,14 @@ libfixtures_la_SOURCES = \
 # Apart, as it replaces malloc in the programs that link it.
 liballoc_la_SOURCES = tests/lib/alloc_count.c tests/lib/alloc_count.h
 # Apart, as it replaces open and pread. The same as a module to preload.
-libiocount_la_SOURCES = tests/lib/io_count.c tests/lib/io_count.h
+libiocount_la_SOURCES = tests/lib/io_count.c tests/lib/io_count.h \
+	tests/lib/opens.h
 check_LTLIBRARIES += tests/lib/io_watch.la
-tests_lib_io_watch_la_SOURCES = tests/lib/io_count.c tests/lib/io_count.h
+tests_lib_io_watch_la_SOURCES = $(libiocount_la_SOURCES)
 tests_lib_io_watch_la_LDFLAGS = -module -avoid-version -shared -rpath /nowhere
 # Apart, as it replaces all calls that change files.
 libiotape_la_SOURCES = tests/lib/io_tape.c tests/lib/io_tape.h \
+	tests/lib/opens.h \
 	tests/lib/power_loss.c tests/lib/power_loss.h
 
 dist_check_SCRIPTS += tests/verdicts.sh

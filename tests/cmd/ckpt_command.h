@@ -99,4 +99,29 @@ static inline char *leftovers_make(const char *home)
     return checkpoints;
 }
 
+/* Make the file [home]/lock, which a run locks. Returns its path, to be freed.
+ */
+static inline char *lock_make(const char *home)
+{
+    char *path = str_printf("%s/lock", home);
+    const int fd = open(path, O_RDWR | O_CREAT, 0600);
+
+    cr_assert_geq(fd, 0);
+    close(fd);
+    return path;
+}
+
+/* Lock [home] as a run does. Closing the returned descriptor unlocks it. */
+static inline int lock_take(const char *home)
+{
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    char *path = lock_make(home);
+    const int fd = open(path, O_RDWR);
+
+    cr_assert_geq(fd, 0);
+    cr_assert_eq(fcntl(fd, F_OFD_SETLK, &whole), 0);
+    free(path);
+    return fd;
+}
+
 #endif

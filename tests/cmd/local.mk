@@ -33,7 +33,7 @@ dist_check_SCRIPTS += tests/cmd/cddp_bench.sh tests/cmd/cddp_bench_step.sh \
 	tests/cmd/rollback.sh tests/cmd/safetensors_peers.sh tests/cmd/signals.sh tests/cmd/umask.sh tests/cmd/user_guide.sh
 
 EXTRA_DIST += tests/cmd/report_page.py tests/cmd/waitlib.sh \
-	tests/cmd/datalib.sh
+	tests/cmd/datalib.sh tests/cmd/runlib.sh
 
 # cddp-train and cddp-bench with the test device.
 FAR_TRAIN = tests/cmd/cddp-train-far tests/cmd/cddp-bench-far

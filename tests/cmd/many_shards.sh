@@ -8,22 +8,14 @@
 # CDDP_LONG=1: 2000 shards and up to 64 ranks, and 20,000 shards of one sample.
 # CDDP_TIMES=1: also how long a start takes if storage is slow.
 set -u
-build=$PWD
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-failed=0
-export OMP_NUM_THREADS=1
+# shellcheck source=SCRIPTDIR/runlib.sh
+. "$(dirname "$0")/runlib.sh"
 rows=4
 if [ -n "${CDDP_LONG:-}" ]; then
     shards=2000 teams="1 4 16 64" singles=20000 descriptors=1024
 else
     shards=160 teams="1 4 16" singles=600 descriptors=192
 fi
-
-fail() {
-    echo "FAIL: $*"
-    failed=1
-}
 
 # shards_make DIRECTORY COUNT ROWS: copies of one shard, as nothing else differs.
 shards_make() {
@@ -66,7 +58,6 @@ train() {
 }
 
 watch=$build/tests/lib/.libs/io_watch.so
-cd "$scratch" || exit 1
 env LD_PRELOAD="$watch" IO_COUNT_FILE="$PWD/counts" "$build/cddp-train" \
     --version >version.log 2>&1
 [ -s counts ] || {

@@ -6,16 +6,8 @@
 # interrupted. Settings that would change the order within an epoch are refused
 # with 78. An epoch that was begun in order 1 is finished in it.
 set -u
-build=$PWD
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-failed=0
-export OMP_NUM_THREADS=1
-
-fail() {
-    echo "FAIL: $*"
-    failed=1
-}
+# shellcheck source=SCRIPTDIR/runlib.sh
+. "$(dirname "$0")/runlib.sh"
 
 # train STATUS DIRECTORY ARGUMENT...: do a run that must end with STATUS.
 train() {
@@ -42,7 +34,6 @@ version() {
         "$2/MANIFEST.json" || fail "$2: $(grep '"order"' "$2/MANIFEST.json")"
 }
 
-cd "$scratch" || exit 1
 /usr/bin/python3 -c '
 import random, h5py
 random.seed(1)

@@ -7,16 +7,8 @@
 # fault.rollbacks is used up, the status is 70. If this build has the emulated
 # GPU, the test uses that, too.
 set -u
-build=$PWD
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-failed=0
-export OMP_NUM_THREADS=1
-
-fail() {
-    echo "FAIL: $*"
-    failed=1
-}
+# shellcheck source=SCRIPTDIR/runlib.sh
+. "$(dirname "$0")/runlib.sh"
 
 # train STATUS DIRECTORY ARGUMENT...: do a run that must end with STATUS.
 train() {
@@ -34,7 +26,6 @@ rollbacks() {
     [ "$count" = "$1" ] || fail "$2: $count rollbacks: $(cat "$2/lives.jsonl")"
 }
 
-cd "$scratch" || exit 1
 /usr/bin/python3 -c '
 import random, h5py
 random.seed(1)

@@ -3,7 +3,6 @@
 /* The command line of cddp-ckpt (run from the build folder): its output and its
  * exit statuses. */
 #include <criterion/criterion.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -114,14 +113,10 @@ Test(cddp_ckpt, prune_removes_what_no_run_reads)
 /* A run may be writing what looks like debris. */
 Test(cddp_ckpt, prune_leaves_a_run_its_files)
 {
-    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     char *home = ckpt_home_make();
     char *checkpoints = leftovers_make(home);
-    char *lock = str_printf("%s/lock", home);
-    const int fd = open(lock, O_RDWR | O_CREAT, 0600);
+    const int fd = lock_take(home);
 
-    cr_assert_geq(fd, 0);
-    cr_assert_eq(fcntl(fd, F_OFD_SETLK, &whole), 0);
     expect(home, "prune @", 0,
            TEXTS("kept: a run may be writing it", "\n1 removed, "));
     cr_expect_eq(ckpt_count(checkpoints, "superseded-"), 0);
@@ -129,7 +124,6 @@ Test(cddp_ckpt, prune_leaves_a_run_its_files)
     close(fd);
     expect(home, "prune @", 0, TEXTS(TMP, TRASH, "\n2 removed, "));
     cr_expect_eq(ckpt_count(checkpoints, ""), 1);
-    free(lock);
     free(checkpoints);
     ckpt_home_remove(home);
 }
@@ -138,7 +132,6 @@ Test(cddp_ckpt, prune_leaves_a_run_its_files)
  * lock is that of the run, and what such a link leads to stays. */
 Test(cddp_ckpt, prune_follows_no_links)
 {
-    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     char *home = ckpt_home_make(), *archive = ckpt_home_make();
     char *checkpoints = leftovers_make(home);
     char *elsewhere = str_printf("%s/deep/store", archive);
@@ -146,11 +139,8 @@ Test(cddp_ckpt, prune_follows_no_links)
     char *old = str_printf("%s/" OLD, elsewhere);
     char *kept = str_printf("%s/kept", archive);
     char *manifest = str_printf("%s/MANIFEST.json", kept);
-    char *lock = str_printf("%s/lock", home);
-    const int fd = open(lock, O_RDWR | O_CREAT, 0600);
+    const int fd = lock_take(home);
 
-    cr_assert_geq(fd, 0);
-    cr_assert_eq(fcntl(fd, F_OFD_SETLK, &whole), 0);
     cr_assert_eq(mkdir(deep, 0700), 0);
     cr_assert_eq(rename(checkpoints, elsewhere), 0);
     cr_assert_eq(symlink(elsewhere, checkpoints), 0);
@@ -162,7 +152,6 @@ Test(cddp_ckpt, prune_follows_no_links)
     cr_expect_eq(ckpt_count(checkpoints, "superseded-"), 0);
     cr_expect_eq(access(manifest, F_OK), 0, "the archived manifest is gone");
     close(fd);
-    free(lock);
     free(manifest);
     free(kept);
     free(old);

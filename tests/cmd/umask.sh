@@ -6,16 +6,8 @@
 # Tested for runs, resumes, signals, rollbacks, failures and cddp-data make, on
 # one and on two ranks.
 set -u
-build=$PWD
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-failed=0
-export OMP_NUM_THREADS=1
-
-fail() {
-    echo "FAIL: $*"
-    failed=1
-}
+# shellcheck source=SCRIPTDIR/runlib.sh
+. "$(dirname "$0")/runlib.sh"
 
 # rights MODE-OF-FILES MODE-OF-DIRECTORIES DIRECTORY LEAST: all files and
 # directories in DIRECTORY have these modes, and there are at least LEAST files.
@@ -36,7 +28,6 @@ train() {
     [ $rc = "$1" ] || fail "${*:2}: status $rc, not $1: $(cat train.log)"
 }
 
-cd "$scratch" || exit 1
 for mask in 077 002; do
     case $mask in
     077) files=600 directories=700 ;;

@@ -34,6 +34,14 @@ static void flip(uint8_t *data, size_t bytes, int i)
     data[(where >> 3) % bytes] ^= (uint8_t)(1 << (where & 7));
 }
 
+/* The path of [name] in the source tree, to be freed. */
+static char *source_path(const char *name)
+{
+    const char *srcdir = getenv("srcdir");
+
+    return str_printf("%s/%s", srcdir == NULL ? "." : srcdir, name);
+}
+
 /* Number of FLIPS flips of the file [path] that the target refuses. */
 static int refusals(fuzz_target_t *target, const char *path)
 {
@@ -57,9 +65,7 @@ static int refusals(fuzz_target_t *target, const char *path)
  * harmless. */
 Test(flips, of_run_files, .timeout = 300)
 {
-    const char *srcdir = getenv("srcdir");
-    char *pattern =
-        str_printf("%s/examples/*.yaml", srcdir == NULL ? "." : srcdir);
+    char *pattern = source_path("examples/*.yaml");
     int refused = 0;
     glob_t found;
 
@@ -87,9 +93,7 @@ Test(flips, of_manifests, .timeout = 300)
 /* A flip in a name of the map is harmless. */
 Test(flips, of_maps_of_safetensors, .timeout = 300)
 {
-    const char *srcdir = getenv("srcdir");
-    char *path = str_printf("%s/tests/fuzz/seeds/safetensors/three",
-                            srcdir == NULL ? "." : srcdir);
+    char *path = source_path("tests/fuzz/seeds/safetensors/three");
 
     cr_assert_gt(refusals(fuzz_safetensors, path), FLIPS / 2);
     free(path);
@@ -98,9 +102,7 @@ Test(flips, of_maps_of_safetensors, .timeout = 300)
 /* Flips in hashes, times and numbers of inodes are harmless. */
 Test(flips, of_indexes, .timeout = 300)
 {
-    const char *srcdir = getenv("srcdir");
-    char *path = str_printf("%s/tests/fuzz/seeds/index/two",
-                            srcdir == NULL ? "." : srcdir);
+    char *path = source_path("tests/fuzz/seeds/index/two");
 
     cr_assert_gt(refusals(fuzz_index, path), FLIPS / 4);
     free(path);
@@ -109,9 +111,7 @@ Test(flips, of_indexes, .timeout = 300)
 /* Files for cddp-data convert. Flips in their numbers are no errors. */
 Test(flips, of_imports, .timeout = 300)
 {
-    const char *srcdir = getenv("srcdir");
-    char *pattern = str_printf("%s/tests/fuzz/seeds/import/*",
-                               srcdir == NULL ? "." : srcdir);
+    char *pattern = source_path("tests/fuzz/seeds/import/*");
     glob_t found;
 
     cr_assert_eq(glob(pattern, 0, NULL, &found), 0, "%s", pattern);
@@ -244,9 +244,7 @@ Test(flips, of_metrics, .timeout = 300)
  * kept in another file. */
 Test(flips, of_settings, .timeout = 300)
 {
-    const char *srcdir = getenv("srcdir");
-    char *run =
-        str_printf("%s/examples/ising-mlp.yaml", srcdir == NULL ? "." : srcdir);
+    char *run = source_path("examples/ising-mlp.yaml");
     char *home = ckpt_home_make();
     char *path = str_printf("%s/config.yaml", home), *good, *now;
     char *beside = str_printf("%s/config-1.yaml", home);

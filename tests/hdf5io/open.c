@@ -83,6 +83,17 @@ void open_write(const char *directory, const char *name, files_layout_t layout,
     free(path);
 }
 
+void open_write_parts(const char *directory, files_layout_t layout, int count,
+                      int64_t rows)
+{
+    char name[32];
+
+    for (int i = 0; i < count; i++) {
+        snprintf(name, sizeof name, "part-%d.h5", i);
+        open_write(directory, name, layout, i * rows, rows);
+    }
+}
+
 hdf5io_dataset_t *open_dataset(const open_setup_t *setup)
 {
     hdf5io_dataset_t *dataset = NULL;

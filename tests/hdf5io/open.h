@@ -47,6 +47,11 @@ void open_stop(void);
 void open_write(const char *directory, const char *name, files_layout_t layout,
                 int64_t first, int64_t rows);
 
+/* Write [count] such shards of [rows] samples each, directory/part-0.h5 and so
+ * on. */
+void open_write_parts(const char *directory, files_layout_t layout, int count,
+                      int64_t rows);
+
 /* Open the dataset; if that fails, the test fails with the message. */
 hdf5io_dataset_t *open_dataset(const open_setup_t *setup);
 

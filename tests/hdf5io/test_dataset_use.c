@@ -94,12 +94,7 @@ TestSuite(use, .init = start, .fini = stop, .timeout = 120);
 
 static void shards_write(files_layout_t layout, int count)
 {
-    char name[32];
-
-    for (int i = 0; i < count; i++) {
-        snprintf(name, sizeof name, "part-%d.h5", i);
-        open_write(directory, name, layout, i * ROWS, ROWS);
-    }
+    open_write_parts(directory, layout, count, ROWS);
 }
 
 /* Read samples with jumps through all shards; returns the number of wrong

@@ -24,12 +24,7 @@ TestSuite(index, .init = open_start, .fini = open_stop, .timeout = 120);
 
 static void shards_write(files_layout_t layout)
 {
-    char name[32];
-
-    for (int i = 0; i < SHARDS; i++) {
-        snprintf(name, sizeof name, "part-%d.h5", i);
-        open_write(open_directory, name, layout, i * ROWS, ROWS);
-    }
+    open_write_parts(open_directory, layout, SHARDS, ROWS);
     open_all.config.digest = true;
 }
 

@@ -13,19 +13,25 @@
 /* More numbers than are transformed at a time. */
 #define MANY 3000
 
-/* A transform of samples of [dims] (ends with 0). */
-static hdf5io_transform_t make(const hdf5io_field_t *field,
-                               const uint64_t *dims)
+/* hdf5io_transform_make for samples of [dims] (ends with 0). */
+static err_code_t made(const hdf5io_field_t *field, const uint64_t *dims,
+                       hdf5io_transform_t *transform, err_t *err)
 {
     transform_source_t source = {
         .file = "a.h5", .path = "/x", .key = "data.input", .dims = dims};
-    hdf5io_transform_t transform = {.made = false};
-    err_t err = ERR_INIT;
 
     while (dims[source.ndim] > 0)
         source.ndim++;
-    cr_assert_eq(hdf5io_transform_make(field, &source, &transform, &err),
-                 ERR_OK, "%s", err.text);
+    return hdf5io_transform_make(field, &source, transform, err);
+}
+
+static hdf5io_transform_t make(const hdf5io_field_t *field,
+                               const uint64_t *dims)
+{
+    hdf5io_transform_t transform = {.made = false};
+    err_t err = ERR_INIT;
+
+    cr_assert_eq(made(field, dims, &transform, &err), ERR_OK, "%s", err.text);
     return transform;
 }
 #define MAKE(field, ...) make((field), (const uint64_t[]){__VA_ARGS__, 0})
@@ -33,15 +39,10 @@ static hdf5io_transform_t make(const hdf5io_field_t *field,
 static void refused(const hdf5io_field_t *field, const uint64_t *dims,
                     const char *const facts[FACTS_MAX])
 {
-    transform_source_t source = {
-        .file = "a.h5", .path = "/x", .key = "data.input", .dims = dims};
     hdf5io_transform_t transform = {.made = false};
     err_t err = ERR_INIT;
 
-    while (dims[source.ndim] > 0)
-        source.ndim++;
-    cr_expect_eq(hdf5io_transform_make(field, &source, &transform, &err),
-                 ERR_DATA);
+    cr_expect_eq(made(field, dims, &transform, &err), ERR_DATA);
     facts_expect(err.text, facts);
 }
 

@@ -3,13 +3,10 @@
 /*
  * Replaces the functions that open and read files. The symbols of a program, or
  * of a preloaded library, come before those of its libraries, so libhdf5 calls
- * these, too. fopen of glibc does not. The declarations of fcntl.h do not suit
- * functions that are defined here.
+ * these, too. fopen of glibc does not.
  */
 #include "lib/io_count.h"
 
-#include <asm/fcntl.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -19,13 +16,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#define IO_COUNT_HERE (-100) /* AT_FDCWD */
+#include "lib/opens.h"
 
 struct stat;
 
-int open(const char *path, int flags, ...);
-int openat(int at, const char *path, int flags, ...);
-int __open_2(const char *path, int flags);
 ssize_t pread(int fd, void *out, size_t bytes, off_t offset);
 ssize_t __pread_chk(int fd, void *out, size_t bytes, off_t offset, size_t room);
 int stat(const char *path, struct stat *out);
@@ -104,47 +98,13 @@ static void slow(atomic_long *microseconds)
         ;
 }
 
-static int open_file(int at, const char *path, int flags, unsigned mode)
+static int file_open(int at, const char *path, int flags, unsigned mode)
 {
     if (counts(path)) {
         atomic_fetch_add(&opens, 1);
         slow(&slow_open);
     }
     return (int)syscall(SYS_openat, at, path, flags | O_LARGEFILE, mode);
-}
-
-/* The mode that follows [flags], if there is one. */
-static unsigned mode_of(int flags, va_list args)
-{
-    return (flags & (O_CREAT | __O_TMPFILE)) != 0 ? va_arg(args, unsigned) : 0;
-}
-
-int open(const char *path, int flags, ...)
-{
-    va_list args;
-    int fd;
-
-    va_start(args, flags);
-    fd = open_file(IO_COUNT_HERE, path, flags, mode_of(flags, args));
-    va_end(args);
-    return fd;
-}
-
-int openat(int at, const char *path, int flags, ...)
-{
-    va_list args;
-    int fd;
-
-    va_start(args, flags);
-    fd = open_file(at, path, flags, mode_of(flags, args));
-    va_end(args);
-    return fd;
-}
-
-/* What fortified callers use when there is no mode. */
-int __open_2(const char *path, int flags)
-{
-    return open_file(IO_COUNT_HERE, path, flags, 0);
 }
 
 ssize_t pread(int fd, void *out, size_t bytes, off_t offset)
@@ -172,14 +132,10 @@ int stat(const char *path, struct stat *out)
 {
     if (counts(path))
         atomic_fetch_add(&stats, 1);
-    return (int)syscall(SYS_newfstatat, IO_COUNT_HERE, path, out, 0);
+    return (int)syscall(SYS_newfstatat, HERE, path, out, 0);
 }
 
 /* Where sizes of files have 64 bits, these do the same. */
-int open64(const char *path, int flags, ...) __attribute__((alias("open")));
-int openat64(int at, const char *path, int flags, ...)
-    __attribute__((alias("openat")));
-int __open64_2(const char *path, int flags) __attribute__((alias("__open_2")));
 ssize_t pread64(int fd, void *out, size_t bytes, off_t offset)
     __attribute__((alias("pread")));
 ssize_t __pread64_chk(int fd, void *out, size_t bytes, off_t offset,

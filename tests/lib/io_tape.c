@@ -2,15 +2,13 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * The symbols of a program come before those of its libraries, so libhdf5 calls
- * these functions, too. The declarations of fcntl.h and unistd.h do not suit
+ * these functions, too. fcntl.h is not included: its declarations do not suit
  * functions that are defined here.
  */
 #include "lib/io_tape.h"
 
-#include <asm/fcntl.h>
 #include <errno.h>
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -19,12 +17,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define HERE (-100) /* AT_FDCWD */
+#include "lib/opens.h"
+
 #define PATH_ROOM 4608
 
-int open(const char *path, int flags, ...);
-int openat(int at, const char *path, int flags, ...);
-int __open_2(const char *path, int flags);
 int rename(const char *from, const char *to);
 int renameat2(int from_at, const char *from, int to_at, const char *to,
               unsigned flags);
@@ -181,40 +177,6 @@ static int file_open(int at, const char *path, int flags, unsigned mode)
         call.inode = inode_of(fd);
     call_leave(&call, fd >= 0);
     return fd;
-}
-
-/* The mode that follows [flags], if there is one. */
-static unsigned mode_of(int flags, va_list args)
-{
-    return (flags & (O_CREAT | __O_TMPFILE)) != 0 ? va_arg(args, unsigned) : 0;
-}
-
-int open(const char *path, int flags, ...)
-{
-    va_list args;
-    int fd;
-
-    va_start(args, flags);
-    fd = file_open(HERE, path, flags, mode_of(flags, args));
-    va_end(args);
-    return fd;
-}
-
-int openat(int at, const char *path, int flags, ...)
-{
-    va_list args;
-    int fd;
-
-    va_start(args, flags);
-    fd = file_open(at, path, flags, mode_of(flags, args));
-    va_end(args);
-    return fd;
-}
-
-/* What fortified callers use when there is no mode. */
-int __open_2(const char *path, int flags)
-{
-    return file_open(HERE, path, flags, 0);
 }
 
 /* ---- content ------------------------------------------------------------- */
@@ -438,10 +400,6 @@ int mkdir(const char *path, mode_t mode)
 }
 
 /* Where sizes of files have 64 bits, these do the same. */
-int open64(const char *path, int flags, ...) __attribute__((alias("open")));
-int openat64(int at, const char *path, int flags, ...)
-    __attribute__((alias("openat")));
-int __open64_2(const char *path, int flags) __attribute__((alias("__open_2")));
 ssize_t pwrite64(int fd, const void *bytes, size_t count, off_t offset)
     __attribute__((alias("pwrite")));
 int ftruncate64(int fd, off_t size) __attribute__((alias("ftruncate")));

@@ -6,11 +6,11 @@
 #define CDDP_TESTS_LIB_NO_LOCKS_H
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "lib/fcntls.h"
 
 /* Are there none? */
 static bool no_locks;
@@ -23,30 +23,6 @@ static int fcntl_plain(int fd, int cmd, void *argument)
         return -1;
     }
     return (int)syscall(SYS_fcntl, fd, cmd, argument);
-}
-
-/* fcntl.h declares fcntl with variable arguments. */
-int fcntl(int fd, int cmd, ...)
-{
-    va_list list;
-    void *argument;
-
-    va_start(list, cmd);
-    argument = va_arg(list, void *);
-    va_end(list);
-    return fcntl_plain(fd, cmd, argument);
-}
-
-int fcntl64(int fd, int cmd, ...);
-int fcntl64(int fd, int cmd, ...)
-{
-    va_list list;
-    void *argument;
-
-    va_start(list, cmd);
-    argument = va_arg(list, void *);
-    va_end(list);
-    return fcntl_plain(fd, cmd, argument);
 }
 
 #endif

@@ -15,9 +15,7 @@
  */
 #include <dlfcn.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -25,9 +23,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* As the dynamic linker sees them. */
-int fcntl(int fd, int cmd, ...);
-int fcntl64(int fd, int cmd, ...);
+#include "lib/fcntls.h"
 
 static _Atomic int calls, reads;
 static _Atomic int state; /* 0: not looked yet, 1: armed, 2: off */
@@ -171,26 +167,4 @@ static int fcntl_plain(int fd, int cmd, void *argument)
     if (cmd == F_OFD_SETLK && armed() && fails("lock"))
         return -1;
     return function(fd, cmd, argument);
-}
-
-int fcntl(int fd, int cmd, ...)
-{
-    va_list list;
-    void *argument;
-
-    va_start(list, cmd);
-    argument = va_arg(list, void *);
-    va_end(list);
-    return fcntl_plain(fd, cmd, argument);
-}
-
-int fcntl64(int fd, int cmd, ...)
-{
-    va_list list;
-    void *argument;
-
-    va_start(list, cmd);
-    argument = va_arg(list, void *);
-    va_end(list);
-    return fcntl_plain(fd, cmd, argument);
 }

@@ -72,7 +72,8 @@ SLURM_MODULE_LDFLAGS = -module -avoid-version -shared -rpath /nowhere
 tests_slurm_fault_point_la_SOURCES = tests/slurm/fault_point.c
 tests_slurm_fault_point_la_LDFLAGS = $(SLURM_MODULE_LDFLAGS)
 tests_slurm_fault_point_la_LIBADD = -ldl
-tests_slurm_fault_errno_la_SOURCES = tests/slurm/fault_errno.c
+tests_slurm_fault_errno_la_SOURCES = tests/slurm/fault_errno.c \
+	tests/lib/fcntls.h
 tests_slurm_fault_errno_la_LDFLAGS = $(SLURM_MODULE_LDFLAGS)
 tests_slurm_fault_errno_la_LIBADD = -ldl
 tests_slurm_slow_point_la_SOURCES = tests/slurm/slow_point.c
