@@ -15,7 +15,7 @@ test_packages="libcriterion-dev ccache clang clang-format clang-tidy cppcheck
     strace git libfaketime"
 # Where Slurm's PMIx plugin and clang's libFuzzer have packages of their own; what
 # TensorBoard's files, the plots of cddp-report, what cddp-data needs for
-# pictures and .npz files, and what decodes chunks of data.
+# pictures, texts and .npz files, and what decodes chunks of data.
 optional_packages="slurm-wlm-mpi-plugins libclang-rt-dev libprotobuf-c-dev
     protobuf-c-compiler libisal-dev libjs-dygraphs gnuplot-nox
     libpng-dev libjpeg-dev libzip-dev libpcre2-dev libzstd-dev libblosc-dev

@@ -66,7 +66,7 @@ libfixtures_la_SOURCES = \
 	tests/train/saves.c tests/train/saves.h
 # Apart, as it replaces malloc in the programs that link it.
 liballoc_la_SOURCES = tests/lib/alloc_count.c tests/lib/alloc_count.h
-# Apart, as it replaces open and pread. The same as a module to preload.
+# Apart, as it replaces open and pread. io_watch is the same code, to be preloaded.
 libiocount_la_SOURCES = tests/lib/io_count.c tests/lib/io_count.h \
 	tests/lib/opens.h
 check_LTLIBRARIES += tests/lib/io_watch.la

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /* ckpt_command: runs cddp-ckpt in a test (from the build folder), and makes
- * a directory for it. */
+ * what it works on. */
 #ifndef CDDP_TESTS_CKPT_COMMAND_H
 #define CDDP_TESTS_CKPT_COMMAND_H
 
@@ -70,8 +70,8 @@ static inline void flip(const char *home, const char *file)
 #define TMP ".tmp-step-0000000010-00000000000000ab"
 #define TRASH ".trash-step-0000000005-00000000000000ac"
 
-/* Make [home]/checkpoints with step 20, and with what no run reads.
- * Returns its path, to be freed. */
+/* Make [home]/checkpoints with the checkpoint of step 20 and with three
+ * directories that no run reads. Returns its path, to be freed. */
 static inline char *leftovers_make(const char *home)
 {
     static const char *const names[] = {OLD, TMP, TRASH};

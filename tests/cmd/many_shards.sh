@@ -17,7 +17,7 @@ else
     shards=160 teams="1 4 16" singles=600 descriptors=192
 fi
 
-# shards_make DIRECTORY COUNT ROWS: copies of one shard, as nothing else differs.
+# shards_make DIRECTORY COUNT ROWS: COUNT copies of one shard of ROWS samples.
 shards_make() {
     local first names
     mkdir "$1" || exit 1
@@ -32,7 +32,7 @@ shards_make() {
     done
 }
 
-# run_file SET: train one epoch of it.
+# run_file SET: write SET.yaml, which trains one epoch of SET.
 run_file() {
     cat >"$1.yaml" <<YAML
 data: {train: "$1/*.data", input: {path: /input}, target: {path: /target}}
@@ -97,7 +97,8 @@ train many run-1 1
 [ "$opens" = 1 ] || fail "one shard changed, $opens opens"
 train many run-1 1
 [ "$opens" = 0 ] || fail "no shard changed, $opens opens"
-# A copy with the same times is other files; the index is written again.
+# Copies with the same times are other files, so all are opened, and the index is
+# written again.
 cp -a many copy
 rm -r many
 mv copy many
@@ -105,20 +106,20 @@ train many run-1 1
 [ "$opens" = "$shards" ] || fail "$opens opens of a copy with its index"
 train many run-1 1
 [ "$opens" = 0 ] || fail "$opens opens of a copy with an index of its own"
-# One that is damaged is ignored, with one line.
+# A damaged index is not used, and one line says so.
 printf x | dd of=many/.cddp-index bs=1 seek=100 conv=notrunc status=none
 train many run-4 4
 [ "$(grep -c 'many/.cddp-index is not used: its hash is not' run-4.log)" = 1 ] ||
     fail "a damaged index: $(cat run-4.log)"
 [ "$opens" -ge "$shards" ] || fail "$opens opens with a damaged index"
-# One that belongs to other files is not believed.
+# An index of other files is not used.
 shards_make other "$shards" 5
 cp many/.cddp-index other/
 run_file other
 train other run-other 1
 tr -d , <run-other.log | grep -q "data: $((shards * 5)) samples" || fail "$(cat run-other.log)"
 [ "$opens" -ge "$shards" ] || fail "$opens opens with the index of other files"
-# Nothing is written where that is not wanted: few shards.
+# For few shards no index is written.
 shards_make few 20 1
 run_file few
 train few run-few 1
@@ -152,7 +153,7 @@ index 0 --input /input --target /target few
 # ---- slow storage ----------------------------------------------------------
 
 if [ -n "${CDDP_TIMES:-}" ]; then
-    # the last one: with an index
+    # The last try has an index.
     for delay in 0 1 2; do
         begin=$(date +%s%N)
         [ "$delay" = 2 ] || rm -f many/.cddp-index

@@ -93,8 +93,8 @@ lanes() {
         fail "$2: $(grep '"order"' "$2/MANIFEST.json")"
 }
 
-# The run file says no number, so this version has 8 lanes: one for each sample
-# of a batch. An epoch that was begun with 4 is finished with 4.
+# The run file sets no number of lanes, so this version uses 8: one for each sample
+# of a batch. An epoch that was begun with 4 lanes is finished with 4.
 cp run.yaml chosen.yaml
 sed -i 's/, lanes: 4}/}/' run.yaml
 for ranks in 1 2; do
@@ -107,7 +107,8 @@ for ranks in 1 2; do
         fail "4 lanes on $ranks ranks: $(cat diff.txt)"
 done
 same default-1 default-2 || fail "8 lanes differ: $(cat diff.txt)"
-# 16 was the default once: a run that is complete with it stays complete.
+# The default was 16 lanes in earlier versions: a run that is complete with 16 lanes
+# stays complete.
 train 0 complete --set data.lanes=16
 train 0 complete
 refused 'is complete with another configuration (data.lanes 16 -> 5)' complete \

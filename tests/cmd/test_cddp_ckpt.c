@@ -206,7 +206,8 @@ Test(cddp_ckpt, verify)
     ckpt_home_remove(home);
 }
 
-/* It is listed, with what it requires, and nothing removes or renames it. */
+/* A checkpoint of a later version is listed, and the list says what it
+ * requires. No command removes or renames it. */
 Test(cddp_ckpt, a_later_version_is_no_damage)
 {
     char *home = ckpt_home_make();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* cddp-ckpt repair: what it adopts, and what it leaves alone; and when it and
- * prune lock the run directory. */
+/* cddp-ckpt repair: what it adopts and what it leaves alone. Also: when repair
+ * and prune lock the run directory. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -51,7 +51,7 @@ Test(ckpt_repair, adopts_what_is_intact)
     ckpt_expect(checkpoints, 2, 20);
     expect(home, "repair @ " TRASH, 65, TEXTS(TRASH, "shard-1.h5"));
     flip(home, "checkpoints/" TRASH "/shard-1.h5");
-    /* Of an abandoned line: only if the user says so. */
+    /* A superseded checkpoint is adopted only if the user names it. */
     expect(home, "repair @/checkpoints @/checkpoints/" OLD, 0,
            TEXTS(OLD ": intact, now step-0000000030\n",
                  TRASH ": intact; adopted if it is named\n"));
@@ -95,7 +95,8 @@ Test(ckpt_repair, adopts_one_of_a_step)
     free(from);
 }
 
-/* A wrong path is no success, and the sentence names what was given. */
+/* A wrong path is no success, and the message names the path that the user
+ * gave. */
 Test(ckpt_repair, says_what_it_cannot_find)
 {
     expect(home, "repair @/nowhere", 65, TEXTS("/nowhere: ", "No such file"));
@@ -112,7 +113,8 @@ Test(ckpt_repair, says_what_it_cannot_find)
            TEXTS(OLD ": intact, now step-0000000030\n", "\n2 adopted\n"));
 }
 
-/* Only a lock that another process has says that a run may be writing. */
+/* If the lock cannot be taken although no run has it, the message does not say
+ * that a run has it. */
 Test(ckpt_repair, a_directory_that_cannot_be_locked_is_left_alone)
 {
     static const char tmp[] = TMP;
@@ -137,7 +139,8 @@ Test(ckpt_repair, a_directory_that_cannot_be_locked_is_left_alone)
     free(lock);
 }
 
-/* What is no file of a checkpoint need not be durable, and is not opened. */
+/* Other entries than the files of a checkpoint need not be durable, and are not
+ * opened. */
 Test(ckpt_repair, other_entries_of_a_directory_are_passed_over)
 {
     char *pipe = str_printf("%s/" TMP "/pipe", checkpoints);
@@ -217,7 +220,8 @@ Test(ckpt_repair, a_run_can_start_while_bytes_are_verified)
     free(lock);
 }
 
-/* So that nothing is adopted while it is being removed. */
+/* prune has the lock while it removes directories, so that repair does not
+ * adopt one of them. */
 Test(ckpt_repair, prune_has_the_lock_to_its_end)
 {
     char *lock = lock_make(home);

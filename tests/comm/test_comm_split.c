@@ -280,8 +280,8 @@ Test(comm_split, a_rank_that_left_is_named_as_the_parent_does)
     cr_assert_eq(ranks_threads(SIZE, run_fault, &what), 0);
 }
 
-/* Rank 2 knows from elsewhere that rank 1 is lost, and leaves. Without being
- * told, rank 0, which waits, would take rank 2 for the culprit. */
+/* Rank 2 knows from elsewhere that rank 1 is lost, and leaves. Rank 0 waits. If
+ * nobody told it about rank 1, it would name rank 2 as the culprit. */
 static int run_tell(const comm_oob_t *oob, void *argument)
 {
     const split_case_t *what = argument;
@@ -301,7 +301,7 @@ static int run_tell(const comm_oob_t *oob, void *argument)
         err_set_peer(&err, 1, comm_group_host(parent, 1), "rank 1 is lost");
         comm_group_tell(whole, &err);
         comm_group_tell(parent, &err);
-        /* What is known already stays. */
+        /* The first fault that is known stays. */
         err_set_peer(&err, 0, comm_group_host(parent, 0), "rank 0 is lost");
         comm_group_tell(parent, &err);
     } else {

@@ -37,8 +37,8 @@ fuzz_target_t fuzz_safetensors;
  * opened, digested and read. */
 fuzz_target_t fuzz_dataset;
 
-/* .cddp-index without its hash, which is appended. Returns the status of its
- * sections. */
+/* .cddp-index without its hash; the target appends the hash. Returns the status
+ * of its sections. */
 fuzz_target_t fuzz_index;
 
 /* A file for cddp-data convert. The first byte chooses its format: 'n' npy, 'i'

@@ -25,7 +25,7 @@ static uint64_t number_at(const void *packed, size_t bytes, size_t i)
     return number;
 }
 
-/* What was accepted is unchanged after it is packed and merged again. */
+/* An accepted section is unchanged after it is packed and merged again. */
 static void pack_again(const hdf5io_catalogue_t *catalogue, char *const *paths,
                        int shards, int fields)
 {
@@ -50,7 +50,8 @@ static void pack_again(const hdf5io_catalogue_t *catalogue, char *const *paths,
     mem_free(first);
 }
 
-/* Merge a section into a catalogue of as many shards and fields as it says. */
+/* Merge a section into a catalogue of as many shards and fields as the section
+ * says. */
 static err_code_t section_merge(const index_section_t *section)
 {
     const uint64_t shards = number_at(section->packed, section->bytes, 1);

@@ -17,9 +17,10 @@
 
 #define CKPT_RANKS_MAX 64
 #define CKPT_TENSORS 8
-/* Bytes of a block: a shard has several, whose limits are within elements. */
+/* Bytes of a block. A shard has several blocks, and a block may end within an
+ * element. */
 #define CKPT_BLOCK 601
-/* Bytes of the window: for three blocks. */
+/* Bytes of the window, which holds three blocks. */
 #define CKPT_WINDOW 2000
 
 /* Counts the system calls. Call number [fail_at] (from 1, 0: none) fails with
@@ -99,7 +100,7 @@ bool ckpt_is(const char *home, int size, int64_t seed, int64_t step);
 str_buf_t ckpt_manifest_edited(const char *text, const char *old,
                                const char *new);
 
-/* The same for MANIFEST.json in the directory [checkpoint]. */
+/* Edit MANIFEST.json in the directory [checkpoint] in this way. */
 void ckpt_manifest_edit(const char *checkpoint, const char *old,
                         const char *new);
 

@@ -10,7 +10,7 @@
 
 #define PARTS_MAX 64 /* of a tensor */
 #define SPOILT 7.5f
-#define FIRST 6 /* first tensor in parts; these are the optimizer's */
+#define FIRST 6 /* first of the optimizer's tensors, which are in parts */
 
 static int64_t elems_of(const hdf5io_tensor_t *tensor)
 {
@@ -108,8 +108,8 @@ void ckpt_parts_write(ckpt_rank_t *rank, void *context)
     state_whole(rank, data);
 }
 
-/* ckpt_body_read, which knows no parts, is not used here, so the state is not
- * cleared. */
+/* ckpt_body_read is not used: it would clear the state when the tensors are in
+ * parts, which have no data. */
 void ckpt_parts_read(ckpt_rank_t *rank, void *context)
 {
     hdf5io_part_t parts[CKPT_TENSORS][PARTS_MAX];

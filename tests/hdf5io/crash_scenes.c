@@ -16,7 +16,7 @@
 
 #define RANKS 2
 #define LATER 90 /* seed and step of the next save */
-/* 0 stands for "as the fixture has it" */
+/* 0: the value of ckpt_fixture.h */
 typedef struct save {
     int64_t step;
     int keep;
@@ -93,7 +93,8 @@ static void entry_rename(const char *home, const char *from, const char *to)
     free(old);
 }
 
-/* A run was killed between the manifest of step 15 and its name. */
+/* A run was killed after it wrote the manifest of step 15, and before it gave
+ * the directory its name. */
 static void prepare_debris(const char *home)
 {
     save_whole(home, 10, (save_t){0});
@@ -146,7 +147,7 @@ static err_code_t act_retire(const char *home, err_t *err)
     return save_run(home, 20, (save_t){.keep = 1}, err);
 }
 
-/* The run goes on from step 20, though there is one of step 30. */
+/* The run continues from step 20, though there is a checkpoint of step 30. */
 static err_code_t act_back(const char *home, err_t *err)
 {
     return save_run(home, 25, (save_t){0}, err);
@@ -183,7 +184,7 @@ static err_code_t act_prune(const char *home, err_t *err)
     return rc;
 }
 
-/* The superseded one becomes a checkpoint again. */
+/* The superseded checkpoint becomes a normal one again. */
 static err_code_t act_repair(const char *home, err_t *err)
 {
     hdf5io_entry_t *list = NULL;
@@ -255,8 +256,8 @@ static void body_find(ckpt_rank_t *rank, void *context)
     ckpt_body_read(rank, context);
 }
 
-/* The seed of the state that [rank] has read: its step, or 20, see act_replace.
- * 0: it is neither. */
+/* The seed of the state that [rank] has read: the number of its step, or 20
+ * (see act_replace); 0: neither. */
 static int64_t seed_of(const ckpt_rank_t *rank)
 {
     const int64_t seeds[] = {rank->info.progress.step, 20};

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * crash_scenes: what cddp does with a directory of checkpoints (saving,
- * replacing, retiring, going back, pruning, repairing), each with the states
- * that a later start may find if it is cut off. The states are those of
- * ckpt_fixture.h.
+ * crash_scenes: the acts of cddp on a directory of checkpoints (saving,
+ * replacing, retiring, going back, pruning, repairing). Each scene has the
+ * states that a later start may find if the act is interrupted. The states are
+ * those of ckpt_fixture.h.
  */
 #ifndef CDDP_TESTS_CRASH_SCENES_H
 #define CDDP_TESTS_CRASH_SCENES_H
@@ -28,11 +28,12 @@ typedef struct crash_scene {
     /* Make the checkpoints that were there before, in RUN/checkpoints. */
     void (*prepare)(const char *home);
     err_code_t (*act)(const char *home, err_t *err);
-    /* What may be found if the act was cut off or failed; none: nothing was
-     * there before, and nothing may be found. */
+    /* The states that a start may find if the act was interrupted or failed. If
+     * before[0] is {0, 0}, there was no checkpoint before, and a start may find
+     * none. */
     crash_state_t before[CRASH_STATES_MAX];
-    /* What must be found after it succeeded, and may be found as soon as it was
-     * cut off. */
+    /* The state that a start must find after the act succeeded. A start may
+     * also find it if the act was interrupted. */
     crash_state_t after;
 } crash_scene_t;
 
@@ -43,16 +44,16 @@ extern const int crash_scene_count;
  * ckpt_home_remove removes it. */
 char *crash_root_make(void);
 
-/* What a start in [home] finds, with all its bits. Fails the test if two ranks
- * find different states, or one that no scene makes. *code is that of reading;
- * {0, 0}: nothing. */
+/* The state that a start in [home] finds; {0, 0}: none. The test fails if two
+ * ranks find different states, or bits that no scene saves. *code is the status
+ * of reading. */
 crash_state_t crash_find(const char *home, err_code_t *code, err_t *err);
 
 /* The checkpoint that best.json names must be there, and intact. */
 void crash_best_judge(const char *home);
 
-/* Is [found] one of those that the scene allows? [done]: the act was
- * successful; [failed]: it was not. Neither: it was cut off. */
+/* Is [found] one of the states that the scene allows? [done]: the act
+ * succeeded; [failed]: the act failed; neither: the act was interrupted. */
 bool crash_allowed(const crash_scene_t *scene, crash_state_t found, bool done,
                    bool failed);
 

@@ -47,7 +47,7 @@ HDF5IO_TESTS = \
 	tests/hdf5io/test_virtual \
 	tests/hdf5io/test_whole
 check_PROGRAMS += $(HDF5IO_TESTS)
-# Those that make check-long runs with CDDP_LONG=1.
+# The tests that make check-long runs with CDDP_LONG=1.
 LONG_CHECKS = tests/hdf5io/test_checkpoint_crash \
 	tests/hdf5io/test_checkpoint_flips \
 	tests/hdf5io/test_checkpoint_power \

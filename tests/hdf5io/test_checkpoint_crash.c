@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * The crash matrix of checkpoints: whatever cddp does with a directory of
- * checkpoints ends at each of its calls, or one of them fails, or the storage
- * stays full. The newest whole checkpoint must be found then, with all its
- * bits. HDF5's own calls are among them. CDDP_LONG=1 takes every call.
+ * The crash matrix of checkpoints: cddp saves, prunes or repairs, and at one of
+ * its calls the process ends, or the call fails, or the storage is full from
+ * then on. Then the newest whole checkpoint must be found, with all its bits.
+ * The calls of HDF5 are tested, too. CDDP_LONG=1 tests every call.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -45,7 +45,7 @@ static const fault_t faults[] = {
 };
 #define FAULTS (int)(sizeof faults / sizeof *faults)
 
-/* A fork is slow under the sanitizer. */
+/* fork is slow under the sanitizer, so fewer calls are tested. */
 #ifdef __SANITIZE_ADDRESS__
 #define SPARE 4
 #else

@@ -187,7 +187,7 @@ Test(checkpoint_damage, training_goes_on_after_a_fall_back)
 }
 
 /* Read [path], or the newest one, with 3 ranks: all end with 78 and the same
- * sentence, which names [manifest], [what] and the way out. */
+ * sentence, which names [manifest], [what] and what the user can do. */
 static void expect_later(const char *home, const char *path,
                          const char *manifest, const char *what)
 {
@@ -203,9 +203,10 @@ static void expect_later(const char *home, const char *path,
     ckpt_ranks_free(ranks, 3);
 }
 
-/* What a later version of cddp wrote is no damage: no rank goes on with an
- * older checkpoint, which would replace it, and what an interrupted save of
- * that version left is not deleted. */
+/* A checkpoint that a later version of cddp wrote is not damaged. No rank
+ * continues with an older checkpoint, as the next save could then replace the
+ * newer one. What an interrupted save of the later version left is not deleted.
+ */
 Test(checkpoint_damage, what_a_later_version_wrote_is_not_passed_over)
 {
     static const char *const edits[][3] = {

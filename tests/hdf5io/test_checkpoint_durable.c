@@ -152,7 +152,7 @@ Test(checkpoint_durable, a_name_is_given_to_what_is_on_disk)
     ckpt_home_remove(home);
 }
 
-/* As on some network file systems. */
+/* fsync of a directory fails, as on some network file systems. */
 static int sync_files_only(void *context, int fd)
 {
     struct stat st;

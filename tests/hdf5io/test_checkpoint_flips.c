@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Any one bit of any file of a checkpoint is another one, or the file ends
- * anywhere, or is gone: the checkpoint before it is read, with all its bits,
- * and without one the start is refused with the name of the file. CDDP_LONG=1
- * takes more bits.
+ * One bit of one file of a checkpoint is flipped, or the file is cut at any
+ * byte, or the file is removed. Then the checkpoint before it is read, with all
+ * its bits. If there is no other checkpoint, the start is refused, and the
+ * message names the file. CDDP_LONG=1 tests more bits.
  */
 #include <criterion/criterion.h>
 #include <fcntl.h>
@@ -22,10 +22,12 @@
 
 #define SHORT_FLIPS 6
 #define LONG_FLIPS 200
-/* Of this number of cases one is a cut, and the last one a removal. */
+/* Of each group of this number of cases, one cuts the file. The last case of
+ * all removes it. */
 #define CUT_EVERY 4
 
-/* A checkpoint of the state 20, beside one of 10, and alone. */
+/* Two directories: one with checkpoints of the states 10 and 20, one with a
+ * checkpoint of 20 alone. */
 typedef struct places {
     char *beside, *alone;
 } places_t;
@@ -38,7 +40,8 @@ static void file_write(const char *path, const char *bytes, size_t count)
     close(fd);
 }
 
-/* Case [i] of [count]: leave [bytes] of the file [path] with a damage. */
+/* Case [i] of [count]: write the content [bytes] to the file [path], with one
+ * damage. */
 static void damage(const char *path, const char *bytes, size_t size, int i,
                    int count)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* The two versions of a manifest: the same files, and in version 2 a hash of
- * each block of them. */
+/* The two versions of a manifest list the same files. Version 2 also has a hash
+ * of each block of these files. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -115,7 +115,8 @@ Test(checkpoint_format, each_block_has_its_hash)
     ckpt_home_remove(home);
 }
 
-/* Any byte of any file, here in the last one. */
+/* A change of any byte of any file is found. Here it is the last byte of the
+ * last file. */
 Test(checkpoint_format, damage_is_found_in_the_old_one_too)
 {
     char *home = ckpt_home_make(), *text, *data, *path;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /* All ranks together read each byte of a checkpoint once, and each file is
- * opened once by each rank that reads of it. Damage ends the reading in the
+ * opened once by each rank that reads from it. Damage ends the reading in the
  * turn in which it is found. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
@@ -17,7 +17,7 @@
 #include "lib/io_count.h"
 
 #define WRITERS 5
-#define FILES (WRITERS + 1) /* with the view */
+#define FILES (WRITERS + 1) /* the shards and the view */
 
 static const int readers[] = {1, 4, 16, 64};
 #define READERS (sizeof readers / sizeof *readers)
@@ -78,7 +78,8 @@ Test(checkpoint_load, each_byte_is_read_once)
     counts_check(ckpt_body_write, "manifest 2");
 }
 
-/* Only whole files have a hash, so one rank reads each. */
+/* Manifest 1 has hashes of whole files only, so each file is read by one rank.
+ */
 Test(checkpoint_load, of_the_old_manifest_too)
 {
     counts_check(ckpt_body_write_old, "manifest 1");
@@ -96,7 +97,8 @@ static void byte_flip(const char *path, off_t at)
     close(fd);
 }
 
-/* The first block of a rank's share costs one block of each rank. */
+/* The first block that a rank reads is damaged: until all ranks read the
+ * checkpoint before, each rank has read at most one block in vain. */
 Test(checkpoint_load, a_damaged_block_costs_a_block)
 {
     char *home = home_make(ckpt_body_write);
@@ -191,7 +193,8 @@ Test(checkpoint_load, large_tensors_come_to_their_place)
         large_run(home, 2, (large_t){.write = true, .block = blocks[b]});
         for (int size = 1; size <= 3; size++)
             large_run(home, size, (large_t){.block = blocks[b]});
-        /* Slices of a block, which are shorter than some tensors. */
+        /* With this window, blocks are read in slices that are shorter than
+         * some tensors. */
         large_run(home, 3, (large_t){.block = blocks[b], .window = 30000});
         ckpt_home_remove(home);
     }

@@ -134,8 +134,8 @@ Test(checkpoint_manifest, what_the_data_held_comes_back)
     str_buf_free(&text);
 }
 
-/* What this version does not know is ignored wherever it is, and so are blocks
- * in version 1. */
+/* Members that this version of cddp does not know are ignored wherever they
+ * are. So are the blocks in a manifest of version 1. */
 Test(checkpoint_manifest, other_members_are_ignored)
 {
     static const char *const rows[][2] = {
@@ -273,7 +273,8 @@ Test(checkpoint_manifest, what_is_wrong_is_said)
     str_buf_free(&text);
 }
 
-/* In version 1, which has no blocks that would limit it. */
+/* Tested in version 1: in version 2 the blocks would limit the bytes of a file.
+ */
 Test(checkpoint_manifest, the_bytes_of_all_files_are_a_count)
 {
     hdf5io_progress_t progress = {0};
@@ -296,7 +297,8 @@ Test(checkpoint_manifest, the_bytes_of_all_files_are_a_count)
     str_buf_free(&text);
 }
 
-/* Such a text is whole, so it is not called damaged. */
+/* The manifest of a later version is whole, so the message does not call it
+ * damaged. */
 Test(checkpoint_manifest, what_a_later_version_wrote_is_told_from_damage)
 {
     static const char *const rows[][3] = {

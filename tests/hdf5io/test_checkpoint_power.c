@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * The power fails while cddp works on a directory of checkpoints, or right
- * after. In any state that POSIX allows then, what was durable before is found,
- * with all its bits; and the new checkpoint, if it was published before.
- * CDDP_LONG=1 tries more states.
+ * after that. In every state that POSIX allows then, a start finds a whole
+ * checkpoint: one that was durable before, or the new one. It must be the new
+ * one if that was published before the power failed. CDDP_LONG=1 tries more
+ * states.
  */
 #include <criterion/criterion.h>
 #include <inttypes.h>
@@ -35,7 +36,7 @@ typedef struct session {
     char *root, *home;
     char *name; /* of the directory that the new checkpoint gets */
     bool named;
-    int promised; /* from this number of changes on it is durable, -1: never */
+    int promised; /* it is durable after this number of changes, -1: never */
 } session_t;
 
 static void session_note(void *context, const io_tape_call_t *call)
@@ -159,9 +160,9 @@ static char *newest_path(const char *home)
     return newest;
 }
 
-/* A process was killed after [count] changes; the next one gives the newest
- * checkpoint its name, if it has none. Then it must outlast a loss of power.
- * Returns the number of states that were judged. */
+/* A process was killed after [count] changes; the next process gives the newest
+ * checkpoint its name, if it has none. After that, no loss of power may remove
+ * this checkpoint. Returns the number of states that were judged. */
 static int adoption_judge(session_t *session, int count)
 {
     char *root = crash_root_make();
@@ -202,7 +203,8 @@ Test(checkpoint_power, what_a_killed_save_left_is_durable_once_it_has_a_name)
 
     session_begin(&session, scene);
     session_act(&session, scene);
-    /* Backwards, as the record ends where it goes on. */
+    /* From the last change backwards, as power_loss_continue drops the record
+     * after [count] changes. */
     for (int count = power_loss_count(session.power); count > 0; count--)
         states += adoption_judge(&session, count);
     session_end(&session);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * A checkpoint of N ranks is read by M ranks with the same bits: whole tensors
- * and parts of ranks (ZeRO), saved from the tensors or from a buffer, manifests
- * of both formats. CDDP_LONG=1 takes all N and M up to 16.
+ * A checkpoint of N ranks is read by M ranks with the same bits. Tested are
+ * whole tensors and parts of ranks (ZeRO), saves from the tensors and from a
+ * buffer, and manifests of both versions. CDDP_LONG=1 tests all N and M up to
+ * 16.
  */
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -37,7 +38,9 @@ static void save_by(const char *home, int size, way_t way)
     ckpt_ranks_free(ranks, size);
 }
 
-/* Read what [n] ranks saved with all numbers of ranks up to 16, or two. */
+/* [n] ranks saved a checkpoint: read it with each number of ranks up to 16, or,
+ * in the short test, with one or two of these numbers. Returns how many it was.
+ */
 static int reads(const char *home, int n, int turn)
 {
     static const int few[] = {1, 3, 16};

@@ -172,7 +172,8 @@ static void more_early(hid_t create)
     H5Pset_alloc_time(create, H5D_ALLOC_TIME_EARLY);
 }
 
-/* Reads of the system for all samples of [file], [batch] at a time. */
+/* Number of calls of pread while all samples of [file] are read, [batch] at a
+ * time. */
 static int preads_of(const chunk_file_t *file, int64_t jump, int64_t batch)
 {
     hdf5io_dataset_t *dataset;
@@ -211,7 +212,8 @@ Test(chunks, long_rows_without_filters_are_read_to_their_places)
     cr_expect_eq(preads_of(&file, 1, 50), 1 + 1, "contiguous, at once");
 }
 
-/* Once a read is slow, all others of the batch are announced. */
+/* After a slow read, all other reads of the batch are announced to the system.
+ */
 Test(chunks, slow_storage_is_told_what_follows)
 {
     chunk_file_t file = {.ndim = 2,
@@ -233,8 +235,8 @@ Test(chunks, slow_storage_is_told_what_follows)
     }
 }
 
-/* Chunks that hold a part of a row, or rows that are short, go through the
- * pool, but many short rows do not. */
+/* Chunks that hold a part of a row, or short rows, go through the pool. But if
+ * many short rows are read at once, they do not. */
 Test(chunks, short_and_divided_rows_without_filters)
 {
     chunk_file_t file = {.ndim = 2,
@@ -488,7 +490,7 @@ Test(chunks, what_was_read_is_counted)
     cr_expect_eq(reads.bytes, stored + 40 * (int64_t)sizeof(float));
     cr_expect_gt(reads.decode_s, 0);
     cr_expect_eq(reads.retries, 0);
-    /* The chunks are still there, and the short rows of /y, too. */
+    /* The pool still has the chunks and the short rows of /y. */
     cr_assert_eq(chunk_wrong(dataset, &file, 7, 10), 0);
     more = hdf5io_dataset_reads(dataset);
     cr_expect_eq(more.bytes, reads.bytes);

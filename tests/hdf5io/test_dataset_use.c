@@ -39,9 +39,9 @@ static bool is_refused(int fd)
            status.st_ino == refused && atomic_fetch_sub(&refusals, 1) > 0;
 }
 
-/* global: the file with this inode gets a stale handle when it is read next;
- * 0: no file. The mark of the handle, O_APPEND, stays until it is closed, and
- * the number of another one may be the same. */
+/* global: the handle of the file with this inode becomes stale when the file is
+ * read next; 0: no file. O_APPEND marks the stale handle until it is closed.
+ * Its number would be no mark, as a later handle may have the same one. */
 static pthread_mutex_t stale_lock = PTHREAD_MUTEX_INITIALIZER;
 static ino_t stale;
 static bool stale_due;
@@ -464,7 +464,7 @@ static void *half_main(void *argument)
     return NULL;
 }
 
-/* Both threads have failed when they try again. */
+/* A thread that has failed waits until the other one has failed, too. */
 typedef struct meeting {
     pthread_barrier_t both;
     atomic_int waits;

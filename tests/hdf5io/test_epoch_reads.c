@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * How many bytes an epoch reads over all ranks. Each rank has the memory that
- * `cddp-train --check` says it needs. CDDP_LONG=1 takes all numbers of ranks
- * from 1 to 16. With --verbose the numbers are printed; docs/benchmarks/io.md
- * has them.
+ * Counts the bytes that all ranks together read in an epoch. Each rank has the
+ * memory that `cddp-train --check` says it needs. CDDP_LONG=1 tests all numbers
+ * of ranks from 1 to 16. With --verbose the test prints what it counted;
+ * docs/benchmarks/io.md has a record.
  */
 #include <criterion/criterion.h>
 #include <criterion/logging.h>
@@ -33,7 +33,7 @@ static void stop(void)
 
 TestSuite(epoch_reads, .init = start, .fini = stop, .timeout = 600);
 
-/* What is read in common by the ranks of one test. */
+/* What all ranks of one test share. */
 typedef struct plan {
     const chunk_file_t *file;
     int size;
@@ -183,7 +183,7 @@ static void check_file(const chunk_file_t *file, const char *what,
     }
 }
 
-/* 1024 chunks. */
+/* The file has 1024 chunks. */
 Test(epoch_reads, of_compressed_chunks)
 {
     const chunk_file_t file = {.ndim = 2,
@@ -195,7 +195,7 @@ Test(epoch_reads, of_compressed_chunks)
     check_file(&file, "gzip", 1.1, 1.25);
 }
 
-/* Chunks that divide neither the data nor the lanes. */
+/* The size of the chunks divides neither the data nor the lanes. */
 Test(epoch_reads, of_uneven_chunks)
 {
     const chunk_file_t file = {.ndim = 2,
@@ -207,8 +207,8 @@ Test(epoch_reads, of_uneven_chunks)
     check_file(&file, "uneven", 1.1, 1.25);
 }
 
-/* Each rank reads nearly all of the labels, as they are short; that is a small
- * part of the bytes. */
+/* Each rank reads nearly all of the labels, as they are short. The labels are a
+ * small part of the bytes. */
 Test(epoch_reads, of_contiguous_data)
 {
     const chunk_file_t file = {
@@ -217,7 +217,7 @@ Test(epoch_reads, of_contiguous_data)
     check_file(&file, "contiguous, 4 KiB", 1.1, 1.1);
 }
 
-/* Samples below 4 KiB are read by whole units, as chunks are. */
+/* Samples of less than 4 KiB are read in whole units, as chunks are. */
 Test(epoch_reads, of_short_contiguous_samples)
 {
     const chunk_file_t file = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Chunks of filters that a build may lack. This program teaches HDF5 to write
+/* Chunks with filters that a build may lack. This program teaches HDF5 to write
  * them, not to read them. */
 #ifdef HAVE_CONFIG_H
 #include "config.h"
@@ -22,7 +22,7 @@
 #include "hdf5io/dataset_tell.h"
 #include "hdf5io/filter.h"
 
-/* What The HDF Group registered. */
+/* The numbers that The HDF Group registered for these filters. */
 enum { BLOSC = 32001, ZSTD = 32015 };
 
 #if defined HAVE_ZSTD || defined HAVE_BLOSC
@@ -32,8 +32,8 @@ static hdf5io_dataset_t *dataset;
 static const chunk_file_t five = {
     .ndim = 5, .dims = {61, 5, 3, 7, 2}, .chunk = {8, 3, 3, 4, 2}};
 
-/* Write and read a file of [filter], of which HDF5 knows nothing when it is
- * read. */
+/* Write a file with [filter] and read it. HDF5 does not know the filter when
+ * the file is read. */
 static void same_bits(const H5Z_class2_t *filter, const chunk_file_t *file)
 {
     int counts[HDF5IO_WAYS];
@@ -51,7 +51,7 @@ static void same_bits(const H5Z_class2_t *filter, const chunk_file_t *file)
     files_remove(directory);
 }
 
-/* Take [length] bytes at [out] in place of those that HDF5 gave. */
+/* Replace the bytes that HDF5 gave by the [length] bytes at [out]. */
 static size_t replaced(unsigned char *out, size_t length, size_t room,
                        size_t *have, void **buffer)
 {
@@ -180,7 +180,7 @@ typedef bool (*decode_t)(const unsigned char *in, size_t in_bytes,
                          unsigned char *out, size_t room, size_t *bytes);
 
 /* Decode [length] bytes, as they are and with each of them changed, to buffers
- * of every size: nothing is written beyond them. */
+ * of every size. Nothing may be written beyond a buffer. */
 static void stays_within(decode_t decode, const unsigned char *in,
                          size_t length, size_t most)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* .cddp-index: what it says of shards is used as long as they are unchanged. */
+/* .cddp-index: its facts about a shard are used as long as the shard is
+ * unchanged. */
 #include "hdf5io/index.h"
 
 #include <criterion/criterion.h>
@@ -45,7 +46,7 @@ static long opens_of(bool reads)
     return opens;
 }
 
-/* Write the index of what is there. */
+/* Write the index of the shards that are there. */
 static void index_write(void)
 {
     hdf5io_dataset_t *dataset = open_dataset(&open_all);
@@ -116,7 +117,7 @@ Test(index, a_shard_that_changed_is_opened)
     cr_assert_eq(opens_of(true), opens + 1);
 }
 
-/* Its bytes may be others, which data.validate: quick must see. */
+/* The bytes of a copy may differ, and data.validate: quick must detect that. */
 Test(index, a_copy_of_a_shard_is_opened_once)
 {
     long opens;
@@ -173,7 +174,7 @@ static size_t caches_of(void)
     return cached;
 }
 
-/* Another run may have had other memory when it wrote the index. */
+/* The run that wrote the index may have had more or less memory. */
 Test(index, caches_are_those_of_this_process)
 {
     char name[32];
@@ -242,7 +243,7 @@ Test(index, other_fields_and_other_shards_have_their_own)
     cr_assert_geq(opens_of(false), SHARDS, "one shard more");
 }
 
-/* The index tells of samples that are rows. */
+/* The index describes samples that are rows. */
 Test(index, shards_as_samples_have_their_own)
 {
     hdf5io_dataset_t *dataset = NULL;

@@ -21,14 +21,13 @@ static char *directory;
 static open_setup_t setup;
 static hdf5io_dataset_t *dataset;
 static hdf5io_units_t *units;
-static int readers = 1; /* threads of loaders that are opened */
+static int readers = 1; /* threads of the loaders that are opened next */
 
-/* While [together] is positive, the first reads wait until there were so many.
- */
+/* Reads wait until [together] reads have begun; 0: no read waits. */
 static atomic_int together;
 static atomic_int reading;
 
-/* In place of the system's: libhdf5 calls it, too. */
+/* Replaces pread of the C library, also for libhdf5. */
 ssize_t pread(int fd, void *bytes, size_t count, off_t offset)
 {
     if (atomic_load(&together) > 0) {
@@ -305,7 +304,7 @@ static double bad_label(int64_t row, int64_t element)
 }
 
 /* In file order row 70 belongs to step 4. The reader gets batches 0 to 3 first,
- * then the error, even if a thread has found that of step 6 before. */
+ * then the error, even if a thread has found the error of step 6 before. */
 Test(loader, an_error_surfaces_in_its_place_and_stays)
 {
     const files_column_t columns[] = {

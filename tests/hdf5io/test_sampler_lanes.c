@@ -356,7 +356,7 @@ Test(sampler_lanes, an_old_epoch_keeps_its_lanes)
 
     few.lanes = 16;
     was = plan_sampler(&few, 0, 1, 0);
-    /* The second call takes the place of the first one. */
+    /* The second call replaces what the first one set. */
     for (int64_t begun = 2; begun <= 4; begun += 2) {
         cr_assert_eq(hdf5io_sampler_old_epoch(sampler, begun, &old, NULL),
                      ERR_OK);

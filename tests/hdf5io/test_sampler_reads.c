@@ -160,8 +160,8 @@ Test(sampler_reads, leaves_of_lanes_are_read_by_one_rank)
 /* ---- decodes, if a rank keeps the chunks that it used last ----------------
  */
 
-/* Chunks that one rank decodes in an epoch, if it keeps as many as it has in
- * use at a time: those that it used last. */
+/* Number of chunks that one rank decodes in an epoch if it keeps the chunks
+ * that it used last, as many as it has in use at a time. */
 static int64_t rank_decodes(const plan_t *plan, int rank, int size,
                             const int64_t *unit)
 {

@@ -46,8 +46,8 @@ static void refused(const hdf5io_field_t *field, const uint64_t *dims,
     facts_expect(err.text, facts);
 }
 
-/* What Python computes with its floats (float64), and struct.pack('f') rounds:
- * ((x * 0.1 + 0.7) - mean) / std. */
+/* The expected numbers are from Python: ((x * 0.1 + 0.7) - mean) / std,
+ * computed with its floats (float64) and rounded by struct.pack('f'). */
 Test(transform, the_bits_are_those_of_the_formula_in_float64)
 {
     const int16_t x[] = {-7, 0, 1, 100, 32767, -32768};
@@ -67,7 +67,8 @@ Test(transform, the_bits_are_those_of_the_formula_in_float64)
     hdf5io_transform_free(&transform);
 }
 
-/* Samples of [channels] x [inner] numbers, and as a table of channels. */
+/* Samples of [channels] x [inner] numbers, with a mean and a std for each
+ * channel ([lists]) or with one mean for all. */
 static void check_channels(int64_t channels, int64_t inner, bool lists)
 {
     static float in[MANY], out[MANY];
@@ -76,9 +77,7 @@ static void check_channels(int64_t channels, int64_t inner, bool lists)
                                   .shift = -3,
                                   .mean = {lists ? (int)channels : 1, mean},
                                   .std = {lists ? (int)channels : 0, std}};
-    hdf5io_transform_t transform =
-        inner == 1 ? MAKE(&field, (uint64_t)channels)
-                   : MAKE(&field, (uint64_t)channels, (uint64_t)inner, 1);
+    hdf5io_transform_t transform;
 
     for (int64_t i = 0; i < channels * inner; i++)
         in[i] = (float)(i * 37 % 1001) / 7;
@@ -86,7 +85,6 @@ static void check_channels(int64_t channels, int64_t inner, bool lists)
         mean[c] = (double)c * 0.3;
         std[c] = 1 / (double)(c + 3);
     }
-    hdf5io_transform_free(&transform);
     transform = inner == 1
                     ? MAKE(&field, (uint64_t)channels)
                     : MAKE(&field, (uint64_t)channels, (uint64_t)inner, 1);
@@ -159,7 +157,7 @@ Test(transform, it_is_said_in_words)
     hdf5io_transform_free(&transform);
 }
 
-/* Of every layout, and of inputs and targets. */
+/* Tested for every layout, for inputs and for targets. */
 Test(transform, samples_of_a_dataset_are_normalized)
 {
     double mean = -2, std = 0.3;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Samples whose numbers change their places: channels first, crops, mirrored,
- * one-hot. */
+/* Transforms that move the numbers of a sample: channels first, crops, mirror
+ * images, one-hot. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -14,7 +14,8 @@
 
 #define MOST 40000
 
-/* The shape of an image: depth 1 leaves that dimension out. */
+/* The shape of an image. If depth is 1, the image does not have that dimension.
+ */
 typedef struct image {
     int64_t channels, depth, height, width;
 } image_t;
@@ -142,7 +143,7 @@ Test(transform_moves, images_are_cut_and_mirrored_as_defined)
     check_images((image_t){3, 1, 7, 9});
     check_images((image_t){2, 3, 5, 4});
     check_images((image_t){1, 1, 4, 5});
-    check_images((image_t){600, 1, 2, 3}); /* more than a piece has */
+    check_images((image_t){600, 1, 2, 3}); /* more channels than a piece */
 }
 
 /* A border that is wider than the crop: some crops hold no pixel. */
@@ -334,7 +335,8 @@ Test(transform_moves, class_numbers_move_with_the_image)
     open_end(directory, &setup);
 }
 
-/* float32, which is read to its place if nothing is done to it. */
+/* Stored float32 numbers. Without a transform they are read directly to their
+ * place. */
 Test(transform_moves, stored_floats_move_too)
 {
     const files_column_t columns[] = {
@@ -377,7 +379,7 @@ Test(transform_moves, stored_floats_move_too)
     free(path);
 }
 
-/* 2^24 + 1 in row 3. */
+/* Row 3 has the number 2^24 + 1. */
 static double large_value(int64_t row, int64_t element)
 {
     return row == 3 && element == 1 ? 0x1p24 + 1 : (double)(row * 4);

@@ -73,7 +73,8 @@ Test(whole, each_file_is_one_sample)
             whole_write(directory, (files_layout_t)layout, i, i % 2);
         setup.config.whole = true;
         setup.config.open_files = 2;
-        /* All need the same shape: a single value is not [1]. */
+        /* All files need the same shape, and a single value has not the shape
+         * [1]. */
         OPEN_REFUSED(&setup, ERR_DATA, "s-1.h5", "/phase", "shapes disagree");
         for (int i = 0; i < FILES; i++)
             whole_write(directory, (files_layout_t)layout, i, layout % 2);

@@ -113,7 +113,8 @@ static char *name_of(int byte)
 }
 
 /* The tokens from 256 on, and the merges that make them, the first one first.
- * Those of a letter and a space, a digit or an apostrophe never happen. */
+ * Merges of a letter with a space, a digit or an apostrophe are never used, as
+ * such pairs are in different words. */
 static const char *const merges[][2] = {
     {"h", "e"}, {"l", "l"}, {"he", "ll"}, {"hell", "o"}, {"Ġ", "Ġ"},
     {"Ġ", "t"}, {"Ċ", "Ċ"}, {"b", "c"},   {"a", "b"},    {"Ã", "©"},

@@ -115,7 +115,7 @@ static bool call_enter(io_tape_kind_t kind, const char *path)
     return below;
 }
 
-/* The same for an open file. */
+/* call_enter for an open file. */
 static bool file_enter(io_tape_kind_t kind, int fd, char path[PATH_ROOM])
 {
     return atomic_load(&tape.on) && call_enter(kind, path_of(fd, path));
@@ -126,7 +126,8 @@ static bool call_hit(io_tape_act_t act)
     return tape.counts && tape.calls == tape.plan->at && tape.plan->act == act;
 }
 
-/* Must this call fail? Then errno is set. [space]: it needs space. */
+/* Must the call in progress fail? If so, errno is set. [space]: the call needs
+ * space. */
 static bool call_fails(bool space)
 {
     const io_tape_plan_t *plan = tape.plan;
@@ -141,7 +142,7 @@ static bool call_fails(bool space)
     return true;
 }
 
-/* The call is over, and [good]: successful. */
+/* The call has ended. [good]: it succeeded. */
 static void call_leave(const io_tape_call_t *call, bool good)
 {
     const int reason = errno;

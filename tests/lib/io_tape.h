@@ -3,8 +3,8 @@
 /*
  * io_tape: a program that links this sees every call that opens or changes a
  * file below one directory, by all its threads and libraries (HDF5, too). It
- * counts them, tells them to a function, and lets one of them fail or be the
- * last of the process.
+ * counts these calls, reports each of them to a function, and can make one of
+ * them fail or end the process at one of them.
  */
 #ifndef CDDP_TESTS_LIB_IO_TAPE_H
 #define CDDP_TESTS_LIB_IO_TAPE_H
@@ -47,7 +47,7 @@ typedef enum io_tape_act {
     IO_TAPE_STOP, /* the process ends before it */
     IO_TAPE_TEAR, /* the process ends after it, or after half of a write */
     IO_TAPE_FAIL, /* it fails, once */
-    IO_TAPE_STAY, /* it fails, as all later ones that need space do */
+    IO_TAPE_STAY, /* it fails, and so do all later calls that need space */
     IO_TAPE_SHORT /* a write writes half */
 } io_tape_act_t;
 
@@ -63,8 +63,8 @@ typedef struct io_tape_plan {
     void *context;
 } io_tape_plan_t;
 
-/* Count calls from 0 on. [plan] must stay until io_tape_end, which returns the
- * number of calls. */
+/* Set the count to 0 and begin to count. [plan] must stay until io_tape_end,
+ * which returns the number of calls. */
 void io_tape_begin(const io_tape_plan_t *plan);
 long io_tape_end(void);
 

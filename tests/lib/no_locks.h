@@ -12,7 +12,7 @@
 
 #include "lib/fcntls.h"
 
-/* Are there none? */
+/* Does the file system have no locks? */
 static bool no_locks;
 
 /* The fcntl of a file system that may have no locks. */

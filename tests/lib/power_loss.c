@@ -38,7 +38,7 @@ typedef struct content {
 
 typedef struct node {
     bool directory;
-    ino_t inode; /* an older node may have had the same one */
+    ino_t inode; /* an older node may have had the same number */
     content_t durable;
 } node_t;
 
@@ -261,7 +261,7 @@ int power_loss_count(const power_loss_t *power)
 
 static void directory_walk(power_loss_t *power, int node, const char *path);
 
-/* Take [path], which has the name [name] in the directory [node]. */
+/* Add [path], which has the name [name] in the directory [node]. */
 static void entry_walk(power_loss_t *power, int node, const char *name,
                        const char *path)
 {
@@ -329,7 +329,7 @@ void power_loss_close(power_loss_t *power)
 
 /* ---- a state ------------------------------------------------------------- */
 
-/* How likely it is that what was not synced is there. */
+/* Probabilities that a change is there although it was not synced. */
 typedef struct odds {
     double names, bytes, sizes;
 } odds_t;
@@ -338,7 +338,7 @@ typedef struct state {
     const power_loss_t *power;
     content_t *contents; /* of all nodes */
     int *synced; /* number of the last sync of each node, -1: there is none */
-    bool *stuck; /* later sizes of the file are not there either */
+    bool *stuck; /* later sizes of the file are missing, too */
     rng_t rng;
     odds_t odds;
 } state_t;
@@ -362,7 +362,7 @@ static void names_apply(state_t *state, int number)
                  op->names[c].node);
 }
 
-/* Sizes change in their order, up to some point. */
+/* The sizes of a file become durable in their order, up to some point. */
 static void size_apply(state_t *state, int number, size_t size)
 {
     const int node = state->power->ops[number].node;
@@ -389,8 +389,8 @@ static void data_apply(state_t *state, int number)
     }
 }
 
-/* Write [node] and all below it to [path]. [inodes]: where the record goes on,
- * else NULL. */
+/* Write [node] and all below it to [path]. [inodes], unless NULL, gets the
+ * inode numbers of what is written. */
 static void node_write(const state_t *state, int node, const char *path,
                        power_loss_t *inodes, int depth)
 {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * power_loss: keeps a record of all calls that change a directory (by
- * lib/io_tape.h) and makes of it the states that POSIX allows after the power
- * failed at any moment. Only fsync makes durable: that of a file its bytes and
- * its size, that of a directory the names in it. Of the rest any part may be
- * missing: each block of 512 bytes, each name, each change of a name. What one
- * call does to one directory (a rename) happens as a whole or not at all.
+ * power_loss: records all calls that change a directory (by lib/io_tape.h).
+ * From the record it makes the states that POSIX allows after the power failed
+ * at any moment. fsync of a file makes its bytes and its size durable, and
+ * fsync of a directory makes the names in it durable. Any part of all other
+ * changes may be missing: each block of 512 bytes, each name, each change of a
+ * name. What one call does to one directory (a rename) happens as a whole or
+ * not at all.
  */
 #ifndef CDDP_TESTS_LIB_POWER_LOSS_H
 #define CDDP_TESTS_LIB_POWER_LOSS_H
@@ -32,8 +33,9 @@ int power_loss_count(const power_loss_t *power);
 void power_loss_store(const power_loss_t *power, int count, uint64_t seed,
                       const char *to);
 
-/* The process, not the power, ended after [count] changes and syncs: make its
- * state in the empty directory [to], where the record goes on. */
+/* The process was killed after [count] changes and syncs, and the power did not
+ * fail: make the state that the process left, in the empty directory [to].
+ * Later calls are recorded there. */
 void power_loss_continue(power_loss_t *power, int count, const char *to);
 
 #endif

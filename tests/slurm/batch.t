@@ -298,8 +298,8 @@ cancelled()
     expect_lines job.out '^start' 1
 }
 
-# The step ends because of scancel before the script gets its signal. (Here the
-# job is not cancelled, so Slurm requeues what ends with 75.)
+# The step ends because of scancel before the script gets its signal. (Nobody
+# cancels the job of this test, so Slurm requeues it after its status 75.)
 cancelled_step_first()
 {
     mkdir -p bin

@@ -66,11 +66,12 @@
 #   wait_text SEC FILE REGEX until FILE has a line that matches
 #   in_order FIRST SECOND    numbers: FIRST <= SECOND
 #   in_time SEC BEGIN        at most SEC seconds have passed since $SECONDS was
-#                            BEGIN. To SEC belong some times what a start took,
+#                            BEGIN. Add a multiple of the time of a start to SEC,
 #                            as other tests may run on the same cores
 #   busy                     print how many programs share a core, at least 1.
 #                            The limits of run, start, wait_until and wait_text
-#                            are multiplied by it: they only end what hangs
+#                            are multiplied by this number, as they are only
+#                            meant to end what hangs
 #   task_pid JOB RANK NAME   print the process id of that rank of this cluster's
 #                            JOB, whose program is NAME. Kill only what this
 #                            says: the machine may run other people's cddp-train
@@ -94,8 +95,8 @@ note()
     printf '%s\n' "$*" | sed 's/^/# /'
 }
 
-# Say why the case fails: at once, and once more as the last line before "not
-# ok", since of a long log often only the end is shown.
+# Print why the case fails, now and again right before "not ok", since often only
+# the end of a long log is shown.
 complain()
 {
     note "$*" | tee -a ${WORK:+"$WORK.why"}

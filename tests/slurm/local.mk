@@ -96,7 +96,7 @@ check-long: all check-long-io $(LONG_CHECKS) $(SLURM_PROBES) $(SLURM_MODULES)
 	CDDP_STORM_AWAY=20 RUN_LIMIT=3600 FILE_LIMIT=7200 CDDP_CLUSTERS=1 \
 	    bash $(srcdir)/tests/slurm/run-slurm-tests kill.t soak.t life.t \
 	    $(SLURM_LONG_TESTS)
-# Those that count what reading costs on many shards; some two minutes.
+# The tests that count the opens and reads of many shards; they take two minutes.
 LONG_IO_CHECKS = tests/hdf5io/test_epoch_reads tests/train/test_look_opens
 LONG_IO_TESTS = $(LONG_IO_CHECKS) tests/cmd/many_shards.sh
 check-long-io: all

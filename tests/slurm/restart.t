@@ -75,8 +75,8 @@ restart()
         "at most $lost steps lost, of $every between checkpoints"
     expect_equal "restarts measured" "$(wc -l <seconds)" "$restarts"
     expect_equal "restarts in the history" "$(steps_lost | wc -l)" "$restarts"
-    # The checkpoint that is being written behind training does not count yet,
-    # and the next one waits for it.
+    # A checkpoint that is still being written while training goes on does not
+    # count yet, and the next one is written after it.
     [ "$lost" -lt $((2 * every)) ] || fail "$lost steps were lost"
     # Other tests make the machine slower. Only the long form runs alone, and
     # has limits.

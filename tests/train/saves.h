@@ -8,8 +8,8 @@
 
 #define SAVES_STEPS 10 /* of the run */
 
-/* harness_open for a run of two epochs of 5 steps, all of whose checkpoints
- * stay. [async] and [every] are settings, [more] (or NULL), too. */
+/* harness_open for a run of two epochs of 5 steps, which keeps all its
+ * checkpoints. [async], [every] and [more] (or NULL) are settings. */
 void saves_open(harness_t *harness, const char *async, const char *every,
                 const char *more);
 

@@ -3,8 +3,8 @@
 /*
  * A rank, which is a process here, dies while its thread writes a checkpoint
  * behind training. The others end with its name, and what is in the directory
- * leads to the end of the run. If the thread of one rank learns of a death
- * first, all end with the name that it learned.
+ * leads to the end of the run. If the thread of one rank is the first to learn
+ * that a rank died, all ranks end with the name of that rank.
  */
 #include <criterion/criterion.h>
 #include <pthread.h>
@@ -126,8 +126,8 @@ static void first_prepare(int rank, int ranks, void *context)
     learns = rank == FIRST;
 }
 
-/* The rank that leaves first does not look like the culprit. (The one that is
- * taken for lost is alive, and may be killed or end by itself.) */
+/* No rank names the rank that leaves first as the culprit. (The rank that is
+ * reported as lost is alive here. It may be killed, or end by itself.) */
 Test(async_peer, what_one_thread_learns_is_told_to_all, .timeout = 300)
 {
     harness_t parts;

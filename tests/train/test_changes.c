@@ -214,7 +214,7 @@ Test(changes, settings_of_another_version)
     free(was);
 }
 
-/* The defaults of the checkpoint were others. */
+/* The checkpoint was written when the defaults were other ones. */
 Test(changes, to_a_newer_default_are_told_apart)
 {
     char *was = kept(ALL), *lanes = strstr(was, "  lanes: 64\n");

@@ -304,7 +304,7 @@ static err_code_t read_stats(const char *input, tree_t **tree,
     return read_text(text, tree, config, err);
 }
 
-/* A file of this test alone, as tests run beside each other. */
+/* Each test has a file of its own, as tests run at the same time. */
 #define STATS "/tmp/cddp-stats-"
 static char stats_path[] = STATS "XXXXXX";
 

@@ -35,8 +35,8 @@ Test(intro, one_of_two_hardware_threads_is_enough)
     cr_expect_not(train_intro_idle("", 1, 1, why, sizeof why));
 }
 
-/* What [ranks] ranks print that read the chunks [h5] (see harness.h) with the
- * setting [more] (NULL: none); free() it. */
+/* What [ranks] ranks print if they read the chunks [h5] (see harness.h) and
+ * have the setting [more] (NULL: none). free() it. */
 static char *listen(bool h5, int ranks, const char *more)
 {
     char path[] = "/tmp/cddp-intro-XXXXXX";

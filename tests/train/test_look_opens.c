@@ -144,8 +144,8 @@ Test(look_opens, of_many_ranks)
     check_ranks(getenv("CDDP_LONG") == NULL ? 24 : 64);
 }
 
-/* The first start writes an index; the second one opens nothing but what each
- * rank needs of the first shard. A reader of .cddp-index is no shard. */
+/* The first start writes an index. At later starts each rank opens the first
+ * shard only, for what it needs from it. Opening .cddp-index does not count. */
 Test(look_opens, with_an_index)
 {
     io_count_begin(".h5");

@@ -261,7 +261,7 @@ Test(memory, check_prints_that_of_the_device_and_of_the_host)
     cr_expect_null(strstr(cpu, "gradient norm"));
     FACTS(cpu, "  train input /x: pread\n", "  valid target /y: pread\n",
           "  train: 2 threads read ahead\n");
-    /* of the targets; the inputs are contiguous, and their rows are long */
+    /* This is for the targets: the inputs are contiguous and have long rows. */
     FACTS(cpu, "chunks, short rows");
     free(cpu);
     free(two);

@@ -63,7 +63,8 @@ Test(order, another_one_is_refused_within_an_epoch)
                   "in order 3, but this cddp knows only orders");
 }
 
-/* The number of lanes is a default, which was another one. */
+/* The number of lanes is a default, and this default was another number when
+ * the checkpoint was written. */
 Test(order, a_new_default_changes_no_epoch)
 {
     hdf5io_order_t was = lanes, now = lanes;
