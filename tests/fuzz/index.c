@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/little.h"
 #include "base/mem.h"
 #include "fuzz/fuzz.h"
 #include "hdf5io/catalogue.h"
@@ -17,12 +18,10 @@ static const err_code_t allowed[] = {ERR_DATA, ERR_MEMORY, ERR_OK};
 
 static uint64_t number_at(const void *packed, size_t bytes, size_t i)
 {
-    const unsigned char *from = (const unsigned char *)packed + i * NUMBER;
-    uint64_t number = 0;
+    const unsigned char *from = packed;
 
-    for (size_t k = 0; k < NUMBER && (i + 1) * NUMBER <= bytes; k++)
-        number |= (uint64_t)from[k] << (8 * k);
-    return number;
+    return (i + 1) * NUMBER <= bytes ? little_get(from + i * NUMBER, NUMBER)
+                                     : 0;
 }
 
 /* An accepted section is unchanged after it is packed and merged again. */
@@ -106,8 +105,7 @@ err_code_t fuzz_index(const uint8_t *data, size_t bytes)
         return ERR_MEMORY;
     if (bytes > 0)
         memcpy(sealed, data, bytes);
-    for (size_t k = 0; k < NUMBER; k++)
-        sealed[bytes + k] = (uint8_t)(hash >> (8 * k));
+    little_put(sealed + bytes, hash, NUMBER);
     rc = hdf5io_index_parse(sealed, bytes + NUMBER, &index, &err);
     fuzz_check(rc, &err, allowed);
     if (rc == ERR_OK)
