@@ -265,7 +265,9 @@ err_code_t hdf5io_chunks_open(const chunks_source_t *source,
     chunks->file = source->file;
     chunks->path = source->path;
     chunks->pool = source->pool;
-    chunks->owner = hdf5io_pool_owner(source->pool);
+    chunks->forgets = source->owner == POOL_NOBODY;
+    chunks->owner =
+        chunks->forgets ? hdf5io_pool_owner(source->pool) : source->owner;
     rc = chunks_find(chunks, source, way, err);
     H5Eclear2(H5E_DEFAULT);
     if (rc != ERR_OK ||
@@ -287,7 +289,8 @@ void hdf5io_chunks_close(hdf5io_chunks_t *chunks)
 {
     if (chunks == NULL || --chunks->users > 0)
         return;
-    hdf5io_pool_forget(chunks->pool, chunks->owner);
+    if (chunks->forgets)
+        hdf5io_pool_forget(chunks->pool, chunks->owner);
     mem_free(chunks->places);
     mem_free(chunks);
 }

@@ -33,6 +33,9 @@ typedef struct chunks_source {
     size_t number_bytes; /* of one number, as stored */
     int fd;              /* the open file; used by the call only */
     hdf5io_pool_t *pool; /* must outlive the chunks */
+    /* Of the chunks in the pool, which stay there after the close.
+     * POOL_NOBODY: a new owner, whose chunks are freed by the close. */
+    uint64_t owner;
 } chunks_source_t;
 
 /* Find the chunks of a chunked dataset. *out is NULL if only HDF5 can read

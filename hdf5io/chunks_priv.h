@@ -21,6 +21,7 @@ struct hdf5io_chunks {
     int users; /* columns */
     hdf5io_pool_t *pool;
     uint64_t owner; /* in the pool */
+    bool forgets;   /* the close frees the chunks in the pool */
     const char *file, *path;
     int ndim;
     hsize_t dims[H5S_MAX_RANK], chunk[H5S_MAX_RANK];

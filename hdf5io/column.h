@@ -66,6 +66,7 @@ typedef struct column_how {
     int fd;              /* the opened file */
     hdf5io_pool_t *pool; /* for chunks that are read without HDF5's lock; must
                             outlive the column; NULL: HDF5 reads all chunks */
+    uint64_t owner;      /* in the pool, see chunks.h */
     bool mpi;            /* hdf5io_column_join will follow if possible */
     bool whole; /* hdf5io_column_unite will follow: a single value is allowed */
     size_t cache_bytes; /* for decoded chunks; at least one row of chunks is

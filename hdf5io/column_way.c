@@ -156,7 +156,8 @@ static err_code_t column_chunks_find(hdf5io_column_t *out, hid_t create,
                               .dims = dims,
                               .number_bytes = hdf5io_convert_bytes(out->type),
                               .fd = how->fd,
-                              .pool = how->pool};
+                              .pool = how->pool,
+                              .owner = how->owner};
     uint64_t bytes;
     err_code_t rc = ERR_OK;
 

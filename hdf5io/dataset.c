@@ -46,6 +46,8 @@ static err_code_t dataset_how_set(hdf5io_dataset_t *dataset,
         .pool = dataset->pool,
         .cache_bytes = dataset->cache_max /
                        ((size_t)dataset->field_count * (size_t)count)};
+    dataset->owner = hdf5io_pool_owners(
+        dataset->pool, (uint64_t)count * (uint64_t)dataset->field_count);
     for (int k = 0; k < dataset->field_count; k++)
         dataset->how.paths[k] = dataset->fields[k].path;
     h5_lock();

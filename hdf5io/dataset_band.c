@@ -55,9 +55,6 @@ void hdf5io_dataset_bands_choose(hdf5io_dataset_t *dataset)
         if (dataset->banded[k])
             left -= total;
     }
-    dataset->band_owner =
-        hdf5io_pool_owners(dataset->pool, (uint64_t)dataset->count *
-                                              (uint64_t)dataset->field_count);
 }
 
 /* The number of rows in a band of the column. */
@@ -88,10 +85,8 @@ static err_code_t band_take(const dataset_rows_t *rows, int64_t number,
     hdf5io_dataset_t *dataset = rows->dataset;
     const size_t row_bytes =
         hdf5io_dataset_columns(dataset, rows->shard)[rows->column].row_bytes;
-    const int64_t shard = rows->shard - dataset->shards;
     const uint64_t owner =
-        dataset->band_owner +
-        (uint64_t)(shard * dataset->field_count + rows->column);
+        hdf5io_dataset_owner(dataset, rows->shard, rows->column);
     const int64_t rest = rows->shard->rows - number * per;
     const column_run_t run = {number * per, rest < per ? rest : per};
     dataset_rows_t all = {.dataset = dataset,
@@ -115,6 +110,7 @@ static err_code_t band_take(const dataset_rows_t *rows, int64_t number,
     all.out = hdf5io_pool_bytes(band->extent);
     rc = hdf5io_dataset_rows(&all, err);
     hdf5io_pool_filled(dataset->pool, band->extent, rc == ERR_OK);
+    hdf5io_pool_keep(dataset->pool, band->extent);
     if (rc == ERR_OK)
         hdf5io_pool_count(dataset->pool, (size_t)run.count * row_bytes, 0);
     band->number = number;

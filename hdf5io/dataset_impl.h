@@ -48,8 +48,8 @@ struct hdf5io_dataset {
     hdf5io_shard_config_t how;       /* how shards are opened; owns [access] */
     hdf5io_pool_t *pool;             /* of decoded chunks and of bands */
     bool banded[DATASET_FIELDS_MAX]; /* read in bands (dataset_band.c) */
-    uint64_t band_owner; /* owner in the pool of the bands of field 0 of shard
-                            0; the owners for other fields and shards follow */
+    uint64_t owner; /* owner in the pool of the chunks or bands of field 0 of
+                       shard 0; those of other fields and shards follow */
     retry_t retry;
     /* bytes of chunk caches: limit, and of all open shards */
     size_t cache_max, cached;
@@ -78,6 +78,10 @@ struct hdf5io_dataset {
  * other threads open and close the shard. */
 const hdf5io_column_t *hdf5io_dataset_columns(const hdf5io_dataset_t *dataset,
                                               const hdf5io_shard_t *shard);
+
+/* The owner in the pool of the chunks or bands of field [field] of [shard]. */
+uint64_t hdf5io_dataset_owner(const hdf5io_dataset_t *dataset,
+                              const hdf5io_shard_t *shard, int field);
 
 /* Work on an open shard. If it returns ERR_IO, errno holds the reason. */
 typedef err_code_t (*dataset_work_t)(void *context, err_t *err);
@@ -153,32 +157,9 @@ err_code_t hdf5io_dataset_classes_check(hdf5io_dataset_t *dataset,
                                         const hdf5io_want_t *want, int index,
                                         err_t *err);
 
-/* One stored row of a column, and its place among the delivered samples. */
-typedef struct dataset_row {
-    const dataset_field_t *field;
-    const hdf5io_column_t *column;
-    const char *file;          /* name of the shard, for error sentences */
-    int64_t number;            /* within the shard, for error sentences */
-    int64_t sample;            /* global */
-    const hdf5io_draw_t *draw; /* NULL: none */
-    const void *stored;
-    void *out;    /* [samples, field->elems]: transformed samples */
-    int64_t slot; /* which of the samples at [out] it becomes */
-} dataset_row_t;
-
-/* Convert [row] to the type that the model needs, and check it. ERR_DATA: a
- * label or token is out of range, the numbers are no probabilities, or float32
- * cannot hold an integer. */
-err_code_t hdf5io_dataset_row(const dataset_row_t *row, err_t *err);
-
 /* Samples per unit of [shard]. All shards are known. */
 int64_t hdf5io_dataset_unit_of(const hdf5io_dataset_t *dataset,
                                const hdf5io_shard_t *shard);
-
-/* Does [field] deliver the bytes of [column] always as they are stored? Then
- * hdf5io_dataset_row only copies. */
-bool hdf5io_dataset_row_same(const dataset_field_t *field,
-                             const hdf5io_column_t *column);
 
 /* Close least recently used shards after [last] was opened, while the chunk
  * caches exceed their limit or descriptors are scarce. Lock held, or the

@@ -95,7 +95,9 @@ static err_code_t look_once(look_try_t *try, err_t *err)
     hdf5io_shard_t shard;
     err_code_t rc;
 
-    rc = hdf5io_shard_look(&try->dataset->how, try->path, &shard, err);
+    rc = hdf5io_shard_look(&try->dataset->how, try->path,
+                           hdf5io_dataset_owner(try->dataset, try->out, 0),
+                           &shard, err);
     if (rc != ERR_OK)
         return rc;
     try->digested = try->digest && !look_refers(&shard);

@@ -18,7 +18,7 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "hdf5io/dataset_impl.h"
+#include "hdf5io/dataset_row.h"
 #include "hdf5io/dataset_scratch.h"
 
 /* One call of hdf5io_dataset_read. */

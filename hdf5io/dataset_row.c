@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "hdf5io/dataset_impl.h"
+#include "hdf5io/dataset_row.h"
 
 /* Allowed difference between a sum of probabilities and 1. */
 #define SHARES_SLACK 1e-3

@@ -87,7 +87,9 @@ static bool copy_open_h5(hdf5io_dataset_t *dataset, hdf5io_shard_t *shard)
     err_t err = ERR_INIT;
 
     hdf5io_shard_init(&now);
-    if (hdf5io_shard_open(&dataset->how, name, &now, &err) != ERR_OK) {
+    if (hdf5io_shard_open(&dataset->how, name,
+                          hdf5io_dataset_owner(dataset, shard, 0), &now,
+                          &err) != ERR_OK) {
         /* Descriptors may be free later. */
         if (err.code != ERR_UNAVAILABLE)
             copy_refuse(dataset, shard, err.text);

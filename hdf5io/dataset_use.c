@@ -4,7 +4,8 @@
  * Keeps shards open or closed. All of them are open as long as their chunk
  * caches together stay below a limit and the process has enough descriptors.
  * Beyond that, the least recently used shard is closed, and opened again when
- * it is needed. What is known about its columns stays in memory.
+ * it is needed. What is known about its columns stays in memory, and so do its
+ * decoded chunks.
  *
  * The same code handles failing storage: a read that the system refuses is
  * repeated on a newly opened file, since the open file itself may be stale.
@@ -28,6 +29,15 @@ const hdf5io_column_t *hdf5io_dataset_columns(const hdf5io_dataset_t *dataset,
     check(shard->path != NULL && shard->shape < dataset->like_count,
           "a shard of shape %d of %d", shard->shape, dataset->like_count);
     return dataset->likes[shard->shape];
+}
+
+uint64_t hdf5io_dataset_owner(const hdf5io_dataset_t *dataset,
+                              const hdf5io_shard_t *shard, int field)
+{
+    return dataset->owner +
+           (uint64_t)(shard - dataset->shards) *
+               (uint64_t)dataset->field_count +
+           (uint64_t)field;
 }
 
 static bool use_is_system(err_code_t rc, int number)
@@ -149,18 +159,30 @@ static err_code_t use_changed(const hdf5io_dataset_t *dataset,
                    was->path, was->bytes, was->rows, now->bytes, now->rows);
 }
 
-/* If the file of a shard is another one, or was written, since somebody looked
+/* Forget what was read from [shard] before it was closed. */
+static void use_forget(const hdf5io_dataset_t *dataset,
+                       const hdf5io_shard_t *shard)
+{
+    for (int k = 0; k < dataset->field_count; k++)
+        hdf5io_pool_forget(dataset->pool,
+                           hdf5io_dataset_owner(dataset, shard, k));
+}
+
+/* If the file of [shard] is another one, or was written, since somebody looked
  * at it, compare the digests of its numbers, if they were found then. [now]:
  * the shard, opened again. */
 static err_code_t use_replaced(const hdf5io_dataset_t *dataset,
+                               const hdf5io_shard_t *shard,
                                const catalogue_facts_t *facts,
                                const hdf5io_shard_t *now, err_t *err)
 {
     err_code_t rc = ERR_OK;
     uint64_t value;
 
-    if (!facts->digested ||
-        (facts->changed == now->changed && facts->inode == now->inode))
+    if (facts->changed == now->changed && facts->inode == now->inode)
+        return ERR_OK;
+    use_forget(dataset, shard);
+    if (!facts->digested)
         return ERR_OK;
     for (int k = 0; k < now->count && rc == ERR_OK; k++) {
         rc = hdf5io_shard_digest(now, k, dataset->count, &value, err);
@@ -197,7 +219,9 @@ static err_code_t use_wake(hdf5io_dataset_t *dataset, hdf5io_shard_t *shard,
         return ERR_OK;
     }
     do
-        rc = hdf5io_shard_open(&dataset->how, shard->path, &now, err);
+        rc = hdf5io_shard_open(&dataset->how, shard->path,
+                               hdf5io_dataset_owner(dataset, shard, 0), &now,
+                               err);
     while (rc == ERR_UNAVAILABLE && errno == EMFILE &&
            hdf5io_dataset_rest_oldest(dataset));
     if (rc != ERR_OK)
@@ -205,7 +229,7 @@ static err_code_t use_wake(hdf5io_dataset_t *dataset, hdf5io_shard_t *shard,
     errno = 0;
     rc = use_changed(dataset, shard, &now, err);
     if (rc == ERR_OK && known)
-        rc = use_replaced(dataset, &facts, &now, err);
+        rc = use_replaced(dataset, shard, &facts, &now, err);
     number = errno;
     if (rc == ERR_OK) {
         hdf5io_shard_adopt(shard, &now);

@@ -1,141 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * A hash table of extents, and a list of those that nobody uses, in the order
- * in which their memory is taken. An extent of the same size gives its buffer
- * to the next one, so that reading chunks of one size allocates nothing once
- * the pool is full.
+ * A hash table of extents, and lists of extents that nobody uses. Each batch of
+ * the plan has a list: of the extents that this batch needs and no later one.
+ * One more list is for extents that no batch is known to need, in the order in
+ * which their memory is taken. When a batch is done, the extents of its list
+ * are moved there. An extent of the same size gives its buffer to the next one,
+ * so that reading chunks of one size allocates nothing once the pool is full.
  */
 #include "hdf5io/pool.h"
 
-#include <pthread.h>
-
 #include "base/check.h"
 #include "base/mem.h"
+#include "hdf5io/pool_priv.h"
 
 #define POOL_BUCKETS_FIRST ((size_t)256)
-
-struct pool_extent {
-    uint64_t owner, number;
-    unsigned char *bytes;
-    size_t room; /* of [bytes] */
-    size_t used; /* bytes that were used since it was filled */
-    int users;
-    bool ready;           /* filled */
-    bool filling;         /* a thread fills it */
-    pool_extent_t *chain; /* next in its bucket */
-    /* Neighbours in the list of unused extents; NULL at the ends. */
-    pool_extent_t *older, *newer;
-};
-
-struct hdf5io_pool {
-    pthread_mutex_t lock;   /* protects all members */
-    pthread_cond_t changed; /* an extent was filled, or that failed */
-    size_t bound, held;
-    int64_t counted; /* bytes, see hdf5io_pool_count */
-    double seconds;
-    uint64_t owners;         /* numbers that were given out */
-    pool_extent_t **buckets; /* [bucket_count], a power of two */
-    size_t bucket_count, count;
-    pool_extent_t *oldest, *newest; /* ends of the list of unused extents */
-};
-
-static size_t pool_bucket(uint64_t owner, uint64_t number, size_t buckets)
-{
-    const uint64_t x = (owner * UINT64_C(0x9e3779b97f4a7c15) ^ number) *
-                       UINT64_C(0xd6e8feb86659fd93);
-
-    return (size_t)(x >> 32) & (buckets - 1);
-}
-
-/* ---- the list of unused extents ------------------------------------------ */
-
-static void unused_remove(hdf5io_pool_t *pool, pool_extent_t *extent)
-{
-    *(extent->older != NULL ? &extent->older->newer : &pool->oldest) =
-        extent->newer;
-    *(extent->newer != NULL ? &extent->newer->older : &pool->newest) =
-        extent->older;
-    extent->older = extent->newer = NULL;
-}
-
-/* Add an extent: as the first one whose memory is taken, or the last one. */
-static void unused_add(hdf5io_pool_t *pool, pool_extent_t *extent, bool first)
-{
-    if (first) {
-        extent->newer = pool->oldest;
-        *(pool->oldest != NULL ? &pool->oldest->older : &pool->newest) = extent;
-        pool->oldest = extent;
-    } else {
-        extent->older = pool->newest;
-        *(pool->newest != NULL ? &pool->newest->newer : &pool->oldest) = extent;
-        pool->newest = extent;
-    }
-}
-
-/* ---- the table ------------------------------------------------------------
- */
-
-static pool_extent_t *table_find(const hdf5io_pool_t *pool, uint64_t owner,
-                                 uint64_t number)
-{
-    pool_extent_t *extent =
-        pool->buckets[pool_bucket(owner, number, pool->bucket_count)];
-
-    while (extent != NULL &&
-           (extent->owner != owner || extent->number != number))
-        extent = extent->chain;
-    return extent;
-}
-
-/* Double the table. Without memory it stays as it is, and is slower. */
-static void table_grow(hdf5io_pool_t *pool)
-{
-    const size_t count = 2 * pool->bucket_count;
-    pool_extent_t **buckets;
-
-    if (mem_new(pool_extent_t *, count, "a table of chunks", &buckets, NULL) !=
-        ERR_OK)
-        return;
-    for (size_t b = 0; b < pool->bucket_count; b++)
-        while (pool->buckets[b] != NULL) {
-            pool_extent_t *extent = pool->buckets[b];
-            pool_extent_t **to =
-                &buckets[pool_bucket(extent->owner, extent->number, count)];
-
-            pool->buckets[b] = extent->chain;
-            extent->chain = *to;
-            *to = extent;
-        }
-    mem_free(pool->buckets);
-    pool->buckets = buckets;
-    pool->bucket_count = count;
-}
-
-static void table_add(hdf5io_pool_t *pool, pool_extent_t *extent)
-{
-    pool_extent_t **to;
-
-    if (pool->count >= pool->bucket_count)
-        table_grow(pool);
-    to = &pool->buckets[pool_bucket(extent->owner, extent->number,
-                                    pool->bucket_count)];
-    extent->chain = *to;
-    *to = extent;
-    pool->count++;
-}
-
-static void table_remove(hdf5io_pool_t *pool, pool_extent_t *extent)
-{
-    pool_extent_t **at = &pool->buckets[pool_bucket(
-        extent->owner, extent->number, pool->bucket_count)];
-
-    while (*at != extent)
-        at = &(*at)->chain;
-    *at = extent->chain;
-    extent->chain = NULL;
-    pool->count--;
-}
 
 /* ---- extents --------------------------------------------------------------
  */
@@ -148,43 +27,51 @@ static void extent_free(hdf5io_pool_t *pool, pool_extent_t *extent)
     mem_free(extent);
 }
 
+/* Free an unused extent. */
+static void unused_free(hdf5io_pool_t *pool, pool_extent_t *extent)
+{
+    hdf5io_pool_unused_remove(pool, extent);
+    hdf5io_pool_table_remove(pool, extent);
+    extent_free(pool, extent);
+}
+
 /* Take an unused extent of exactly [room] bytes, if memory is short or if it is
- * of no more use; free others until there is room. NULL: allocate one. */
-static pool_extent_t *extent_reuse(hdf5io_pool_t *pool, size_t room)
+ * of no more use; free others until there is room. What a batch needs is not
+ * given up for a buffer that is given back soon. NULL: allocate one. */
+static pool_extent_t *extent_reuse(hdf5io_pool_t *pool, uint64_t owner,
+                                   size_t room)
 {
     for (;;) {
-        pool_extent_t *extent = pool->oldest;
+        pool_extent_t *extent = owner == POOL_NOBODY
+                                    ? pool->unneeded.oldest
+                                    : hdf5io_pool_unused_first(pool);
         const bool full = pool->held + room > pool->bound;
 
         if (extent == NULL ||
             (!full && (extent->owner != POOL_NOBODY || extent->room != room)))
             return NULL;
-        unused_remove(pool, extent);
-        table_remove(pool, extent);
+        hdf5io_pool_unused_remove(pool, extent);
+        hdf5io_pool_table_remove(pool, extent);
         if (extent->room == room)
             return extent;
         extent_free(pool, extent);
     }
 }
 
-/* A new extent with one user, to be filled. Lock held. */
+/* A new extent with one user, to be filled. Its memory, if it has none, is
+ * allocated by extent_allocate, since that takes long. Lock held. */
 static err_code_t extent_make(hdf5io_pool_t *pool, uint64_t owner,
                               uint64_t number, size_t room, pool_extent_t **out,
                               err_t *err)
 {
-    pool_extent_t *extent = extent_reuse(pool, room);
-    void *bytes = NULL;
+    pool_extent_t *extent = extent_reuse(pool, owner, room);
+    unsigned char *bytes;
     err_code_t rc = ERR_OK;
 
     if (extent == NULL) {
-        rc = mem_alloc(room, "a chunk of samples", &bytes, err);
-        if (rc == ERR_OK)
-            rc = mem_new(pool_extent_t, 1, "a chunk", &extent, err);
-        if (rc != ERR_OK) {
-            mem_free(bytes);
+        rc = mem_new(pool_extent_t, 1, "a chunk", &extent, err);
+        if (rc != ERR_OK)
             return rc;
-        }
-        extent->bytes = bytes;
         pool->held += room;
     }
     bytes = extent->bytes;
@@ -194,9 +81,30 @@ static err_code_t extent_make(hdf5io_pool_t *pool, uint64_t owner,
                               .room = room,
                               .users = 1,
                               .filling = true};
-    table_add(pool, extent);
+    if (owner == POOL_NOBODY)
+        pool->lent += room;
+    hdf5io_pool_table_add(pool, extent);
     *out = extent;
     return ERR_OK;
+}
+
+/* Give memory to an extent that the calling thread fills. If there is none, the
+ * extent is given back. The lock is not held. */
+static err_code_t extent_allocate(hdf5io_pool_t *pool, pool_extent_t *extent,
+                                  err_t *err)
+{
+    void *bytes = NULL;
+    err_code_t rc;
+
+    if (extent->bytes != NULL)
+        return ERR_OK;
+    rc = mem_alloc_any(extent->room, "a chunk of samples", &bytes, err);
+    extent->bytes = bytes;
+    if (rc != ERR_OK) {
+        hdf5io_pool_filled(pool, extent, false);
+        hdf5io_pool_give(pool, extent, 0, 0);
+    }
+    return rc;
 }
 
 /* Wait until nobody fills [extent]. True: it is filled, and one more uses it;
@@ -204,7 +112,8 @@ static err_code_t extent_make(hdf5io_pool_t *pool, uint64_t owner,
 static bool extent_share(hdf5io_pool_t *pool, pool_extent_t *extent)
 {
     if (extent->users++ == 0)
-        unused_remove(pool, extent);
+        hdf5io_pool_unused_remove(pool, extent);
+    extent->spent = false;
     while (extent->filling)
         pthread_cond_wait(&pool->changed, &pool->lock);
     extent->filling = !extent->ready;
@@ -220,7 +129,7 @@ err_code_t hdf5io_pool_take(hdf5io_pool_t *pool, uint64_t owner,
 
     pthread_mutex_lock(&pool->lock);
     if (owner != POOL_NOBODY)
-        extent = table_find(pool, owner, number);
+        extent = hdf5io_pool_find(pool, owner, number);
     if (extent != NULL) {
         check(extent->room >= bytes, "a chunk of %zu bytes in %zu", bytes,
               extent->room);
@@ -230,9 +139,112 @@ err_code_t hdf5io_pool_take(hdf5io_pool_t *pool, uint64_t owner,
         *fill = true;
     }
     pthread_mutex_unlock(&pool->lock);
+    if (rc == ERR_OK && *fill)
+        rc = extent_allocate(pool, extent, err);
     if (rc == ERR_OK)
         *out = extent;
     return rc;
+}
+
+/* ---- the plan -------------------------------------------------------------
+ */
+
+/* The batches before [batch] are done: what only these batches needed is not
+ * needed now. Lock held. */
+static void plan_done(hdf5io_pool_t *pool, uint64_t batch)
+{
+    while (pool->batch < batch && pool->batch <= pool->last) {
+        const pool_list_t *list = &pool->needed[pool->batch++ % POOL_AHEAD];
+        pool_extent_t *extent;
+
+        while ((extent = list->oldest) != NULL) {
+            hdf5io_pool_unused_remove(pool, extent);
+            hdf5io_pool_unused_add(pool, extent);
+        }
+    }
+    if (pool->batch < batch)
+        pool->batch = batch;
+}
+
+void hdf5io_pool_plan(hdf5io_pool_t *pool)
+{
+    pthread_mutex_lock(&pool->lock);
+    plan_done(pool, UINT64_MAX);
+    for (size_t b = 0; b < pool->bucket_count; b++)
+        for (pool_extent_t *extent = pool->buckets[b]; extent != NULL;
+             extent = extent->chain)
+            extent->until = 0;
+    pool->batch = 1;
+    pool->last = 0;
+    pthread_mutex_unlock(&pool->lock);
+}
+
+void hdf5io_pool_plan_done(hdf5io_pool_t *pool, uint64_t batch)
+{
+    pthread_mutex_lock(&pool->lock);
+    plan_done(pool, batch);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+/* [batch] needs the extent. */
+static void extent_need(hdf5io_pool_t *pool, pool_extent_t *extent,
+                        uint64_t batch)
+{
+    const bool unused = extent->list != NULL;
+
+    if (extent->until >= batch)
+        return;
+    if (unused)
+        hdf5io_pool_unused_remove(pool, extent);
+    extent->until = batch;
+    if (unused)
+        hdf5io_pool_unused_add(pool, extent);
+}
+
+/* Is there room for an extent of [room] bytes, and for the stored bytes from
+ * which it is decoded, if only what no batch needs is given up? Lock held. */
+static bool plan_room(const hdf5io_pool_t *pool, size_t room)
+{
+    return pool->held - pool->idle <= pool->bound &&
+           2 * room <= pool->bound - (pool->held - pool->idle);
+}
+
+pool_want_t hdf5io_pool_want(hdf5io_pool_t *pool, uint64_t owner,
+                             uint64_t number, size_t bytes, uint64_t batch,
+                             pool_extent_t **out)
+{
+    const size_t room = mem_round(bytes);
+    pool_want_t want = POOL_HERE;
+    pool_extent_t *extent;
+
+    pthread_mutex_lock(&pool->lock);
+    extent = hdf5io_pool_find(pool, owner, number);
+    if (batch >= pool->batch && batch - pool->batch >= POOL_AHEAD)
+        want = POOL_FULL;
+    else if (batch >= pool->batch && extent == NULL)
+        want = plan_room(pool, room) && extent_make(pool, owner, number, room,
+                                                    &extent, NULL) == ERR_OK
+                   ? POOL_FILL
+                   : POOL_FULL;
+    if (want != POOL_FULL && batch >= pool->batch)
+        extent_need(pool, extent, batch);
+    pthread_mutex_unlock(&pool->lock);
+    if (want != POOL_FILL)
+        return want;
+    if (extent_allocate(pool, extent, NULL) != ERR_OK)
+        return POOL_FULL;
+    *out = extent;
+    return want;
+}
+
+bool hdf5io_pool_has(hdf5io_pool_t *pool, uint64_t owner, uint64_t number)
+{
+    bool has;
+
+    pthread_mutex_lock(&pool->lock);
+    has = hdf5io_pool_find(pool, owner, number) != NULL;
+    pthread_mutex_unlock(&pool->lock);
+    return has;
 }
 
 void hdf5io_pool_filled(hdf5io_pool_t *pool, pool_extent_t *extent, bool good)
@@ -245,28 +257,48 @@ void hdf5io_pool_filled(hdf5io_pool_t *pool, pool_extent_t *extent, bool good)
     pthread_mutex_unlock(&pool->lock);
 }
 
+/* Free what was beyond the bound while it was in use. What a batch needs is not
+ * given up for buffers that are given back soon. Lock held. */
+static void pool_trim(hdf5io_pool_t *pool)
+{
+    pool_extent_t *extent;
+
+    while (pool->held > pool->bound && pool->unneeded.oldest != NULL)
+        unused_free(pool, pool->unneeded.oldest);
+    while (pool->held - pool->lent > pool->bound &&
+           (extent = hdf5io_pool_unused_first(pool)) != NULL)
+        unused_free(pool, extent);
+}
+
 void hdf5io_pool_give(hdf5io_pool_t *pool, pool_extent_t *extent, size_t used,
                       size_t all)
 {
     pthread_mutex_lock(&pool->lock);
     check(extent->users > 0, "a chunk has %d users", extent->users);
     extent->used += used;
+    if (extent->used >= all) {
+        extent->spent = true;
+        extent->used = 0; /* it may be there in the next epoch, too */
+    }
     extent->users--;
-    if (extent->users == 0 && extent->owner != POOL_NOBODY && !extent->ready) {
-        table_remove(pool, extent);
+    if (extent->owner == POOL_NOBODY)
+        pool->lent -= extent->room;
+    if (extent->users == 0 && !extent->ready &&
+        (extent->owner != POOL_NOBODY || extent->bytes == NULL)) {
+        hdf5io_pool_table_remove(pool, extent);
         extent_free(pool, extent);
     } else if (extent->users == 0) {
-        unused_add(pool, extent,
-                   extent->owner == POOL_NOBODY || extent->used >= all);
+        hdf5io_pool_unused_add(pool, extent);
     }
-    /* What was beyond the bound while it was in use. */
-    while (pool->held > pool->bound && pool->oldest != NULL) {
-        pool_extent_t *oldest = pool->oldest;
+    pool_trim(pool);
+    pthread_mutex_unlock(&pool->lock);
+}
 
-        unused_remove(pool, oldest);
-        table_remove(pool, oldest);
-        extent_free(pool, oldest);
-    }
+void hdf5io_pool_keep(hdf5io_pool_t *pool, pool_extent_t *extent)
+{
+    pthread_mutex_lock(&pool->lock);
+    check(extent->users > 0, "a chunk that nobody uses is to be kept");
+    extent->kept = true;
     pthread_mutex_unlock(&pool->lock);
 }
 
@@ -303,6 +335,7 @@ err_code_t hdf5io_pool_open(size_t bytes, hdf5io_pool_t **out, err_t *err)
         return rc;
     }
     pool->bound = bytes;
+    pool->batch = 1;
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->changed, NULL);
     *out = pool;
@@ -311,15 +344,12 @@ err_code_t hdf5io_pool_open(size_t bytes, hdf5io_pool_t **out, err_t *err)
 
 void hdf5io_pool_close(hdf5io_pool_t *pool)
 {
+    pool_extent_t *extent;
+
     if (pool == NULL)
         return;
-    while (pool->oldest != NULL) {
-        pool_extent_t *oldest = pool->oldest;
-
-        unused_remove(pool, oldest);
-        table_remove(pool, oldest);
-        extent_free(pool, oldest);
-    }
+    while ((extent = hdf5io_pool_unused_first(pool)) != NULL)
+        unused_free(pool, extent);
     check(pool->count == 0 && pool->held == 0, "%zu chunks are in use",
           pool->count);
     pthread_cond_destroy(&pool->changed);
@@ -333,6 +363,7 @@ void hdf5io_pool_allow(hdf5io_pool_t *pool, size_t bytes)
     pthread_mutex_lock(&pool->lock);
     if (pool->bound < bytes)
         pool->bound = bytes;
+    pool->batch = 1;
     pthread_mutex_unlock(&pool->lock);
 }
 
@@ -352,19 +383,25 @@ uint64_t hdf5io_pool_owner(hdf5io_pool_t *pool)
     return hdf5io_pool_owners(pool, 1);
 }
 
-void hdf5io_pool_forget(hdf5io_pool_t *pool, uint64_t owner)
+static void list_forget(hdf5io_pool_t *pool, const pool_list_t *list,
+                        uint64_t owner)
 {
     pool_extent_t *extent, *next;
 
-    pthread_mutex_lock(&pool->lock);
-    for (extent = pool->oldest; extent != NULL; extent = next) {
+    for (extent = list->oldest; extent != NULL; extent = next) {
         next = extent->newer;
-        if (extent->owner != owner)
-            continue;
-        unused_remove(pool, extent);
-        table_remove(pool, extent);
-        extent_free(pool, extent);
+        if (extent->owner == owner)
+            unused_free(pool, extent);
     }
+}
+
+void hdf5io_pool_forget(hdf5io_pool_t *pool, uint64_t owner)
+{
+    pthread_mutex_lock(&pool->lock);
+    list_forget(pool, &pool->kept, owner);
+    list_forget(pool, &pool->unneeded, owner);
+    for (int i = 0; i < POOL_AHEAD; i++)
+        list_forget(pool, &pool->needed[i], owner);
     pthread_mutex_unlock(&pool->lock);
 }
 

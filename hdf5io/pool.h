@@ -4,8 +4,14 @@
  * pool: buffers for chunks of all shards and columns of a dataset, with one
  * bound. An extent is the buffer of one chunk. It is known by its owner (a
  * column) and its number among the chunks of the owner. Extents that nobody
- * uses stay in the pool until their memory is needed: first those that were
- * read completely, then the least recently used ones.
+ * uses stay in the pool until their memory is needed. First goes what no known
+ * batch needs: the extents that were read completely, then the least recently
+ * used ones. Then goes the extent that is needed last, and at the very end what
+ * is to be kept.
+ *
+ * Which batches need an extent is known from hdf5io_pool_want. Batches are
+ * numbered from 1 in the order in which they are used; the numbers begin again
+ * with each plan.
  *
  * Thread rule: several threads may use a pool. While a thread fills an extent,
  * others that want the same extent wait.
@@ -37,7 +43,7 @@ void hdf5io_pool_allow(hdf5io_pool_t *pool, size_t bytes);
  * consecutive ones and returns the first. */
 uint64_t hdf5io_pool_owner(hdf5io_pool_t *pool);
 uint64_t hdf5io_pool_owners(hdf5io_pool_t *pool, uint64_t count);
-/* Free all extents of an owner. Nobody uses them. */
+/* Free the extents of an owner that nobody uses. */
 void hdf5io_pool_forget(hdf5io_pool_t *pool, uint64_t owner);
 
 /* Take extent [number] of [owner], with room for [bytes], until it is given
@@ -47,6 +53,30 @@ void hdf5io_pool_forget(hdf5io_pool_t *pool, uint64_t owner);
 err_code_t hdf5io_pool_take(hdf5io_pool_t *pool, uint64_t owner,
                             uint64_t number, size_t bytes, pool_extent_t **out,
                             bool *fill, err_t *err);
+/* How many batches after the first one that is not done may be planned. */
+#define POOL_AHEAD 1024
+
+/* A new plan: no batch is known to need anything. */
+void hdf5io_pool_plan(hdf5io_pool_t *pool);
+/* All batches before [batch] are done. */
+void hdf5io_pool_plan_done(hdf5io_pool_t *pool, uint64_t batch);
+
+typedef enum pool_want {
+    POOL_HERE, /* it is in the pool, or another thread fills it */
+    POOL_FILL, /* the caller must fill it, as after hdf5io_pool_take */
+    POOL_FULL  /* no memory, unless something is given up that an earlier batch
+                  needs; or the batch is too far ahead */
+} pool_want_t;
+
+/* [batch] needs extent [number] of [owner], with room for [bytes]. *out is set
+ * only for POOL_FILL. A batch that is done needs nothing. Does not block. */
+pool_want_t hdf5io_pool_want(hdf5io_pool_t *pool, uint64_t owner,
+                             uint64_t number, size_t bytes, uint64_t batch,
+                             pool_extent_t **out);
+
+/* Is extent [number] of [owner] in the pool, or does a thread fill it? */
+bool hdf5io_pool_has(hdf5io_pool_t *pool, uint64_t owner, uint64_t number);
+
 /* The extent is filled, or that failed: then another thread may try, and this
  * one must give it back. */
 void hdf5io_pool_filled(hdf5io_pool_t *pool, pool_extent_t *extent, bool good);
@@ -54,6 +84,10 @@ void hdf5io_pool_filled(hdf5io_pool_t *pool, pool_extent_t *extent, bool good);
  * were used by now, it is of no more use. */
 void hdf5io_pool_give(hdf5io_pool_t *pool, pool_extent_t *extent, size_t used,
                       size_t all);
+
+/* An extent that the caller uses is to be kept, whether a batch is known to
+ * need it or not. */
+void hdf5io_pool_keep(hdf5io_pool_t *pool, pool_extent_t *extent);
 
 /* Exchange the memory of two extents of the same size that the calling thread
  * fills. */

@@ -146,7 +146,8 @@ static void shard_pool_allow(const hdf5io_shard_config_t *config,
 
 /* Open the file and its columns. Lock held. */
 static err_code_t shard_open_h5(const hdf5io_shard_config_t *config,
-                                hdf5io_shard_t *shard, err_t *err)
+                                uint64_t owner, hdf5io_shard_t *shard,
+                                err_t *err)
 {
     column_how_t how = {.file_bytes = shard->bytes,
                         .fd = shard->fd,
@@ -162,6 +163,7 @@ static err_code_t shard_open_h5(const hdf5io_shard_config_t *config,
     if (shard->file < 0)
         return shard_refused(shard, err);
     for (int k = 0; k < config->count && rc == ERR_OK; k++) {
+        how.owner = owner + (uint64_t)k;
         rc = hdf5io_column_open(shard->file, shard->path, config->paths[k],
                                 &how, &columns[k], err);
         for (int j = 0; j < k && rc == ERR_OK; j++)
@@ -320,8 +322,8 @@ static err_code_t shard_open_once(const hdf5io_shard_config_t *config,
 }
 
 static err_code_t shard_open(const hdf5io_shard_config_t *config,
-                             const char *path, bool once, hdf5io_shard_t *out,
-                             err_t *err)
+                             const char *path, uint64_t owner, bool once,
+                             hdf5io_shard_t *out, err_t *err)
 {
     hdf5io_shard_t shard;
     bool done = false;
@@ -343,7 +345,7 @@ static err_code_t shard_open(const hdf5io_shard_config_t *config,
     }
     if (rc == ERR_OK) {
         h5_lock();
-        rc = shard_open_h5(config, &shard, err);
+        rc = shard_open_h5(config, owner, &shard, err);
         if (rc == ERR_OK)
             shard_trim(&shard);
         h5_unlock();
@@ -361,15 +363,17 @@ static err_code_t shard_open(const hdf5io_shard_config_t *config,
 }
 
 err_code_t hdf5io_shard_open(const hdf5io_shard_config_t *config,
-                             const char *path, hdf5io_shard_t *out, err_t *err)
+                             const char *path, uint64_t owner,
+                             hdf5io_shard_t *out, err_t *err)
 {
-    return shard_open(config, path, false, out, err);
+    return shard_open(config, path, owner, false, out, err);
 }
 
 err_code_t hdf5io_shard_look(const hdf5io_shard_config_t *config,
-                             const char *path, hdf5io_shard_t *out, err_t *err)
+                             const char *path, uint64_t owner,
+                             hdf5io_shard_t *out, err_t *err)
 {
-    return shard_open(config, path, true, out, err);
+    return shard_open(config, path, owner, true, out, err);
 }
 
 /* Open the shard by MPI-IO and its collective columns. Lock held. */

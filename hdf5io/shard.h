@@ -65,17 +65,21 @@ typedef struct hdf5io_shard_config {
 /* A closed shard of which nothing is known. */
 void hdf5io_shard_init(hdf5io_shard_t *shard);
 
-/* Open the file [path], a name that outlives the shard, and its columns.
+/* Open the file [path], a name that outlives the shard, and its columns. Its
+ * decoded chunks belong to the [config->count] owners in the pool from [owner]
+ * on, one for each column. They stay in the pool when the shard is closed.
  * ERR_DATA: not HDF5, truncated, an unsuitable column, or columns with
  * different numbers of samples. ERR_UNAVAILABLE: too many open files, although
  * the soft limit was raised to the hard one. ERR_IO. If a system call failed,
  * errno holds the reason. */
 err_code_t hdf5io_shard_open(const hdf5io_shard_config_t *config,
-                             const char *path, hdf5io_shard_t *out, err_t *err);
+                             const char *path, uint64_t owner,
+                             hdf5io_shard_t *out, err_t *err);
 
 /* The same with only one call of open, where possible; for the first time. */
 err_code_t hdf5io_shard_look(const hdf5io_shard_config_t *config,
-                             const char *path, hdf5io_shard_t *out, err_t *err);
+                             const char *path, uint64_t owner,
+                             hdf5io_shard_t *out, err_t *err);
 
 /* Open the file again with the MPI-IO list [access], for the collective
  * columns. Collective: call it only after all ranks have opened the shard with

@@ -39,7 +39,7 @@ size_t mem_round(size_t bytes)
     return (bytes + MEM_ALIGN - 1) / MEM_ALIGN * MEM_ALIGN;
 }
 
-err_code_t mem_alloc(size_t bytes, const char *what, void **out, err_t *err)
+err_code_t mem_alloc_any(size_t bytes, const char *what, void **out, err_t *err)
 {
     const size_t align = bytes >= LARGE ? HUGE_PAGE : MEM_ALIGN;
     char amount[32];
@@ -51,9 +51,17 @@ err_code_t mem_alloc(size_t bytes, const char *what, void **out, err_t *err)
     /* Only a hint: small pages work as well. */
     if (bytes >= LARGE)
         (void)madvise(block, bytes / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
-    mem_clear(block, bytes == 0 ? 1 : bytes);
     *out = block;
     return ERR_OK;
+}
+
+err_code_t mem_alloc(size_t bytes, const char *what, void **out, err_t *err)
+{
+    err_code_t rc = mem_alloc_any(bytes, what, out, err);
+
+    if (rc == ERR_OK)
+        mem_clear(*out, bytes == 0 ? 1 : bytes);
+    return rc;
 }
 
 err_code_t mem_new_array(size_t size, size_t count, const char *what, void *out,

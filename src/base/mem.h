@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Aligned, zeroed memory; failures are errors with a sentence. */
+/* Aligned memory, zeroed unless said otherwise; failures are errors with a
+ * sentence. */
 #ifndef CDDP_BASE_MEM_H
 #define CDDP_BASE_MEM_H
 
@@ -19,6 +20,11 @@ size_t mem_round(size_t bytes);
  * error (ERR_MEMORY). A block of zero bytes must be freed, too. The caller
  * frees with mem_free. */
 err_code_t mem_alloc(size_t bytes, const char *what, void **out, err_t *err);
+
+/* The same for memory that the caller fills before anybody reads from it: the
+ * bytes have any values. */
+err_code_t mem_alloc_any(size_t bytes, const char *what, void **out,
+                         err_t *err);
 
 /* Allocate [count] zeroed objects of [type] as mem_alloc does. [out] is a type
  * **. A size that overflows is ERR_MEMORY, too. */

@@ -23,6 +23,7 @@ HDF5IO_TESTS = \
 	tests/hdf5io/test_convert \
 	tests/hdf5io/test_cover \
 	tests/hdf5io/test_dataset \
+	tests/hdf5io/test_dataset_closed \
 	tests/hdf5io/test_dataset_errors \
 	tests/hdf5io/test_dataset_look \
 	tests/hdf5io/test_dataset_use \
@@ -33,6 +34,7 @@ HDF5IO_TESTS = \
 	tests/hdf5io/test_index \
 	tests/hdf5io/test_links \
 	tests/hdf5io/test_loader \
+	tests/hdf5io/test_pool \
 	tests/hdf5io/test_safetensors \
 	tests/hdf5io/test_sampler \
 	tests/hdf5io/test_sampler_lanes \

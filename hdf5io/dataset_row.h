@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* dataset_row: a stored row becomes a delivered sample. Internal to the files
+ * dataset_*.c. */
+#ifndef CDDP_HDF5IO_DATASET_ROW_H
+#define CDDP_HDF5IO_DATASET_ROW_H
+
+#include "hdf5io/dataset_impl.h"
+
+/* One stored row of a column, and its place among the delivered samples. */
+typedef struct dataset_row {
+    const dataset_field_t *field;
+    const hdf5io_column_t *column;
+    const char *file;          /* name of the shard, for error sentences */
+    int64_t number;            /* within the shard, for error sentences */
+    int64_t sample;            /* global */
+    const hdf5io_draw_t *draw; /* NULL: none */
+    const void *stored;
+    void *out;    /* [samples, field->elems]: transformed samples */
+    int64_t slot; /* which of the samples at [out] it becomes */
+} dataset_row_t;
+
+/* Convert [row] to the type that the model needs, and check it. ERR_DATA: a
+ * label or token is out of range, the numbers are no probabilities, or float32
+ * cannot hold an integer. */
+err_code_t hdf5io_dataset_row(const dataset_row_t *row, err_t *err);
+
+/* Does [field] deliver the bytes of [column] always as they are stored? Then
+ * hdf5io_dataset_row only copies. */
+bool hdf5io_dataset_row_same(const dataset_field_t *field,
+                             const hdf5io_column_t *column);
+
+#endif
