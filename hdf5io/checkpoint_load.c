@@ -3,11 +3,13 @@
 /*
  * A chunk is read and hashed in bites that fit into the processor's cache. If
  * there is one rank, it reads long runs straight into the tensors. Several
- * ranks read into the window, a buffer in which each rank has room for some
- * chunks. If there are so many ranks that a chunk does not fit into a rank's
- * room, each rank reads its chunk into a buffer of its own, and the ranks
- * exchange one slice of their chunks after the other. So all ranks send about
- * as many bytes at a time: then an all-gather of ranges is fast.
+ * ranks read into the window, a buffer in which each rank has room for a slice
+ * of its chunk, or for some short chunks, and which fits into a cache, too. In
+ * each pass of a turn, every rank reads and hashes a slice, then all ranks
+ * exchange their slices and copy what they want to the tensors. So all ranks
+ * send about as many bytes at a time: then an all-gather of ranges is fast. A
+ * rank that cannot read takes part in the passes that are left, and tells its
+ * error in the vote at the end of the turn.
  */
 #include "hdf5io/checkpoint_load.h"
 
@@ -29,7 +31,7 @@
 #define WINDOW ((uint64_t)32 << 20)
 #define EACH_LEAST ((uint64_t)64 << 10)
 /* A rank has at most so many bytes of the window: they stay in a cache. */
-#define EACH_MOST ((uint64_t)4 << 20)
+#define EACH_MOST ((uint64_t)1 << 20)
 
 /* One exchange through the window, of a slice of each chunk of a turn. */
 typedef struct pass {
@@ -47,11 +49,10 @@ typedef struct loader {
     char *path;         /* of the open file; NULL: none */
     hdf5io_io_file_t file;
     int number;          /* of the open file in the manifest */
-    char *scratch;       /* [BITE], if there is one rank, else NULL */
+    char *scratch;       /* [BITE], for bytes that are only hashed or copied */
     size_t depth;        /* chunks of a rank in a turn */
     uint64_t slice;      /* bytes of a chunk in one exchange */
     char *window;        /* NULL if there is one rank */
-    char *own;           /* this rank's chunk, if it is longer than a slice */
     size_t *cuts;        /* [size + 1] of the window */
     retry_cause_t cause; /* of this rank's error */
 } loader_t;
@@ -113,16 +114,15 @@ static err_code_t window_open(loader_t *l, err_t *err)
 
     l->depth = 1;
     l->slice = chunk;
-    if (size == 1)
-        return mem_new(char, BITE, what, &l->scratch, err);
+    rc = mem_new(char, BITE, what, &l->scratch, err);
+    if (size == 1 || rc != ERR_OK)
+        return rc;
     if (each < chunk)
         l->slice = each;
     else if (l->cut.turns > 1)
         l->depth = (size_t)at_most(each / chunk, l->cut.turns);
     rc = mem_new(char, (size_t)(l->slice * l->depth * size), what, &l->window,
                  err);
-    if (rc == ERR_OK && l->slice < chunk)
-        rc = mem_new(char, (size_t)chunk, what, &l->own, err);
     if (rc == ERR_OK)
         rc = mem_new(size_t, (size_t)size + 1, what, &l->cuts, err);
     return rc;
@@ -160,7 +160,6 @@ static void loader_close(loader_t *l)
     hdf5io_cut_close(&l->cut);
     mem_free(l->scratch);
     mem_free(l->window);
-    mem_free(l->own);
     mem_free(l->cuts);
 }
 
@@ -243,16 +242,18 @@ static err_code_t chunk_place(loader_t *l, const hdf5io_chunk_t *chunk,
     return rc;
 }
 
-/* Read the chunk to [to]. */
-static err_code_t chunk_read(loader_t *l, const hdf5io_chunk_t *chunk, char *to,
-                             err_t *err)
+/* Read the [bytes] bytes from [first] on to [to], or, if [to] is NULL, only to
+ * hash them. */
+static err_code_t slice_read(loader_t *l, uint64_t first, uint64_t bytes,
+                             char *to, err_t *err)
 {
     err_code_t rc = ERR_OK;
 
-    for (uint64_t done = 0; done < chunk->bytes && rc == ERR_OK;) {
-        const uint64_t run = at_most(chunk->bytes - done, BITE);
+    for (uint64_t done = 0; done < bytes && rc == ERR_OK;) {
+        const uint64_t run = at_most(bytes - done, BITE);
 
-        rc = bite_read(l, to + done, chunk->first + done, run, err);
+        rc = bite_read(l, to == NULL ? l->scratch : to + done, first + done,
+                       run, err);
         done += run;
     }
     return rc;
@@ -283,23 +284,21 @@ static err_code_t hash_compare(loader_t *l, const hdf5io_chunk_t *chunk,
         hdf5io_blocks_count(l->manifest, chunk->file), hash, expected);
 }
 
-/* Read this rank's chunk to [to] or, if [to] is NULL, into the tensors. If
- * the chunk is the end of a block (in version 1: of a file), compare the hash.
- */
-static err_code_t chunk_take(loader_t *l, const hdf5io_chunk_t *chunk, char *to,
-                             err_t *err)
+/* Begin to read this rank's chunk. */
+static err_code_t chunk_begin(loader_t *l, const hdf5io_chunk_t *chunk,
+                              err_t *err)
 {
-    err_code_t rc = file_choose(l, chunk->file, err);
-
     if (chunk->begins)
         hash_state_reset(l->hash);
-    if (rc == ERR_OK && to == NULL)
-        rc = chunk_place(l, chunk, err);
-    else if (rc == ERR_OK)
-        rc = chunk_read(l, chunk, to, err);
-    if (rc == ERR_OK && chunk->ends)
-        rc = hash_compare(l, chunk, err);
-    return rc;
+    return file_choose(l, chunk->file, err);
+}
+
+/* All bytes of the chunk are read. If the chunk is the end of a block (in
+ * version 1: of a file), compare the hash. */
+static err_code_t chunk_end(loader_t *l, const hdf5io_chunk_t *chunk,
+                            err_t *err)
+{
+    return chunk->ends ? hash_compare(l, chunk, err) : ERR_OK;
 }
 
 /* ---- turns --------------------------------------------------------------- */
@@ -362,60 +361,89 @@ static void window_take(loader_t *l, pass_t pass)
     }
 }
 
-/* Exchange what the ranks have read in a turn. */
-static err_code_t turn_pass(loader_t *l, size_t turn, err_t *err)
+/* Are the last bytes of the pane's chunk in its slice of [pass]? */
+static bool pane_ends(const loader_t *l, const pane_t *pane, pass_t pass)
 {
-    pass_t pass = {.turn = turn};
+    const uint64_t bytes = pane->chunk.bytes;
+
+    return bytes <= pass.from + l->slice &&
+           (bytes > pass.from || pass.from == 0);
+}
+
+/* Read this rank's slices of [pass] to the window. Slices that nobody wants are
+ * only hashed. */
+static err_code_t pass_read(loader_t *l, pass_t pass, err_t *err)
+{
+    const int rank = l->votes->rank;
+    char *to = l->window + l->cuts[rank];
+    pane_t pane;
     err_code_t rc = ERR_OK;
 
-    for (; pass.from < l->cut.most && rc == ERR_OK; pass.from += l->slice) {
-        const int rank = l->votes->rank;
-        size_t mine;
+    for (size_t i = 0; rc == ERR_OK && pane_get(l, rank, i, pass, &pane); i++) {
+        const hdf5io_chunk_t *chunk = &pane.chunk;
+        const uint64_t end = chunk->first + chunk->bytes;
 
-        if (window_cut(l, pass) == 0)
-            continue;
-        mine = l->cuts[rank + 1] - l->cuts[rank];
-        if (l->own != NULL && mine > 0)
-            memcpy(l->window + l->cuts[rank], l->own + pass.from, mine);
-        rc = hdf5io_spread_ranges(l->load->spread, l->window, l->cuts, err);
-        if (rc == ERR_OK)
-            window_take(l, pass);
+        if (pass.from == 0)
+            rc = chunk_begin(l, chunk, err);
+        if (rc == ERR_OK && pane.first < end)
+            rc = slice_read(l, pane.first, at_most(end - pane.first, l->slice),
+                            pane.bytes > 0 ? to : NULL, err);
+        if (rc == ERR_OK && pane_ends(l, &pane, pass))
+            rc = chunk_end(l, chunk, err);
+        to += pane.room;
     }
     return rc;
 }
 
-/* Read this rank's chunks. */
-static err_code_t turn_read(loader_t *l, size_t turn, err_t *err)
+/* Read and exchange the slices of a turn, one after the other. [mine] becomes
+ * this rank's error. Returns an error of the exchange, which all ranks get. */
+static err_code_t turn_pass(loader_t *l, size_t turn, err_t *mine, err_t *err)
 {
-    const pass_t pass = {.turn = turn};
-    const int rank = l->votes->rank;
-    char *to = l->own;
-    pane_t pane;
+    pass_t pass = {.turn = turn};
     err_code_t rc = ERR_OK;
 
-    if (l->window != NULL && l->own == NULL) {
-        window_cut(l, pass);
-        to = l->window + l->cuts[rank];
-    }
-    for (size_t i = 0; rc == ERR_OK && pane_get(l, rank, i, pass, &pane); i++) {
-        rc = chunk_take(l, &pane.chunk, to, err);
-        if (to != NULL)
-            to += pane.room;
-    }
+    do {
+        const size_t bytes = window_cut(l, pass);
+
+        if (mine->code == ERR_OK)
+            pass_read(l, pass, mine);
+        if (bytes > 0)
+            rc = hdf5io_spread_ranges(l->load->spread, l->window, l->cuts, err);
+        if (rc == ERR_OK && bytes > 0)
+            window_take(l, pass);
+        pass.from += l->slice;
+    } while (pass.from < l->cut.most && rc == ERR_OK);
     return rc;
+}
+
+/* A rank that is alone reads its chunk into the tensors. */
+static err_code_t turn_alone(loader_t *l, size_t turn, err_t *err)
+{
+    hdf5io_chunk_t chunk;
+    err_code_t rc;
+
+    if (!hdf5io_cut_chunk(&l->cut, 0, turn, &chunk))
+        return ERR_OK;
+    rc = chunk_begin(l, &chunk, err);
+    if (rc == ERR_OK)
+        rc = chunk_place(l, &chunk, err);
+    return rc == ERR_OK ? chunk_end(l, &chunk, err) : rc;
 }
 
 static err_code_t turn_make(loader_t *l, size_t turn, bool *damaged, err_t *err)
 {
     uint64_t numbers[VOTE_NUMBERS] = {0};
     err_t mine = ERR_INIT;
-    err_code_t rc;
+    err_code_t rc = ERR_OK;
 
     l->cause = RETRY_ABSENT;
-    turn_read(l, turn, &mine);
-    rc = hdf5io_load_vote(l->votes, l->load->ballots, &mine, l->cause, numbers,
-                          damaged, err);
-    return rc == ERR_OK && l->window != NULL ? turn_pass(l, turn, err) : rc;
+    if (l->window == NULL)
+        turn_alone(l, turn, &mine);
+    else
+        rc = turn_pass(l, turn, &mine, err);
+    return rc == ERR_OK ? hdf5io_load_vote(l->votes, l->load->ballots, &mine,
+                                           l->cause, numbers, damaged, err)
+                        : rc;
 }
 
 err_code_t hdf5io_load(const hdf5io_load_t *load, bool *damaged, err_t *err)

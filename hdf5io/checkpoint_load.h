@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * checkpoint_load: all ranks together read a checkpoint once. In each turn
- * every rank reads one chunk or several (checkpoint_cut.h) and compares their
- * hashes. Then the ranks vote, and send the bytes to the ranks that want them.
- * So the tensors get the very bytes whose hashes were compared.
+ * every rank reads one chunk or several (checkpoint_cut.h), sends the bytes to
+ * the ranks that want them, and compares the hashes. Then the ranks vote. So
+ * the tensors get the very bytes whose hashes are compared, but before that.
  */
 #ifndef CDDP_HDF5IO_CHECKPOINT_LOAD_H
 #define CDDP_HDF5IO_CHECKPOINT_LOAD_H

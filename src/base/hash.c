@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
+/* XXH3 of libxxhash is compiled for the oldest processors, unless the library
+ * has its dispatcher, which chooses the vector instructions of this one. The
+ * hashes are the same. */
+#include "config.h"
+
 #include "base/hash.h"
 
 #include <errno.h>
@@ -9,7 +14,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#ifdef XXHASH_DISPATCH
+#include <xxh_x86dispatch.h> /* renames XXH3_64bits and XXH3_64bits_update */
+#else
 #include <xxhash.h>
+#endif
 
 #include "base/file.h"
 

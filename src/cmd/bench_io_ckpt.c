@@ -3,8 +3,9 @@
 /*
  * The state has tensors of TENSOR_ELEMS elements, whole on each of N ranks,
  * which are threads. All ranks write from the same memory; each one reads into
- * its own. The time begins and ends with an exchange between all ranks. A
- * checkpoint is removed after its measurement, so no write deletes older ones.
+ * its own, and the limit reads into the same memory. The time begins and ends
+ * with an exchange between all ranks. A checkpoint is removed after its
+ * measurement, so no write deletes older ones.
  */
 #include "cmd/bench_io_ckpt.h"
 
@@ -345,26 +346,45 @@ static err_code_t load_ours(void *context, double *seconds, err_t *err)
     return rc;
 }
 
+/* Every thread gets the whole state in its memory, as every rank does: list
+ * what each thread reads, for bench_io_spans_read. */
+static void limit_list(const ckpt_t *ckpt, const bench_io_span_t *files,
+                       bench_io_span_t *spans)
+{
+    const size_t threads = (size_t)ckpt->args->threads;
+
+    for (size_t i = 0; i < ckpt->shards.gl_pathc; i++)
+        for (size_t t = 0; t < threads; t++) {
+            bench_io_span_t *span = &spans[i * threads + t];
+
+            *span = files[i];
+            span->path = ckpt->shards.gl_pathv[i];
+            span->to = (char *)ckpt->members[t].data + files[i].first;
+            span->first = 0;
+        }
+}
+
 static err_code_t load_limit(void *context, double *seconds, err_t *err)
 {
     const ckpt_t *ckpt = context;
     const size_t count = ckpt->shards.gl_pathc;
+    const size_t all = count * (size_t)ckpt->args->threads;
     const int64_t bytes = ckpt->elems * (int64_t)sizeof(float);
-    bench_io_span_t *spans = NULL;
+    bench_io_span_t *files = NULL, *spans = NULL;
     double stays;
-    err_code_t rc = mem_new(bench_io_span_t, count, "files", &spans, err);
+    err_code_t rc = mem_new(bench_io_span_t, count, "files", &files, err);
 
     if (rc == ERR_OK)
-        bench_io_spans_cut(NULL, bytes, spans, (int)count);
-    for (size_t i = 0; rc == ERR_OK && i < count; i++) {
-        spans[i].path = ckpt->shards.gl_pathv[i];
-        spans[i].first = 0;
+        rc = mem_new(bench_io_span_t, all, "files", &spans, err);
+    if (rc == ERR_OK) {
+        bench_io_spans_cut(NULL, bytes, files, (int)count);
+        limit_list(ckpt, files, spans);
+        rc = shards_drop(ckpt, ckpt->cold, &stays, err);
     }
     if (rc == ERR_OK)
-        rc = shards_drop(ckpt, ckpt->cold, &stays, err);
-    if (rc == ERR_OK)
-        rc = bench_io_spans_read(ckpt->crew, spans, (int)count, seconds, err);
+        rc = bench_io_spans_read(ckpt->crew, spans, (int)all, seconds, err);
     mem_free(spans);
+    mem_free(files);
     return rc;
 }
 

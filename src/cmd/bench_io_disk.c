@@ -50,10 +50,11 @@ static ssize_t block_move(const disk_t *disk, int index, char *buffer,
     ssize_t moved;
 
     do
-        moved =
-            disk->write
-                ? pwrite(disk->files[index], span->data + done, bytes, done)
-                : pread(disk->files[index], buffer, bytes, span->first + done);
+        moved = disk->write
+                    ? pwrite(disk->files[index], span->data + done, bytes, done)
+                    : pread(disk->files[index],
+                            span->to == NULL ? buffer : span->to + done, bytes,
+                            span->first + done);
     while (moved < 0 && errno == EINTR);
     if (moved == 0)
         errno = EIO; /* the file is shorter than it was */

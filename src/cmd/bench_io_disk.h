@@ -15,6 +15,7 @@ typedef struct bench_io_span {
     const char *path;
     int64_t first, bytes;
     const char *data; /* writes: what is written */
+    char *to; /* reads: where the bytes go; NULL: a buffer of the thread */
 } bench_io_span_t;
 
 /* Divide the first [bytes] bytes of [path] among [count] spans. */
