@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * checkpoint: RUNDIR/checkpoints/step-%010d/ holds shard-R.h5 (one per writing
- * rank) or shared.h5 (MPI-IO), checkpoint.h5 (virtual datasets that show each
- * whole tensor) and MANIFEST.json, which is written last. docs/FORMATS.md is
- * the specification.
+ * checkpoint: RUNDIR/checkpoints/step-%010d/ holds shard-R.h5 (one for each
+ * writing rank, or for some ranks together) or shared.h5 (MPI-IO),
+ * checkpoint.h5 (virtual datasets that show each whole tensor) and
+ * MANIFEST.json, which is written last. docs/FORMATS.md is the specification.
  *
  * Publishing: all files are written under a temporary directory name
  * (.tmp-step-...-NONCE), closed, hashed and synced with fsync. The ranks vote.
@@ -102,12 +102,14 @@ typedef struct hdf5io_checkpoint_config {
      * published. What differs is ERR_IO. */
     bool verify_disk;
     int format; /* version of the manifest, 1 or 2; 0: 2 */
-    /* Bytes of a block of format 2, and of the window, the buffer in which
-     * ranks exchange what they read. 0: 4 MiB and 32 MiB. Tests set less. */
+    /* [size]: heads[r] is the lowest of the ranks that write the file of rank r
+     * together. NULL, and in format 1: each rank has a file of its own. */
+    const int *heads;
+    /* Bytes of a block of format 2, and of the window in which ranks exchange
+     * what they read. 0: 4 MiB and 32 MiB. Tests set less. */
     uint64_t block_bytes, window_bytes;
     uint64_t config_hash, model_hash, build_hash;
-    /* another model_hash is ERR_CONFIG, even if all tensors fit; else a warning
-     */
+    /* another model_hash is ERR_CONFIG, even if all tensors fit; else warn */
     bool model_strict;
     const char *config_text;    /* resolved run file, for the manifest */
     const hdf5io_mark_t *marks; /* of the training data, for the manifest */
@@ -118,8 +120,7 @@ typedef struct hdf5io_checkpoint_config {
     const struct hdf5io_share *share; /* what this rank writes; NULL: make it */
     /* NULL: system calls; tests inject faults here */
     const struct hdf5io_io *io;
-    /* Reads that fail are repeated three times, spread over this many seconds
-     * (base/retry.h). */
+    /* A failed read is repeated three times in this time (base/retry.h) */
     double retry_seconds;
 } hdf5io_checkpoint_config_t;
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * checkpoint_files: writes the HDF5 files of a checkpoint: one shard per
- * writing rank, or one shared file by MPI-IO, and the file of virtual datasets
- * that shows each whole tensor. When a call returns, its file is durable;
- * offsets, size and hash have been entered into the manifest.
+ * checkpoint_files: writes the HDF5 files of a checkpoint: shards, each by one
+ * rank or by several, or one shared file by MPI-IO, and the file of virtual
+ * datasets that shows each whole tensor. HDF5 makes shards and the view in
+ * memory (checkpoint_header.h). What a call has written is durable when it
+ * returns.
  */
 #ifndef CDDP_HDF5IO_CHECKPOINT_FILES_H
 #define CDDP_HDF5IO_CHECKPOINT_FILES_H
@@ -13,6 +14,8 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "hdf5io/checkpoint_details.h"
+#include "hdf5io/checkpoint_header.h"
 #include "hdf5io/checkpoint_io.h"
 #include "hdf5io/checkpoint_manifest.h"
 #include "hdf5io/checkpoint_share.h"
@@ -23,14 +26,27 @@ typedef struct hdf5io_files {
     const hdf5io_tensor_t *tensors;
     const hdf5io_share_t *share; /* of this rank; unused with MPI-IO */
     hdf5io_manifest_t *manifest;
+    const hdf5io_details_t *details; /* unused with MPI-IO */
     int rank;
     bool disk;     /* files are read back past the page cache, too */
     int64_t bytes; /* written by this rank */
+    /* Of the file of which this rank is the head: from hdf5io_files_head on */
+    hdf5io_header_t header;
 } hdf5io_files_t;
 
-/* Write this rank's shard, if it has one, and enter the offsets of its pieces,
- * its size and its hash into the manifest. Local. */
+/* If this rank is the head of a file: make its headers, create the file,
+ * reserve its space, and enter its size and the offsets of its pieces into the
+ * manifest. hdf5io_header_close must follow for [header]. Local. */
+err_code_t hdf5io_files_head(hdf5io_files_t *files, err_t *err);
+
+/* Write this rank's part of its file, durably. All offsets are known. If this
+ * rank writes the file alone, its hashes are entered into the manifest. Local.
+ */
 err_code_t hdf5io_files_shard(hdf5io_files_t *files, err_t *err);
+
+/* If this rank writes a file with others, all of whom have written their part:
+ * enter the hashes of its blocks (hdf5io_details_blocks). Local. */
+err_code_t hdf5io_files_sums(hdf5io_files_t *files, err_t *err);
 
 /* Write this rank's share of shared.h5 and enter all offsets. Collective over
  * MPI: a rank goes through all collective calls even if its own part fails. The
@@ -40,13 +56,19 @@ err_code_t hdf5io_files_shared(hdf5io_files_t *files, h5mpi_t *mpi, err_t *err);
 /* Write checkpoint.h5. Local, on rank 0, once all offsets are known. */
 err_code_t hdf5io_files_view(hdf5io_files_t *files, err_t *err);
 
+/* Write file number [file], all of which [header] has, and enter size and
+ * hashes. ERR_IO, also if [disk] is true and storage then gives other bytes.
+ * Local. */
+err_code_t hdf5io_files_write(hdf5io_files_t *files, int file,
+                              const hdf5io_header_t *header, err_t *err);
+
 /* Enter size and hashes of file number [file], read back from storage. ERR_IO
  * if [disk] is true and storage then gives other bytes. Local. */
 err_code_t hdf5io_files_hash(hdf5io_files_t *files, int file, err_t *err);
 
-/* After a failure: give back the space of the file [path]. HDF5 keeps a file
- * open that it could not close, which then would hold its space even after its
- * removal. */
+/* After a failure: give back the space of the file [path], which HDF5 made in
+ * place. HDF5 keeps a file open that it could not close, which then would hold
+ * its space even after its removal. */
 void hdf5io_files_empty(const char *path);
 
 /* Path of file number [file]. The caller frees it. */

@@ -35,6 +35,20 @@ static int system_rename(void *context, const char *from, const char *to,
     return renameat2(AT_FDCWD, from, AT_FDCWD, to, flags);
 }
 
+static int system_reserve(void *context, int fd, off_t bytes)
+{
+    (void)context;
+    return fallocate(fd, 0, 0, bytes);
+}
+
+/* Without a flag that waits: such a call would take an error of the write-back
+ * from the fsync that follows. */
+static void system_push(void *context, int fd, off_t first, off_t bytes)
+{
+    (void)context;
+    (void)sync_file_range(fd, first, bytes, SYNC_FILE_RANGE_WRITE);
+}
+
 static int system_open(void *context, const char *path, int flags)
 {
     (void)context;
@@ -58,6 +72,8 @@ const hdf5io_io_t hdf5io_io_system = {
     .write_at = system_write_at,
     .sync = system_sync,
     .rename = system_rename,
+    .reserve = system_reserve,
+    .push = system_push,
     .open = system_open,
     .read_at = system_read_at,
     .forget = system_forget,
@@ -67,6 +83,10 @@ hdf5io_io_t hdf5io_io_of(const hdf5io_checkpoint_config_t *config)
 {
     hdf5io_io_t io = config->io != NULL ? *config->io : hdf5io_io_system;
 
+    if (io.reserve == NULL)
+        io.reserve = system_reserve;
+    if (io.push == NULL)
+        io.push = system_push;
     if (io.open == NULL)
         io.open = system_open;
     if (io.read_at == NULL)
@@ -83,6 +103,25 @@ static void io_alive(const hdf5io_io_t *io)
 {
     if (io->alive != NULL)
         io->alive(io->alive_context);
+}
+
+err_code_t hdf5io_io_reserve(const hdf5io_io_t *io, int fd, const char *path,
+                             uint64_t bytes, err_t *err)
+{
+    int status;
+
+    if (bytes == 0)
+        return ERR_OK;
+    do
+        status = io->reserve(io->context, fd, (off_t)bytes);
+    while (status != 0 && errno == EINTR);
+    io_alive(io);
+    /* Not all file systems, and not all of a kind, can do it. */
+    if (status == 0 || errno == EOPNOTSUPP || errno == ENOSYS ||
+        errno == EINVAL)
+        return ERR_OK;
+    return err_set(err, ERR_IO, "%s: cannot reserve its %llu bytes: %s", path,
+                   (unsigned long long)bytes, strerror(errno));
 }
 
 err_code_t hdf5io_io_write(const hdf5io_io_t *io, int fd, const char *path,

@@ -17,12 +17,14 @@
 #ifndef CDDP_HDF5IO_CHECKPOINT_IO_H
 #define CDDP_HDF5IO_CHECKPOINT_IO_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
 #include "base/err.h"
 #include "base/retry.h"
 #include "hdf5io/checkpoint.h"
+#include "hdf5io/checkpoint_sums.h"
 
 /* Each function returns what the system call returns and sets errno. */
 typedef struct hdf5io_io {
@@ -34,6 +36,13 @@ typedef struct hdf5io_io {
      * RENAME_EXCHANGE. */
     int (*rename)(void *context, const char *from, const char *to,
                   unsigned flags);
+    /* (optional) Reserve the space of the first [bytes] bytes of an empty file,
+     * which gets this size. Default: fallocate. */
+    int (*reserve)(void *context, int fd, off_t bytes);
+    /* (optional) Begin to write these bytes back to the disk, and do not wait
+     * for it. Default: sync_file_range, which tells errors to the next fsync
+     * only. */
+    void (*push)(void *context, int fd, off_t first, off_t bytes);
     /* (optional) For reading. Default: the system calls. */
     int (*open)(void *context, const char *path, int flags);
     ssize_t (*read_at)(void *context, int fd, void *bytes, size_t count,
@@ -59,6 +68,12 @@ typedef struct hdf5io_io_data {
     size_t count;
     off_t offset;
 } hdf5io_io_data_t;
+
+/* Reserve [bytes] bytes for the empty file [fd], so that a lack of space is
+ * known before the first byte is written. Nothing is done where the file system
+ * cannot reserve. */
+err_code_t hdf5io_io_reserve(const hdf5io_io_t *io, int fd, const char *path,
+                             uint64_t bytes, err_t *err);
 
 /* Write all of [data] to [fd]. [path] is used in errors. */
 err_code_t hdf5io_io_write(const hdf5io_io_t *io, int fd, const char *path,
@@ -109,18 +124,6 @@ void hdf5io_io_file_close(hdf5io_io_file_t *file);
 err_code_t hdf5io_io_load(const hdf5io_io_t *io, const char *path, char **text,
                           size_t *bytes, retry_cause_t *cause, err_t *err);
 
-/* Hashes of the content of a file. */
-typedef struct hdf5io_sums {
-    uint64_t bytes, hash; /* of the whole file */
-    /* Array of the hash of each [block_bytes] bytes, to be freed with mem_free;
-     * NULL if [block_bytes] or [bytes] is 0. */
-    uint64_t block_bytes;
-    uint64_t *blocks;
-} hdf5io_sums_t;
-
-/* Number of blocks of [bytes] bytes; 0 if [bytes] or [block_bytes] is 0. */
-size_t hdf5io_sums_count(uint64_t bytes, uint64_t block_bytes);
-
 /* XXH3 hashes and size of the content of [path]. The caller sets
  * sums->block_bytes. */
 err_code_t hdf5io_io_hash(const hdf5io_io_t *io, const char *path,
@@ -131,6 +134,20 @@ err_code_t hdf5io_io_hash(const hdf5io_io_t *io, const char *path,
  * [hash]. ERR_IO if it has not, or cannot be read. */
 err_code_t hdf5io_io_compare(const hdf5io_io_t *io, const char *path,
                              uint64_t hash, err_t *err);
+
+/* Blocks number first to last - 1 of a file, of which other ranks may have
+ * written some. */
+typedef struct hdf5io_io_blocks {
+    uint64_t block_bytes;
+    size_t first, last;
+    uint64_t *hashes; /* [last - first] */
+} hdf5io_io_blocks_t;
+
+/* Read these blocks of the synced file [path] back and set their hashes. If
+ * [disk] is true, read them once more, past the page cache: ERR_IO if the
+ * hashes differ. ERR_IO also if they cannot be read. */
+err_code_t hdf5io_io_blocks(const hdf5io_io_t *io, const char *path, bool disk,
+                            const hdf5io_io_blocks_t *blocks, err_t *err);
 
 /* Rename [from] to [to]. Fails if [to] is a non-empty directory. */
 err_code_t hdf5io_io_rename(const hdf5io_io_t *io, const char *from,

@@ -39,6 +39,8 @@ typedef struct reading {
     off_t offset;
     char *text; /* result of work_load; freed by the caller of retry_run */
     hdf5io_sums_t sums; /* result of work_hash; the caller frees its blocks */
+    const hdf5io_io_blocks_t *blocks; /* for work_blocks */
+    bool disk, differ; /* compare with their hashes; result: a hash differs */
 } reading_t;
 
 retry_t hdf5io_io_retry(const hdf5io_io_t *io)
@@ -216,51 +218,12 @@ err_code_t hdf5io_io_load(const hdf5io_io_t *io, const char *path, char **text,
     return ERR_OK;
 }
 
-size_t hdf5io_sums_count(uint64_t bytes, uint64_t block_bytes)
-{
-    if (block_bytes == 0 || bytes == 0)
-        return 0;
-    return (size_t)((bytes - 1) / block_bytes + 1);
-}
-
-/* Add the [count] bytes at offset [at] of the file to the hashes of its blocks.
- * [block] has hashed the bytes before [at] of the block that has byte [at]. */
-static void blocks_add(reading_t *r, hash_state_t *block, const char *bytes,
-                       uint64_t at, size_t count)
-{
-    const uint64_t each = r->sums.block_bytes;
-
-    while (each != 0 && count > 0) {
-        const uint64_t room = each - at % each;
-        const size_t bite = count < room ? count : (size_t)room;
-
-        hash_state_add(block, bytes, bite);
-        bytes += bite;
-        count -= bite;
-        at += bite;
-        if (at % each != 0 && at != r->size)
-            continue;
-        r->sums.blocks[(at - 1) / each] = hash_state_value(block);
-        hash_state_reset(block);
-    }
-}
-
-static err_code_t blocks_open(reading_t *r, err_t *err)
-{
-    const size_t count = hdf5io_sums_count(r->size, r->sums.block_bytes);
-
-    mem_free(r->sums.blocks);
-    r->sums.blocks = NULL;
-    if (count == 0)
-        return ERR_OK;
-    return mem_new(uint64_t, count, "hashing", &r->sums.blocks, err);
-}
-
 static err_code_t work_hash(reading_t *r, err_t *err)
 {
-    hash_state_t *state = hash_state_open(), *block = hash_state_open();
+    hdf5io_summing_t *summing = NULL;
     void *buffer = NULL;
-    err_code_t rc = blocks_open(r, err);
+    err_code_t rc =
+        hdf5io_summing_open(r->size, r->sums.block_bytes, &summing, err);
 
     if (rc == ERR_OK)
         rc = mem_alloc(HASH_BITE, "hashing", &buffer, err);
@@ -269,18 +232,13 @@ static err_code_t work_hash(reading_t *r, err_t *err)
         size_t bite = left < HASH_BITE ? (size_t)left : HASH_BITE;
 
         rc = take(r, buffer, bite, (off_t)at, err);
-        if (rc != ERR_OK)
-            break;
-        hash_state_add(state, buffer, bite);
-        blocks_add(r, block, buffer, at, bite);
+        if (rc == ERR_OK)
+            hdf5io_summing_add(summing, buffer, bite);
     }
-    if (rc == ERR_OK) {
-        r->sums.hash = hash_state_value(state);
-        r->sums.bytes = r->size;
-    }
+    if (rc == ERR_OK)
+        hdf5io_summing_end(summing, &r->sums);
     mem_free(buffer);
-    hash_state_free(block);
-    hash_state_free(state);
+    hdf5io_summing_close(summing);
     return rc;
 }
 
@@ -295,8 +253,6 @@ err_code_t hdf5io_io_hash(const hdf5io_io_t *io, const char *path,
 
     if (rc == ERR_OK)
         *sums = r.sums;
-    else
-        mem_free(r.sums.blocks);
     return rc;
 }
 
@@ -326,4 +282,76 @@ err_code_t hdf5io_io_compare(const hdf5io_io_t *io, const char *path,
                    "have the hash %s instead of %s",
                    path, hash_format(r.sums.hash, there),
                    hash_format(hash, wanted));
+}
+
+/* ---- blocks -------------------------------------------------------------- */
+
+/* Hash block number [number]. [buffer] has HASH_BITE bytes. */
+static err_code_t block_hash(reading_t *r, size_t number, void *buffer,
+                             hash_state_t *state, err_t *err)
+{
+    const uint64_t each = r->blocks->block_bytes;
+    uint64_t at = number * each;
+    const uint64_t end = at + each < r->size ? at + each : r->size;
+    err_code_t rc = ERR_OK;
+
+    hash_state_reset(state);
+    while (at < end && rc == ERR_OK) {
+        const size_t bite =
+            end - at < HASH_BITE ? (size_t)(end - at) : HASH_BITE;
+
+        rc = take(r, buffer, bite, (off_t)at, err);
+        if (rc == ERR_OK)
+            hash_state_add(state, buffer, bite);
+        at += bite;
+    }
+    return rc;
+}
+
+static err_code_t work_blocks(reading_t *r, err_t *err)
+{
+    const hdf5io_io_blocks_t *blocks = r->blocks;
+    hash_state_t *state = hash_state_open();
+    void *buffer = NULL;
+    err_code_t rc = mem_alloc(HASH_BITE, "hashing", &buffer, err);
+
+    if (r->disk)
+        r->io->forget(r->io->context, r->fd);
+    r->differ = false;
+    for (size_t b = blocks->first; b < blocks->last && rc == ERR_OK; b++) {
+        uint64_t *hash = &blocks->hashes[b - blocks->first];
+
+        rc = block_hash(r, b, buffer, state, err);
+        if (rc == ERR_OK && r->disk)
+            r->differ |= *hash != hash_state_value(state);
+        else if (rc == ERR_OK)
+            *hash = hash_state_value(state);
+    }
+    mem_free(buffer);
+    hash_state_free(state);
+    return rc;
+}
+
+err_code_t hdf5io_io_blocks(const hdf5io_io_t *io, const char *path, bool disk,
+                            const hdf5io_io_blocks_t *blocks, err_t *err)
+{
+    reading_t r = {
+        .io = io, .path = path, .work = work_blocks, .blocks = blocks};
+    err_t why = ERR_INIT;
+    err_code_t rc = reading_run(&r, NULL, &why);
+
+    if (rc == ERR_OK && disk) {
+        r.disk = true;
+        rc = reading_run(&r, NULL, &why);
+    }
+    if (rc == ERR_DATA)
+        return err_set(err, ERR_IO, "%s, right after it was written", why.text);
+    if (rc != ERR_OK)
+        return err_copy(err, &why);
+    if (!r.differ)
+        return ERR_OK;
+    return err_set(err, ERR_IO,
+                   "%s: storage gives back other bytes than were written, in "
+                   "some of the blocks %zu to %zu",
+                   path, blocks->first, blocks->last - 1);
 }

@@ -31,17 +31,6 @@ void hdf5io_manifest_share(int64_t count, int rank, int size, int64_t *first,
           (long long)*first, (long long)*last, (long long)count);
 }
 
-int hdf5io_manifest_file_of(const hdf5io_manifest_t *manifest, int rank)
-{
-    char name[64];
-
-    snprintf(name, sizeof name, "shard-%d.h5", rank);
-    for (int i = 0; i < manifest->file_count; i++)
-        if (strcmp(manifest->files[i].name, name) == 0)
-            return i;
-    return -1;
-}
-
 char *hdf5io_shape_format(int ndim, const int64_t *dims, char *out, size_t room)
 {
     size_t used = 0;
@@ -63,6 +52,7 @@ void hdf5io_manifest_free(hdf5io_manifest_t *manifest)
     for (int i = 0; i < manifest->tensor_count; i++)
         free(manifest->tensors[i].name);
     mem_free(manifest->files);
+    mem_free(manifest->file_of);
     mem_free(manifest->tensors);
     mem_free(manifest->pieces);
     free(manifest->config_text);
@@ -136,7 +126,7 @@ int64_t hdf5io_manifest_common(const hdf5io_manifest_t *manifest,
 typedef struct plan {
     hdf5io_manifest_t *m;
     const hdf5io_tensor_t *tensors;
-    int *file_of;  /* [world_size], -1: none */
+    const int *heads; /* [world_size]; NULL: each rank is its own */
     int64_t elems; /* total elements of tensors that are whole on every rank */
     int64_t at;    /* elements planned so far */
     int rank;      /* rank whose share is being planned */
@@ -150,33 +140,70 @@ static void plan_rank(plan_t *plan, int rank)
                           &plan->last);
 }
 
-/* Plan one file per rank that has something to write, in rank order. */
+static int head_of(const plan_t *plan, int rank)
+{
+    const int head = plan->heads == NULL ? rank : plan->heads[rank];
+
+    check(head >= 0 && head <= rank &&
+              (plan->heads == NULL || plan->heads[head] == head),
+          "the head of rank %d is rank %d", rank, head);
+    return head;
+}
+
+/* Add a file, which takes [name]. Returns its number. */
+static int file_add(hdf5io_manifest_t *m, char *name)
+{
+    m->files[m->file_count] =
+        (hdf5io_manifest_file_t){.name = name, .hashed = true};
+    return m->file_count++;
+}
+
+/* Plan a file for each head whose ranks have something to write, in the order
+ * of the heads. */
 static void files_plan(plan_t *plan)
 {
     hdf5io_manifest_t *m = plan->m;
+    int *file_of = m->file_of;
 
+    for (int r = 0; r < m->world_size; r++)
+        file_of[r] = -1;
     for (int r = 0; r < m->world_size; r++) {
         plan_rank(plan, r);
-        plan->file_of[r] = plan->last > plan->first ? 0 : -1;
+        if (plan->last > plan->first)
+            file_of[head_of(plan, r)] = 0;
     }
     for (int i = 0; i < m->tensor_count; i++)
         for (int p = 0; p < plan->tensors[i].part_count; p++)
-            plan->file_of[plan->tensors[i].parts[p].rank] = 0;
+            file_of[head_of(plan, plan->tensors[i].parts[p].rank)] = 0;
     for (int r = 0; r < m->world_size; r++) {
-        if (plan->file_of[r] < 0)
-            continue;
-        plan->file_of[r] = m->file_count;
-        m->files[m->file_count++].name = str_printf("shard-%d.h5", r);
+        const int head = head_of(plan, r);
+
+        if (head == r && file_of[r] == 0)
+            file_of[r] = file_add(m, str_printf("shard-%d.h5", r));
+        else
+            file_of[r] = file_of[head];
+        if (head < r && file_of[r] >= 0)
+            m->files[file_of[r]].hashed = false;
     }
     plan_rank(plan, 0);
 }
 
+/* Add a piece, or lengthen the newest one. */
 static void piece_add(hdf5io_manifest_t *m, int tensor, int file, int64_t first,
                       int64_t count)
 {
+    hdf5io_manifest_piece_t *newest = m->piece_count > m->tensors[tensor].piece
+                                          ? &m->pieces[m->piece_count - 1]
+                                          : NULL;
+
     check(count > 0 && file >= 0 && file < m->file_count,
           "%s: %lld elements in file %d of %d", m->tensors[tensor].name,
           (long long)count, file, m->file_count);
+    if (newest != NULL && newest->file == file &&
+        newest->first + newest->count == first) {
+        newest->count += count;
+        return;
+    }
     m->pieces[m->piece_count++] = (hdf5io_manifest_piece_t){
         .tensor = tensor, .file = file, .first = first, .count = count};
 }
@@ -199,7 +226,7 @@ static void common_plan(plan_t *plan, int tensor)
         }
         if (room > elems - at)
             room = elems - at;
-        piece_add(plan->m, tensor, plan->file_of[plan->rank], at, room);
+        piece_add(plan->m, tensor, plan->m->file_of[plan->rank], at, room);
         at += room;
         plan->at += room;
     }
@@ -218,7 +245,7 @@ static void tensor_plan(plan_t *plan, bool shared, int number)
         common_plan(plan, number);
     for (int p = 0; !shared && tensor->parts != NULL && p < tensor->part_count;
          p++)
-        piece_add(m, number, plan->file_of[tensor->parts[p].rank],
+        piece_add(m, number, m->file_of[tensor->parts[p].rank],
                   tensor->parts[p].first, tensor->parts[p].count);
     t->pieces = m->piece_count - t->piece;
 }
@@ -232,10 +259,10 @@ static void plan_make(plan_t *plan, bool shared)
     for (int i = 0; i < m->tensor_count; i++)
         all += m->tensors[i].elems;
     if (shared && all > 0)
-        m->files[m->file_count++].name = str_dup(MANIFEST_SHARED);
+        file_add(m, str_dup(MANIFEST_SHARED));
     else if (!shared)
         files_plan(plan);
-    m->files[m->file_count++].name = str_dup(MANIFEST_VIEW);
+    file_add(m, str_dup(MANIFEST_VIEW));
     for (int i = 0; i < m->tensor_count; i++)
         tensor_plan(plan, shared, i);
 }
@@ -305,7 +332,6 @@ err_code_t hdf5io_manifest_build(const hdf5io_checkpoint_config_t *config,
     static const char what[] = "the plan of a checkpoint";
     char now[64];
     size_t size = (size_t)config->votes->size, n = (size_t)count;
-    int *file_of = NULL;
     err_code_t rc;
     hdf5io_manifest_t m = {
         .version = config->format == 0 ? MANIFEST_VERSION : config->format,
@@ -319,7 +345,8 @@ err_code_t hdf5io_manifest_build(const hdf5io_checkpoint_config_t *config,
     if (m.version > 1)
         m.block_bytes =
             config->block_bytes == 0 ? MANIFEST_BLOCK : config->block_bytes;
-    rc = mem_new(int, size, what, &file_of, err);
+    rc = config->mpi != NULL ? ERR_OK
+                             : mem_new(int, size, what, &m.file_of, err);
     if (rc == ERR_OK)
         rc = mem_new(hdf5io_manifest_tensor_t, n, what, &m.tensors, err);
     if (rc == ERR_OK)
@@ -339,7 +366,9 @@ err_code_t hdf5io_manifest_build(const hdf5io_checkpoint_config_t *config,
             str_dup(config->config_text == NULL ? "" : config->config_text);
         m.versions = hdf5io_manifest_versions(config->versions);
         m.created = str_dup(clock_format(clock_wall(), now, sizeof now));
-        plan_make(&(plan_t){.m = &m, .tensors = tensors, .file_of = file_of},
+        plan_make(&(plan_t){.m = &m,
+                            .tensors = tensors,
+                            .heads = m.version > 1 ? config->heads : NULL},
                   config->mpi != NULL);
         check(plan_covers(&m),
               "%d pieces do not cover the %d tensors of step %lld",
@@ -348,6 +377,5 @@ err_code_t hdf5io_manifest_build(const hdf5io_checkpoint_config_t *config,
     } else {
         hdf5io_manifest_free(&m);
     }
-    mem_free(file_of);
     return rc;
 }

@@ -11,6 +11,7 @@
 #ifndef CDDP_HDF5IO_CHECKPOINT_MANIFEST_H
 #define CDDP_HDF5IO_CHECKPOINT_MANIFEST_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -37,6 +38,7 @@
 typedef struct hdf5io_manifest_file {
     char *name; /* within the checkpoint's directory, without slash */
     uint64_t bytes, hash;
+    bool hashed; /* [hash] is known; false: several ranks wrote the file */
     /* Hash of each block (checkpoint_blocks.h); NULL: there is no block. */
     uint64_t *blocks;
 } hdf5io_manifest_file_t;
@@ -69,6 +71,9 @@ typedef struct hdf5io_manifest {
     char *created;     /* "2031-05-04T10:20:30Z" */
     hdf5io_manifest_file_t *files;
     int file_count;
+    /* [world_size]: the file that each rank writes, alone or with others; -1:
+     * none. NULL with MPI-IO, and in a manifest that was read. */
+    int *file_of;
     hdf5io_manifest_tensor_t *tensors;
     int tensor_count;
     hdf5io_manifest_piece_t *pieces; /* sorted by tensor and first element */
@@ -80,8 +85,10 @@ typedef struct hdf5io_manifest {
 /*
  * Plan the files for [tensors]. The tensors that all ranks hold are
  * concatenated and divided into votes->size equal runs of elements; run r goes
- * to shard-r.h5, and so do the parts that only rank r holds. A rank without
- * elements has no file. With config->mpi each tensor is one piece in shared.h5.
+ * to the file of rank r, shard-H.h5, where H is its head (config->heads), and
+ * so do the parts that only rank r holds. What is consecutive in a tensor and
+ * in one file is one piece. Ranks that write together no elements have no file.
+ * With config->mpi each tensor is one piece in shared.h5.
  * The file of virtual datasets is the last one. Sizes, hashes and offsets are
  * still 0.
  */
@@ -93,9 +100,6 @@ err_code_t hdf5io_manifest_build(const hdf5io_checkpoint_config_t *config,
 /* Text of the manifest's member "versions" for this process. [more]: see
  * hdf5io_checkpoint_config_t. The caller frees it. */
 char *hdf5io_manifest_versions(const char *more);
-
-/* Index of the shard file that [rank] writes, -1: none. */
-int hdf5io_manifest_file_of(const hdf5io_manifest_t *manifest, int rank);
 
 /* Name of the dataset that holds piece number [piece] in its shard: the
  * tensor's name, or "NAME@FIRST" if an earlier piece of the tensor is in the

@@ -308,15 +308,20 @@ static err_code_t files_parse(json_t *list, hdf5io_manifest_t *m, err_t *err)
         return rc;
     json_array_foreach(list, i, item)
     {
-        const char *name, *hash;
+        const char *name, *hash = NULL;
         json_int_t bytes;
         hdf5io_manifest_file_t *f = &m->files[i];
 
-        if (json_unpack_ex(item, &why, 0, "{s:s, s:I, s:s}", "name", &name,
-                           "bytes", &bytes, "xxh3", &hash) != 0)
+        /* Blocks have hashes, too. */
+        if (json_unpack_ex(item, &why, 0,
+                           m->version < 2 ? "{s:s, s:I, s:s}"
+                                          : "{s:s, s:I, s?s}",
+                           "name", &name, "bytes", &bytes, "xxh3", &hash) != 0)
             return err_set(err, ERR_DATA, "file %zu: %s", i, why.text);
+        f->hashed = hash != NULL;
         if (!file_name_is_ours(name) || bytes < 0 ||
-            !hash_parse(hash, &f->hash))
+            (bytes == 0 && hash == NULL) ||
+            (hash != NULL && !hash_parse(hash, &f->hash)))
             return err_set(err, ERR_DATA, "file %zu has no valid entry", i);
         if (__builtin_add_overflow(total, (int64_t)bytes, &total))
             return err_set(err, ERR_DATA,

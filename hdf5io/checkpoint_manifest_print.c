@@ -77,11 +77,11 @@ static void files_print(const hdf5io_manifest_t *m, str_buf_t *out)
 
     str_buf_add(out, " \"files\": [");
     for (int i = 0; i < m->file_count; i++) {
-        str_buf_add(out,
-                    "%s\n  {\"name\": \"%s\", \"bytes\": %" PRIu64
-                    ", \"xxh3\": \"%s\"",
-                    i == 0 ? "" : ",", m->files[i].name, m->files[i].bytes,
-                    hash_format(m->files[i].hash, hash));
+        str_buf_add(out, "%s\n  {\"name\": \"%s\", \"bytes\": %" PRIu64,
+                    i == 0 ? "" : ",", m->files[i].name, m->files[i].bytes);
+        if (m->files[i].hashed)
+            str_buf_add(out, ", \"xxh3\": \"%s\"",
+                        hash_format(m->files[i].hash, hash));
         hdf5io_blocks_print(m, i, out);
         str_buf_add(out, "}");
     }

@@ -174,28 +174,18 @@ err_code_t hdf5io_files_view(hdf5io_files_t *files, err_t *err)
 {
     int number = files->manifest->file_count - 1;
     char *path = hdf5io_files_path(files, number);
-    hid_t access, file;
+    hdf5io_header_t header;
     err_code_t rc;
 
     h5_lock();
-    access = h5_access_list();
-    file = hdf5io_files_create(path, access);
-    if (file < 0)
-        rc = h5_err_set(err, ERR_IO, "%s: cannot create", path);
-    else
-        rc = view_fill(file, path, files->manifest, err);
-    rc = hdf5io_files_close(file, path, rc, err);
-    if (access >= 0)
-        H5Pclose(access);
+    rc = hdf5io_header_open(path, &header, err);
+    if (rc == ERR_OK)
+        rc = view_fill(header.file, path, files->manifest, err);
+    rc = hdf5io_header_end(&header, rc, err);
     h5_unlock();
     if (rc == ERR_OK)
-        rc = hdf5io_io_sync(files->io, path, err);
-    if (rc == ERR_OK)
-        rc = hdf5io_files_hash(files, number, err);
-    if (rc == ERR_OK)
-        files->bytes += (int64_t)files->manifest->files[number].bytes;
-    else
-        hdf5io_files_empty(path);
+        rc = hdf5io_files_write(files, number, &header, err);
+    hdf5io_header_close(&header);
     free(path);
     return rc;
 }

@@ -5,11 +5,14 @@
  * ranks continue or fail together:
  *   begin    rank 0 adopts or removes debris and makes the temporary directory;
  *            the vote tells the other ranks its nonce
- *   data     every rank writes and syncs its shard (or its share of the shared
- *            file), reads it back and hashes it; the vote exchanges sizes and
- *            hashes
- *   details  ranks exchange the offsets of the pieces in each shard, and the
- *            hashes of its blocks, for the manifest
+ *   head     the head of each shard, the lowest of the ranks that write it,
+ *            makes its headers, creates it and reserves its space; the ranks
+ *            exchange the offsets of the pieces in each shard
+ *   data     every rank writes, hashes and syncs its shard, or its part of it
+ *   sums     ranks that write a shard together read its blocks back and hash
+ *            them; the ranks exchange the hashes of all shards
+ *   shared   with MPI-IO, in place of the last three: every rank writes and
+ *            syncs its share of the shared file
  *   publish  rank 0 writes the file of virtual datasets and the manifest, syncs
  *            the directory, renames it and retires old checkpoints
  * Until the rename nothing exists that reading would accept as a checkpoint.
@@ -25,7 +28,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "hdf5io/checkpoint.h"
-#include "hdf5io/checkpoint_blocks.h"
+#include "hdf5io/checkpoint_details.h"
 #include "hdf5io/checkpoint_dir.h"
 #include "hdf5io/checkpoint_files.h"
 #include "hdf5io/checkpoint_vote.h"
@@ -35,6 +38,7 @@ typedef struct writer {
     const hdf5io_votes_t *votes;
     hdf5io_io_t io;
     hdf5io_manifest_t manifest;
+    hdf5io_details_t details; /* unused with MPI-IO */
     hdf5io_files_t files;
     hdf5io_share_t *share;    /* NULL: it is the configuration's */
     hdf5io_ballot_t *ballots; /* [size] */
@@ -100,115 +104,47 @@ static err_code_t stage_begin(writer_t *w, err_t *plan, bool *agreed,
     return ERR_OK;
 }
 
-/* Enter sizes and hashes of all shards from the ballots. */
-static void shards_enter(writer_t *w)
+/* Vote on [mine], the outcome of a stage. */
+static err_code_t stage_vote(const writer_t *w, const err_t *mine, bool *agreed,
+                             err_t *err)
 {
-    for (int r = 0; r < w->votes->size; r++) {
-        int file = hdf5io_manifest_file_of(&w->manifest, r);
+    return hdf5io_vote(w->votes, mine, NULL, NULL, agreed, err);
+}
 
-        if (file < 0)
-            continue;
-        w->manifest.files[file].bytes = w->ballots[r].numbers[0];
-        w->manifest.files[file].hash = w->ballots[r].numbers[1];
-    }
+static err_code_t stage_shared(writer_t *w, bool *agreed, err_t *err)
+{
+    err_t mine = ERR_INIT;
+
+    hdf5io_files_shared(&w->files, w->config->mpi, &mine);
+    return stage_vote(w, &mine, agreed, err);
+}
+
+static err_code_t stage_head(writer_t *w, bool *agreed, err_t *err)
+{
+    err_t mine = ERR_INIT;
+    err_code_t rc;
+
+    hdf5io_files_head(&w->files, &mine);
+    rc = stage_vote(w, &mine, agreed, err);
+    return rc == ERR_OK ? hdf5io_details_places(&w->details, agreed, err) : rc;
 }
 
 static err_code_t stage_data(writer_t *w, bool *agreed, err_t *err)
 {
     err_t mine = ERR_INIT;
-    uint64_t numbers[VOTE_NUMBERS] = {0};
-    int file = hdf5io_manifest_file_of(&w->manifest, w->votes->rank);
+
+    hdf5io_files_shard(&w->files, &mine);
+    return stage_vote(w, &mine, agreed, err);
+}
+
+static err_code_t stage_sums(writer_t *w, bool *agreed, err_t *err)
+{
+    err_t mine = ERR_INIT;
     err_code_t rc;
 
-    if (w->config->mpi != NULL)
-        hdf5io_files_shared(&w->files, w->config->mpi, &mine);
-    else
-        hdf5io_files_shard(&w->files, &mine);
-    if (file >= 0 && mine.code == ERR_OK) {
-        numbers[0] = w->manifest.files[file].bytes;
-        numbers[1] = w->manifest.files[file].hash;
-    }
-    rc = hdf5io_vote(w->votes, &mine, numbers, w->ballots, agreed, err);
-    if (rc == ERR_OK && w->config->mpi == NULL)
-        shards_enter(w);
-    return rc;
-}
-
-/* Copy the offsets of all pieces in [file] and the hashes of its blocks to
- * [details] or, with [enter], from there into the manifest.
- * NOLINTBEGIN(clang-analyzer-core.NullDereference): the vote has checked the
- * allocation. */
-static void details_copy(hdf5io_manifest_t *m, int file, uint64_t *details,
-                         bool enter)
-{
-    const size_t blocks = file < 0 ? 0 : hdf5io_blocks_count(m, file);
-    int n = 0;
-
-    for (int i = 0; i < m->piece_count; i++) {
-        if (m->pieces[i].file != file)
-            continue;
-        if (enter)
-            m->pieces[i].offset = (int64_t)details[n++];
-        else
-            details[n++] = (uint64_t)m->pieces[i].offset;
-    }
-    for (size_t b = 0; b < blocks; b++)
-        if (enter)
-            m->files[file].blocks[b] = details[n++];
-        else
-            details[n++] = m->files[file].blocks[b];
-}
-/* NOLINTEND(clang-analyzer-core.NullDereference) */
-
-/* The largest number of details that any file has. */
-static size_t details_most(const hdf5io_manifest_t *m)
-{
-    size_t most = 0;
-
-    for (int file = 0; file < m->file_count; file++) {
-        size_t n = hdf5io_blocks_count(m, file);
-
-        for (int i = 0; i < m->piece_count; i++)
-            n += m->pieces[i].file == file;
-        most = n > most ? n : most;
-    }
-    return most;
-}
-
-static err_code_t blocks_open(hdf5io_manifest_t *m, err_t *err)
-{
-    err_code_t rc = ERR_OK;
-
-    for (int file = 0; file < m->file_count && rc == ERR_OK; file++)
-        rc = hdf5io_blocks_open(m, file, err);
-    return rc;
-}
-
-static err_code_t stage_details(writer_t *w, bool *agreed, err_t *err)
-{
-    hdf5io_manifest_t *m = &w->manifest;
-    size_t most = details_most(m), size = (size_t)w->votes->size;
-    uint64_t *mine = NULL, *all = NULL;
-    err_t memory = ERR_INIT;
-    err_code_t rc;
-
-    if (mem_new(uint64_t, most, "a manifest", &mine, &memory) == ERR_OK &&
-        mem_new(uint64_t, size * most, "a manifest", &all, &memory) == ERR_OK)
-        blocks_open(m, &memory);
-    rc = hdf5io_vote(w->votes, &memory, NULL, NULL, agreed, err);
-    if (rc == ERR_OK) {
-        details_copy(m, hdf5io_manifest_file_of(m, w->votes->rank), mine,
-                     false);
-        rc = w->votes->exchange(w->votes->context, mine, most * sizeof *mine,
-                                all, err);
-        *agreed = rc == ERR_OK;
-    }
-    for (int r = 0; rc == ERR_OK && r < w->votes->size; r++)
-        details_copy(m, hdf5io_manifest_file_of(m, r), all + (size_t)r * most,
-                     true);
-    mem_free(all);
-    mem_free(mine);
-    return rc;
+    hdf5io_files_sums(&w->files, &mine);
+    rc = stage_vote(w, &mine, agreed, err);
+    return rc == ERR_OK ? hdf5io_details_hashes(&w->details, agreed, err) : rc;
 }
 
 /* Parse the manifest as a reader would: a checkpoint that could not be resumed
@@ -344,15 +280,23 @@ static void debris_remove(const writer_t *w)
                  err.text);
 }
 
+static err_code_t stages_shards(writer_t *w, bool *agreed, err_t *err)
+{
+    err_code_t rc = stage_head(w, agreed, err);
+
+    if (rc == ERR_OK)
+        rc = stage_data(w, agreed, err);
+    return rc == ERR_OK ? stage_sums(w, agreed, err) : rc;
+}
+
 static err_code_t stages(writer_t *w, err_t *plan, err_t *err)
 {
     bool agreed = true;
     err_code_t rc = stage_begin(w, plan, &agreed, err);
 
     if (rc == ERR_OK)
-        rc = stage_data(w, &agreed, err);
-    if (rc == ERR_OK && w->config->mpi == NULL)
-        rc = stage_details(w, &agreed, err);
+        rc = w->config->mpi != NULL ? stage_shared(w, &agreed, err)
+                                    : stages_shards(w, &agreed, err);
     if (rc == ERR_OK)
         rc = stage_publish(w, &agreed, err);
     if (rc != ERR_OK && agreed)
@@ -373,6 +317,8 @@ static err_code_t writer_plan(writer_t *w, const hdf5io_progress_t *progress,
                        w->config->keep, (long long)progress->step);
     rc = hdf5io_manifest_build(w->config, progress, tensors, count,
                                &w->manifest, err);
+    if (rc == ERR_OK && w->config->mpi == NULL)
+        rc = hdf5io_details_open(&w->manifest, w->votes, &w->details, err);
     if (rc == ERR_OK && w->config->mpi == NULL && w->config->share == NULL)
         rc = hdf5io_share_open(tensors, count, w->votes->rank, w->votes->size,
                                &w->share, err);
@@ -401,6 +347,8 @@ err_code_t hdf5io_checkpoint_write(const hdf5io_checkpoint_config_t *config,
                          .tensors = tensors,
                          .share = w.share != NULL ? w.share : config->share,
                          .manifest = &w.manifest,
+                         .details = &w.details,
+                         .header = HDF5IO_HEADER_NONE,
                          .rank = w.votes->rank,
                          .disk = config->verify_disk};
     w.final = hdf5io_dir_path(config->directory, "", w.step, 0);
@@ -413,6 +361,8 @@ err_code_t hdf5io_checkpoint_write(const hdf5io_checkpoint_config_t *config,
     }
     free(w.final);
     free(w.tmp);
+    hdf5io_header_close(&w.files.header);
+    hdf5io_details_close(&w.details);
     hdf5io_share_close(w.share);
     hdf5io_manifest_free(&w.manifest);
     mem_free(w.ballots);

@@ -195,7 +195,9 @@ static void files_print(const hdf5io_manifest_t *m, str_buf_t *out)
     str_buf_add(out, "\n%-24s %14s  %s\n", "file", "bytes", "xxh3");
     for (int i = 0; i < m->file_count; i++)
         str_buf_add(out, "%-24s %14" PRIu64 "  %s\n", m->files[i].name,
-                    m->files[i].bytes, hash_format(m->files[i].hash, hash));
+                    m->files[i].bytes,
+                    m->files[i].hashed ? hash_format(m->files[i].hash, hash)
+                                       : "of each block");
 }
 
 static void tensors_print(const hdf5io_manifest_t *m, str_buf_t *out)

@@ -14,6 +14,7 @@
 #include "obs/tb_event.h"
 #include "train/config_rows.h"
 #include "train/dir_name.h"
+#include "train/writers.h"
 
 /* The run file is a tree of tables; that of the data is in config_data.c. */
 static const char *const precisions[] = {"fp32", "bf16", "auto", "tf32", NULL};
@@ -23,6 +24,7 @@ static const char *const scales[] = {"none", "linear", "sqrt", NULL};
 static const char *const asyncs[] = {"auto", "true", "false", NULL};
 static const char *const bests[] = {"none", "valid_accuracy", "valid_loss",
                                     NULL};
+static const char *const writers[] = {"auto", "node", "rank", NULL};
 static const char *const verifies[] = {"cache", "disk", NULL};
 static const char *const tensorboards[] = {"auto", "true", "false", NULL};
 static const char *const traces[] = {"none", "chrome", NULL};
@@ -134,8 +136,15 @@ static const opt_row_t checkpoint_options[] = {
                    "valid_accuracy: of a classifier"),
     CONFIG(checkpoint.io, "io", OPT_CHOICE, "independent",
            .choices = train_config_ios, .free = true,
-           .help = "independent: one file per writer; mpi: one shared "
-                   "file, by MPI-IO"),
+           .help = "independent: one file or several (writers); mpi: one "
+                   "shared file, by MPI-IO"),
+    CONFIG(checkpoint.writers, "writers", OPT_INTS, "auto", .min = 1,
+           .max = 1e6, .choices = writers, .free = true,
+           .help = "how many shards a checkpoint has, with io: independent. "
+                   "rank: each rank writes a file; node: the ranks of a node "
+                   "write one file together; a number: so many files, each "
+                   "written by consecutive ranks. auto: node with more than 64 "
+                   "ranks, else rank"),
     CONFIG(checkpoint.async, "async", OPT_CHOICE, "auto", .choices = asyncs,
            .free = true,
            .help = "true: write checkpoints in a thread while training goes "
@@ -144,9 +153,10 @@ static const opt_row_t checkpoint_options[] = {
                    "run, or of a start that ends, is waited for"),
     CONFIG(checkpoint.verify, "verify", OPT_CHOICE, "cache",
            .choices = verifies, .free = true,
-           .help = "what is written is read back before older checkpoints are "
-                   "deleted. disk: past the page cache, from the disk or its "
-                   "server"),
+           .help = "cache: a save ends when storage has confirmed all bytes "
+                   "(fsync). disk: it also reads all files back, past the "
+                   "page cache, from the disk or its server, before older "
+                   "checkpoints are deleted"),
     CONFIG(checkpoint.format, "format", OPT_INT, "2", .min = 1, .max = 2,
            .free = true,
            .help = "version of the manifest (docs/FORMATS.md). 2: it has a "
@@ -398,6 +408,9 @@ static err_code_t config_check(const tree_t *tree, const train_config_t *config,
                       "are made between steps; leave it out, or set "
                       "checkpoint.io to independent",
                       err);
+    if (train_writers_wrong(config) != NULL)
+        return refuse(tree, "checkpoint", "writers",
+                      train_writers_wrong(config), err);
     if (!train_trace_steps(config, &first, &last))
         return refuse(tree, "obs", "trace_steps",
                       "is not FIRST:LAST, such as 11:20, with 1 <= FIRST <= "

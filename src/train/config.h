@@ -70,6 +70,14 @@ typedef enum train_verify {
     TRAIN_VERIFY_DISK
 } train_verify_t;
 
+/* Words of checkpoint.writers, and none of them. */
+typedef enum train_writers {
+    TRAIN_WRITERS_AUTO,
+    TRAIN_WRITERS_NODE,
+    TRAIN_WRITERS_RANK,
+    TRAIN_WRITERS_NUMBER
+} train_writers_t;
+
 typedef enum train_trace_kind {
     TRAIN_TRACE_NONE,
     TRAIN_TRACE_CHROME
@@ -119,6 +127,7 @@ typedef struct train_config {
         opt_every_t every;
         int64_t keep, keep_every; /* keep_every: steps; 0: none */
         int io;                   /* train_io_t */
+        opt_ints_t writers;       /* a number, or a train_writers_t */
         int verify;               /* train_verify_t */
         int best;                 /* train_best_by_t */
         int async;                /* train_async_t */

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "train/writers.h"
 
 /* ---- the replica's tensors ----------------------------------------------- */
 
@@ -122,6 +123,8 @@ err_code_t train_kept_open(const train_kept_plan_t *plan, train_kept_t *kept,
     if (rc == ERR_OK)
         rc = mem_new(hdf5io_part_t, (size_t)part_count * (size_t)size,
                      "checkpoint table", &kept->rows, err);
+    if (rc == ERR_OK)
+        rc = train_writers_open(plan->config, plan->group, &kept->heads, err);
     if (rc == ERR_OK && plan->shard != NULL)
         rc = train_shard_parts_open(plan->shard, plan->mirror, params, slots,
                                     err);
@@ -155,6 +158,7 @@ void train_kept_close(train_kept_t *kept)
     for (int i = 0; i < kept->count; i++)
         free(kept->names[i]);
     mem_free(kept->names);
+    mem_free(kept->heads);
     mem_free(kept->rows);
     mem_free(kept->tensors);
     *kept = (train_kept_t){0};

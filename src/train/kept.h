@@ -12,6 +12,7 @@
 
 #include "ddp/ddp.h"
 #include "hdf5io/checkpoint_share.h"
+#include "train/config.h"
 #include "train/mirror.h"
 #include "train/shard.h"
 
@@ -20,13 +21,15 @@ typedef struct train_kept {
     char **names;             /* [count], owned */
     int count, hook_count;
     hdf5io_share_t *share; /* what this rank writes of them */
-    hdf5io_part_t *rows;   /* which rank has which row of the hook's tensors */
+    int *heads; /* [size] of the ranks (train_writers_open); may be NULL */
+    hdf5io_part_t *rows; /* which rank has which row of the hook's tensors */
 } train_kept_t;
 
 /* Where the tensors are. [mirror] has the arenas params, buffers and those of
  * the optimizer's slots; a checkpoint is written from, and read to, its host's
  * addresses. */
 typedef struct train_kept_plan {
+    const train_config_t *config;
     const nn_graph_t *graph;
     const train_mirror_t *mirror;
     const float *params, *buffers;

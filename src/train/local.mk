@@ -92,7 +92,8 @@ libtrain_la_SOURCES = \
 	src/train/vote.c src/train/vote.h \
 	src/train/ways.c src/train/ways.h \
 	src/train/weigh.c src/train/weigh.h \
-	src/train/world.c src/train/world.h
+	src/train/world.c src/train/world.h \
+	src/train/writers.c src/train/writers.h
 # -fopenmp-simd: only the vectorising hint, no OpenMP runtime.
 libtrain_la_CFLAGS = $(AM_CFLAGS) $(HDF5_CFLAGS) $(MPI_CFLAGS) -fopenmp-simd
 

@@ -320,10 +320,12 @@ static err_code_t mirror_open(train_replica_t *replica, err_t *err)
     return rc;
 }
 
-static err_code_t kept_open(train_replica_t *replica, const comm_group_t *group,
-                            err_t *err)
+static err_code_t kept_open(train_replica_t *replica,
+                            const train_config_t *config,
+                            const comm_group_t *group, err_t *err)
 {
-    const train_kept_plan_t plan = {.graph = replica->graph,
+    const train_kept_plan_t plan = {.config = config,
+                                    .graph = replica->graph,
                                     .mirror = replica->mirror,
                                     .params = replica->params,
                                     .buffers = replica->buffers,
@@ -351,7 +353,7 @@ err_code_t train_replica_join(const train_replica_plan_t *plan,
     if (rc == ERR_OK)
         rc = mirror_open(replica, err);
     if (rc == ERR_OK)
-        rc = kept_open(replica, plan->group, err);
+        rc = kept_open(replica, plan->config, plan->group, err);
     return rc;
 }
 

@@ -54,6 +54,9 @@ void ckpt_state_clear(ckpt_state_t *state); /* sets all values to zero */
 bool ckpt_state_same(const ckpt_state_t *a, const ckpt_state_t *b);
 void ckpt_state_free(ckpt_state_t *state);
 
+/* The heads of ranks that all write one shard. */
+extern const int ckpt_heads_together[CKPT_RANKS_MAX];
+
 /* Input and result of one rank in a collective call. */
 typedef struct ckpt_rank {
     hdf5io_votes_t votes;
@@ -83,6 +86,8 @@ void ckpt_ranks_free(ckpt_rank_t *ranks, int size);
  * [context] is a path or NULL. */
 void ckpt_body_write(ckpt_rank_t *rank, void *context);
 void ckpt_body_write_old(ckpt_rank_t *rank, void *context); /* format 1 */
+/* All ranks write one shard together. */
+void ckpt_body_write_together(ckpt_rank_t *rank, void *context);
 void ckpt_body_read(ckpt_rank_t *rank, void *context);
 
 /* Write the state [seed] with [size] ranks; asserts success. */

@@ -22,6 +22,7 @@ typedef struct save {
     int keep;
     int64_t keep_every;
     const hdf5io_best_t *best;
+    bool together; /* all ranks write one shard */
 } save_t;
 
 static void body_save(ckpt_rank_t *rank, void *context)
@@ -35,6 +36,7 @@ static void body_save(ckpt_rank_t *rank, void *context)
         rank->config.keep = save->keep;
     rank->config.keep_every = save->keep_every;
     rank->config.best = save->best;
+    rank->config.heads = save->together ? ckpt_heads_together : NULL;
     ckpt_body_write(rank, NULL);
 }
 
@@ -137,6 +139,11 @@ static err_code_t act_save(const char *home, err_t *err)
     return save_run(home, 20, (save_t){0}, err);
 }
 
+static err_code_t act_together(const char *home, err_t *err)
+{
+    return save_run(home, 20, (save_t){.together = true}, err);
+}
+
 static err_code_t act_replace(const char *home, err_t *err)
 {
     return save_run(home, 20, (save_t){.step = 10, .keep = 1}, err);
@@ -208,6 +215,7 @@ static err_code_t act_repair(const char *home, err_t *err)
 const crash_scene_t crash_scenes[] = {
     {"first", SAVE, prepare_nothing, act_save, {{0, 0}}, {20, 20}},
     {"next", SAVE, prepare_one, act_save, {{10, 10}}, {20, 20}},
+    {"together", SAVE, prepare_one, act_together, {{10, 10}}, {20, 20}},
     {"replace", SAVE, prepare_one, act_replace, {{10, 10}}, {20, 10}},
     {"replace on NFS",
      SAVE_NFS,

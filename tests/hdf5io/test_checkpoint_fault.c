@@ -19,8 +19,9 @@
 typedef struct plan {
     int rank, call, error;
     bool no_exchange;
-    int64_t step; /* 0: the state's own step */
-    int keep;     /* 0: the fixture's value */
+    bool together; /* all ranks write one shard */
+    int64_t step;  /* 0: the state's own step */
+    int keep;      /* 0: the fixture's value */
 } plan_t;
 
 static void body_write_faulty(ckpt_rank_t *rank, void *context)
@@ -28,6 +29,7 @@ static void body_write_faulty(ckpt_rank_t *rank, void *context)
     const plan_t *plan = context;
 
     rank->io.no_exchange = plan->no_exchange;
+    rank->config.heads = plan->together ? ckpt_heads_together : NULL;
     if (plan->step != 0)
         rank->state.progress.step = plan->step;
     if (plan->keep != 0)
@@ -64,33 +66,46 @@ static bool write_faulty(const char *home, plan_t *plan, int *failures)
     return struck;
 }
 
-Test(checkpoint_fault, any_failing_call_fails_all_ranks_and_spoils_nothing)
+/* Every call of rank [rank] fails in turn. Returns the number of failed saves.
+ */
+static int rank_fails(int rank, bool together)
 {
     const int errors[] = {ENOSPC, EIO};
     int failures = 0;
 
-    for (int rank = 0; rank < 3; rank++)
-        for (int call = 1;; call++) {
-            plan_t plan = {
-                .rank = rank, .call = call, .error = errors[call % 2]};
-            char *home = ckpt_home_make();
-            int before = failures;
-            bool struck;
+    for (int call = 1;; call++) {
+        plan_t plan = {.rank = rank,
+                       .call = call,
+                       .error = errors[call % 2],
+                       .together = together};
+        char *home = ckpt_home_make();
+        int before = failures;
+        bool struck;
 
-            ckpt_write(home, 2, 10);
-            struck = write_faulty(home, &plan, &failures);
-            if (failures > before) {
-                cr_assert_eq(ckpt_count(home, ""), 1, "rank %d call %d", rank,
-                             call);
-                ckpt_expect(home, 2, 10);
-                ckpt_write(home, 3, 20);
-            }
-            ckpt_expect(home, 2, 20);
-            ckpt_home_remove(home);
-            if (!struck)
-                break;
+        ckpt_write(home, 2, 10);
+        struck = write_faulty(home, &plan, &failures);
+        if (failures > before) {
+            cr_assert_eq(ckpt_count(home, ""), 1, "rank %d call %d", rank,
+                         call);
+            ckpt_expect(home, 2, 10);
+            ckpt_write(home, 3, 20);
         }
-    cr_assert_gt(failures, 12);
+        ckpt_expect(home, 2, 20);
+        ckpt_home_remove(home);
+        if (!struck)
+            return failures;
+    }
+}
+
+Test(checkpoint_fault, any_failing_call_fails_all_ranks_and_spoils_nothing)
+{
+    for (int together = 0; together < 2; together++) {
+        int failures = 0;
+
+        for (int rank = 0; rank < 3; rank++)
+            failures += rank_fails(rank, together != 0);
+        cr_assert_gt(failures, 12);
+    }
 }
 
 /* Replacing a checkpoint by another one of its step takes more renames, each of

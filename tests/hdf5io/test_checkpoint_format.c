@@ -141,3 +141,56 @@ Test(checkpoint_format, damage_is_found_in_the_old_one_too)
     free(text);
     ckpt_home_remove(home);
 }
+
+/* The hash of a whole file may be absent in version 2 only. */
+Test(checkpoint_format, blocks_suffice)
+{
+    for (int format = 1; format <= 2; format++) {
+        char *home = ckpt_home_make(), *text, *path;
+        hdf5io_manifest_t m;
+        err_t err = ERR_INIT;
+
+        if (format == 1)
+            old_write(home, 20);
+        else
+            ckpt_write(home, RANKS, 20);
+        m = manifest_of(home, &text);
+        cr_expect(m.files[0].hashed);
+        hdf5io_manifest_free(&m);
+        free(text);
+        path = str_printf("%s/step-0000000020", home);
+        ckpt_manifest_edit(path, "\"xxh3\"", "\"xxh\"");
+        cr_expect_eq(hdf5io_checkpoint_verify(path, NULL, &err),
+                     format == 1 ? ERR_DATA : ERR_OK, "%s", err.text);
+        free(path);
+        ckpt_home_remove(home);
+    }
+}
+
+Test(checkpoint_format, a_shard_of_several_ranks_has_hashes_of_its_blocks)
+{
+    char *home = ckpt_home_make(), *text, *data;
+    hdf5io_manifest_t m;
+
+    ckpt_ranks_free(
+        ckpt_ranks_run(home, RANKS, 20, ckpt_body_write_together, NULL), RANKS);
+    m = manifest_of(home, &text);
+    cr_assert_eq(m.file_count, 2);
+    cr_expect_eq(m.files[0].hashed, false);
+    cr_expect(m.files[1].hashed);
+    cr_expect_eq(m.world_size, RANKS);
+    for (int i = 0; i < m.tensor_count; i++)
+        cr_expect_leq(m.tensors[i].pieces, 1, "%s", m.tensors[i].name);
+    data = content(home, &m, 0);
+    for (size_t b = 0; b < hdf5io_blocks_count(&m, 0); b++) {
+        const uint64_t at = b * CKPT_BLOCK, left = m.files[0].bytes - at;
+
+        cr_expect_eq(
+            m.files[0].blocks[b],
+            hash_bytes(data + at, left < CKPT_BLOCK ? left : CKPT_BLOCK));
+    }
+    free(data);
+    hdf5io_manifest_free(&m);
+    free(text);
+    ckpt_home_remove(home);
+}

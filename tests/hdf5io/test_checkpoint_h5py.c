@@ -61,8 +61,14 @@ Test(checkpoint_h5py, every_tensor_reads_whole_by_name)
     to = str_printf("%s/moved", home);
     ckpt_state_make(&state, 42);
     expectation_write(home, &state);
-    for (int size = 1; size <= 5; size++) {
-        ckpt_write(home, size, 42);
+    for (int n = 0; n < 8; n++) {
+        const int size = n < 5 ? n + 1 : n - 3; /* the last ones together */
+
+        ckpt_ranks_free(
+            ckpt_ranks_run(home, size, 42,
+                           n < 5 ? ckpt_body_write : ckpt_body_write_together,
+                           NULL),
+            size);
         cr_assert_eq(rename(from, to), 0);
         command = str_printf(PYTHON " %s/tests/hdf5io/h5py_read.py %s %s",
                              source == NULL ? "." : source, home, to);

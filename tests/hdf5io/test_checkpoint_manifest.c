@@ -233,6 +233,7 @@ Test(checkpoint_manifest, what_is_wrong_is_said)
         {"\"loss_sum\": \"0\"", "\"loss_sum\": \"0x\"", "\"loss_sum\""},
         {"\"world_size\": 3", "\"world_size\": 0", "world_size"},
         {"\"config_hash\": \"0", "\"config_hash\": \"x", "\"config_hash\""},
+        {"\"xxh3\": \"", "\"xxh3\": \"x", "file 0"},
         {"\"shard-0.h5\"", "\"../shard-0.h5\"", "file 0"},
         {"\"shard-0.h5\"", "\"\"", "file 0"},
         {"\"shard-0.h5\"", "\"shard\\r0.h5\"", "file 0"},

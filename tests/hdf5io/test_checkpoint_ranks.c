@@ -3,8 +3,8 @@
 /*
  * A checkpoint of N ranks is read by M ranks with the same bits. Tested are
  * whole tensors and parts of ranks (ZeRO), saves from the tensors and from a
- * buffer, and manifests of both versions. CDDP_LONG=1 tests all N and M up to
- * 16.
+ * buffer, manifests of both versions, and shards of one rank and of several.
+ * CDDP_LONG=1 tests all N and M up to 16.
  */
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -18,13 +18,19 @@
 typedef struct way {
     ckpt_deal_t deal;
     int format;
+    int files; /* number of shards, whose ranks alternate; 0: one for each rank
+                */
 } way_t;
 
 static void body_save(ckpt_rank_t *rank, void *context)
 {
     way_t *way = context;
+    int heads[RANKS];
 
+    for (int r = 0; r < RANKS && way->files > 0; r++)
+        heads[r] = r % way->files;
     rank->config.format = way->format;
+    rank->config.heads = way->files > 0 ? heads : NULL;
     ckpt_parts_write(rank, &way->deal);
 }
 
@@ -77,10 +83,11 @@ Test(checkpoint_ranks, any_number_reads_what_any_number_wrote)
     int cases = 0;
 
     for (int n = 1; n <= RANKS; n += step)
-        for (int w = 0; w < 8; w++)
+        for (int w = 0; w < 12; w++)
             cases += saves(n, (way_t){.deal = {.turn = (w & 1) != 0 ? 29 : 0,
                                                .skip = -1,
                                                .buffer = (w & 2) != 0},
-                                      .format = (w & 4) != 0 ? 1 : 2});
+                                      .format = (w & 4) != 0 ? 1 : 2,
+                                      .files = w < 8 ? 0 : 1 + (n + w) % 3});
     fprintf(stderr, "checkpoint_ranks: %d cases\n", cases);
 }

@@ -18,7 +18,7 @@
 #define RANKS 3
 
 typedef struct plan {
-    bool disk;
+    bool disk, together;
     int rank, lies_at; /* which rank's storage lies, about which of its files */
 } plan_t;
 
@@ -28,6 +28,7 @@ static void body_write_lying(ckpt_rank_t *rank, void *context)
 
     rank->config.verify_disk = plan->disk;
     rank->config.keep = 1;
+    rank->config.heads = plan->together ? ckpt_heads_together : NULL;
     if (rank->votes.rank == plan->rank)
         rank->io.lies_at = plan->lies_at;
     ckpt_body_write(rank, NULL);
@@ -60,8 +61,10 @@ static err_code_t write_lying(const char *home, plan_t *plan, int *forgotten)
 /* Rank 0 has three files: its shard, the view and the manifest. */
 Test(checkpoint_verify, other_bytes_on_disk_fail_the_save)
 {
-    static const plan_t plans[] = {
-        {true, 0, 1}, {true, 0, 2}, {true, 0, 3}, {true, 1, 1}, {true, 2, 1}};
+    static const plan_t plans[] = {{true, false, 0, 1}, {true, false, 0, 2},
+                                   {true, false, 0, 3}, {true, false, 1, 1},
+                                   {true, false, 2, 1}, {true, true, 0, 1},
+                                   {true, true, 2, 1}};
 
     for (size_t i = 0; i < sizeof plans / sizeof *plans; i++) {
         plan_t plan = plans[i];

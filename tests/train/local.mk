@@ -50,6 +50,7 @@ TRAIN_TESTS = \
 	tests/train/test_values \
 	tests/train/test_vote \
 	tests/train/test_weigh \
+	tests/train/test_writers \
 	tests/train/test_zero
 check_PROGRAMS += $(TRAIN_TESTS)
 TRAIN_TEST_LIBS = libfixtures.la $(TRAIN_LIBS)

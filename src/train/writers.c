@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+#include "train/writers.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+
+/* With more ranks than this, ranks of one node write together by default. */
+#define AUTO_RANKS 64
+
+static int word_of(const train_config_t *config)
+{
+    const opt_ints_t *writers = &config->checkpoint.writers;
+
+    return writers->count < 0 ? -1 - writers->count : TRAIN_WRITERS_NUMBER;
+}
+
+/* The ranks of a node are usually consecutive: then the search ends at once. */
+static void heads_by_node(const comm_group_t *group, int size, int *heads)
+{
+    for (int r = 0; r < size; r++) {
+        int other = r - 1;
+
+        while (other >= 0 && (heads[other] != other ||
+                              strcmp(comm_group_host(group, other),
+                                     comm_group_host(group, r)) != 0))
+            other = heads[other] != other ? heads[other] : other - 1;
+        heads[r] = other >= 0 ? other : r;
+    }
+}
+
+/* [files] files, each of which has as many consecutive ranks as any other, or
+ * one more. */
+static void heads_by_number(int64_t files, int size, int *heads)
+{
+    for (int r = 0; r < size; r++) {
+        const bool same = r > 0 && r * files / size == (r - 1) * files / size;
+
+        heads[r] = same ? heads[r - 1] : r;
+    }
+}
+
+err_code_t train_writers_open(const train_config_t *config,
+                              const comm_group_t *group, int **out, err_t *err)
+{
+    const int size = comm_group_size(group), word = word_of(config);
+    const opt_ints_t *writers = &config->checkpoint.writers;
+    int *heads = NULL;
+    err_code_t rc;
+
+    *out = NULL;
+    if (config->checkpoint.format < 2 || word == TRAIN_WRITERS_RANK ||
+        (word == TRAIN_WRITERS_AUTO && size <= AUTO_RANKS) ||
+        (word == TRAIN_WRITERS_NUMBER &&
+         (writers->count == 0 || writers->items[0] >= size)))
+        return ERR_OK;
+    rc = mem_new(int, (size_t)size, "checkpoint table", &heads, err);
+    if (rc != ERR_OK)
+        return rc;
+    if (word == TRAIN_WRITERS_NUMBER)
+        heads_by_number(writers->items[0], size, heads);
+    else
+        heads_by_node(group, size, heads);
+    *out = heads;
+    return ERR_OK;
+}
+
+const char *train_writers_wrong(const train_config_t *config)
+{
+    const int word = word_of(config);
+
+    if (word == TRAIN_WRITERS_NUMBER && config->checkpoint.writers.count != 1)
+        return "has several numbers; expected one number of files, or auto, "
+               "node or rank";
+    if (word == TRAIN_WRITERS_AUTO)
+        return NULL;
+    if (config->checkpoint.io == TRAIN_IO_MPI)
+        return "is set, but checkpoint.io: mpi writes one file; leave one of "
+               "the two out";
+    if (word != TRAIN_WRITERS_RANK && config->checkpoint.format < 2)
+        return "lets ranks write a file together, whose blocks have hashes "
+               "only with checkpoint.format: 2; set it to rank, or set "
+               "checkpoint.format to 2";
+    return NULL;
+}
