@@ -84,6 +84,15 @@ train 0 cpu --local 2 --set train.device=cpu
 equal cpu-auto cpu
 ! grep -q 'computes on cuda' cpu-auto.log || fail "$(cat cpu-auto.log)"
 
+# In reproducible mode the bits are those of one rank, also if a run of two ranks
+# goes on with three.
+fixed=(--set train.reproducible=true --set train.microbatch=2)
+train 0 fixed "${fixed[@]}"
+train 0 moved --local 2 "${fixed[@]}" --set train.epochs=1
+train 0 moved --local 3 "${fixed[@]}"
+says moved 'resumed from'
+"$build/cddp-ckpt" diff fixed moved >diff.txt 2>&1 || fail "moved: $(cat diff.txt)"
+
 # ---- sums of GPU memory -------------------------------------------------------
 # bench RANKS BACKEND BOUND ARGUMENT...: cddp-bench prints rows of these.
 bench() {
