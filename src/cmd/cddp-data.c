@@ -93,6 +93,8 @@ static const char help_text[] =
     "             text: texts become one stream, the dataset /tokens, for\n"
     "             data.sequence. A token is a byte, or with --vocab one of a\n"
     "             byte-pair encoding.\n"
+    "             Under srun --mpi=pmix the tasks divide the shards; not\n"
+    "             csv, text.\n"
     "  -o, --output DIR    output directory (made if absent)\n"
     "      --name NAME     names of the files, such as valid [train]\n"
     "      --shards K      files [as many as give 256 MiB each]\n"
@@ -291,7 +293,8 @@ int main(int argc, char **argv)
     file_standard_open();
     rc = command_run(argc, argv, &err);
     rc = cmd_output_finish(rc, &err);
-    if (rc != ERR_OK)
+    /* Of several tasks, one has the message. */
+    if (rc != ERR_OK && err.text[0] != '\0')
         fprintf(stderr, "cddp-data: %s\n", err.text);
     return rc;
 }

@@ -5,10 +5,13 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/str.h"
 #include "cmd/args.h"
 #include "cmd/data_target.h"
+#include "cmd/data_team.h"
 #include "import/copy.h"
 
 typedef struct import_args {
@@ -175,18 +178,134 @@ static err_code_t args_take(int argc, char **argv, import_args_t *args,
 
 /* ---- the work ------------------------------------------------------------ */
 
-static err_code_t source_convert(import_args_t *args, import_source_t *source,
+/* The tasks that convert together, and how far they are. */
+typedef struct work {
+    import_args_t *args;
+    cmd_team_t *team;
+} work_t;
+
+/* See import_round_t. */
+static err_code_t work_meet(void *context, int64_t done, err_code_t rc,
+                            err_t *err)
+{
+    const work_t *work = context;
+    int64_t sums[CMD_TEAM_SUMS] = {done};
+
+    rc = cmd_team_meet(work->team, sums, rc, err);
+    if (rc == ERR_OK && work->team->rank == 0)
+        cmd_progress_tell(&work->args->target.progress, sums[0]);
+    return rc;
+}
+
+/* Give the shards their names, or remove all. *report becomes that of all
+ * tasks. */
+static err_code_t sink_end(const work_t *work, import_sink_t *sink,
+                           import_sink_report_t *report, err_t *err)
+{
+    int64_t sums[CMD_TEAM_SUMS] = {0};
+    err_code_t rc = import_sink_finish(sink, report, err);
+
+    if (rc == ERR_OK) {
+        sums[0] = report->shards;
+        sums[1] = report->bytes;
+    }
+    rc = cmd_team_meet(work->team, sums, rc, err);
+    if (rc != ERR_OK) {
+        import_sink_revoke(sink);
+        return rc;
+    }
+    if (work->team->size > 1)
+        *report =
+            (import_sink_report_t){.shards = (int)sums[0], .bytes = sums[1]};
+    return ERR_OK;
+}
+
+static err_code_t source_convert(const work_t *work, import_source_t *source,
                                  import_sink_report_t *report, err_t *err)
 {
+    const import_round_t round = {work_meet, (void *)work};
     import_sink_t *sink = NULL;
     err_code_t rc =
-        cmd_target_open(&args->target, source, source->rows, &sink, err);
+        cmd_target_open(&work->args->target, source, source->rows, &sink, err);
 
+    rc = cmd_team_vote(work->team, rc, err);
     if (rc == ERR_OK)
-        rc = import_copy(source, sink, err);
+        rc = work->team->size > 1 ? import_copy_part(source, sink, &round, err)
+                                  : import_copy(source, sink, err);
     if (rc == ERR_OK)
-        rc = import_sink_finish(sink, report, err);
+        rc = sink_end(work, sink, report, err);
     import_sink_close(sink);
+    return rc;
+}
+
+/* Do all tasks have the same samples, in files that they can divide? */
+static err_code_t team_check(const work_t *work, const import_source_t *source,
+                             err_t *err)
+{
+    hash_state_t *hash;
+    uint64_t value;
+
+    if (work->team->size == 1)
+        return ERR_OK;
+    if (source->kind->skip == NULL)
+        return cmd_team_vote(
+            work->team,
+            err_set(err, ERR_USAGE,
+                    "convert %s: these files are read from their beginning, "
+                    "so %d tasks cannot divide them: start one task",
+                    source->kind->name, work->team->size),
+            err);
+    hash = hash_state_open();
+    hash_state_add(hash, &source->rows, sizeof source->rows);
+    for (int i = 0; i < source->field_count; i++) {
+        const import_field_t *field = &source->fields[i];
+
+        hash_state_add(hash, field->name, strlen(field->name) + 1);
+        hash_state_add(hash, field->dims,
+                       (size_t)field->ndim * sizeof field->dims[0]);
+    }
+    value = hash_state_value(hash);
+    hash_state_free(hash);
+    return boot_agree(work->team->boot, "files to convert", value, err);
+}
+
+static void result_print(const work_t *work, const import_source_t *source,
+                         const import_sink_report_t *report, double seconds)
+{
+    const int size = work->team->size;
+
+    if (work->team->rank != 0)
+        return;
+    cmd_target_print(&work->args->target, source->rows, report, seconds);
+    cmd_target_fields(source);
+    if (report->shards < size)
+        str_print("%d of %d tasks had nothing to do: --shards %d divides the "
+                  "work among all\n",
+                  size - report->shards, size, size);
+}
+
+/* Convert, with the other tasks. */
+static err_code_t team_convert(import_args_t *args, cmd_team_t *team,
+                               double start, err_t *err)
+{
+    const work_t work = {args, team};
+    import_source_t *source = NULL;
+    import_sink_report_t report;
+    err_code_t rc;
+
+    check(args->kind != NULL, "a vote made a wrong command line good");
+    rc = args->kind->open(&args->config, &source, err);
+    rc = cmd_team_vote(team, rc, err);
+    if (rc == ERR_OK)
+        rc = team_check(&work, source, err);
+    args->target.part = team->rank;
+    args->target.parts = team->size;
+    if (rc == ERR_OK)
+        rc = source_convert(&work, source, &report, err);
+    if (rc == ERR_OK)
+        result_print(&work, source, &report, clock_now() - start);
+    if (source != NULL)
+        args->kind->close(source);
     return rc;
 }
 
@@ -194,20 +313,15 @@ err_code_t cmd_data_convert(int argc, char **argv, err_t *err)
 {
     const double start = clock_now();
     import_args_t args = {.target.name = "train"};
-    import_source_t *source = NULL;
-    import_sink_report_t report;
-    err_code_t rc = args_take(argc, argv, &args, err);
+    cmd_team_t team = {0};
+    err_code_t rc = cmd_team_open(&team, err);
 
-    if (rc == ERR_OK)
-        rc = args.kind->open(&args.config, &source, err);
     if (rc != ERR_OK)
         return rc;
-    rc = source_convert(&args, source, &report, err);
-    if (rc == ERR_OK) {
-        cmd_target_print(&args.target, source->rows, &report,
-                         clock_now() - start);
-        cmd_target_fields(source);
-    }
-    args.kind->close(source);
+    rc = args_take(argc, argv, &args, err);
+    rc = cmd_team_vote(&team, rc, err);
+    if (rc == ERR_OK)
+        rc = team_convert(&args, &team, start, err);
+    cmd_team_close(&team);
     return rc;
 }

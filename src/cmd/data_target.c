@@ -59,23 +59,26 @@ err_code_t cmd_target_check(const cmd_target_t *target, const char *command,
 err_code_t cmd_target_open(cmd_target_t *target, import_source_t *source,
                            int64_t rows, import_sink_t **out, err_t *err)
 {
-    const import_sink_config_t config = {.directory = target->directory,
-                                         .name = target->name,
-                                         .fields = source->fields,
-                                         .field_count = source->field_count,
-                                         .rows = rows,
-                                         .shards = target->shards,
-                                         .gzip = target->gzip,
-                                         .chunk = (int64_t)target->chunk * 1024,
-                                         .source = source,
-                                         .tell = cmd_progress_tell,
-                                         .context = &target->progress};
+    const import_sink_config_t config = {
+        .directory = target->directory,
+        .name = target->name,
+        .fields = source->fields,
+        .field_count = source->field_count,
+        .rows = rows,
+        .shards = target->shards,
+        .part = target->part,
+        .parts = target->parts,
+        .gzip = target->gzip,
+        .chunk = (int64_t)target->chunk * 1024,
+        .source = source,
+        .tell = target->parts > 1 ? NULL : cmd_progress_tell,
+        .context = &target->progress};
     import_sink_t *sink = NULL;
     err_code_t rc = import_sink_open(&config, &sink, err);
 
     if (rc == ERR_OK)
         rc = file_make_dirs(target->directory, err);
-    if (rc == ERR_OK)
+    if (rc == ERR_OK && target->part == 0)
         rc = cmd_shards_clear(target->directory, target->name, target->force,
                               err);
     cmd_progress_begin(&target->progress, target->name, rows);

@@ -45,6 +45,7 @@ libcmd_la_SOURCES += src/cmd/data_split.c src/cmd/data_split.h
 libcmd_la_SOURCES += src/cmd/data_stats.c src/cmd/data_stats.h
 libcmd_la_SOURCES += src/cmd/data_stats_print.c
 libcmd_la_SOURCES += src/cmd/data_target.c src/cmd/data_target.h
+libcmd_la_SOURCES += src/cmd/data_team.c src/cmd/data_team.h
 libcmd_la_SOURCES += src/cmd/data_verify.c src/cmd/data_verify.h
 libcmd_la_SOURCES += src/cmd/data_walk.c src/cmd/data_walk.h
 libcmd_la_SOURCES += src/cmd/data_ising.c src/cmd/data_ising.h
@@ -92,7 +93,7 @@ dist_man_MANS += docs/man/cddp-ckpt.1
 bin_PROGRAMS += cddp-data
 cddp_data_SOURCES = src/cmd/cddp-data.c
 cddp_data_CFLAGS = $(AM_CFLAGS) $(HDF5_CFLAGS)
-cddp_data_LDADD = libcmd.la libimport.la libhdf5io.la libbase.la
+cddp_data_LDADD = libcmd.la libimport.la libboot.la libhdf5io.la libbase.la
 dist_man_MANS += docs/man/cddp-data.1
 
 bin_PROGRAMS += cddp-train

@@ -50,10 +50,15 @@ static const label_t labels100[] = {
 /* Open the next file, and count its records. */
 static err_code_t file_next(cifar_t *self, err_t *err)
 {
-    const char *path = self->config->words[self->next];
+    const char *path;
     int64_t size;
-    err_code_t rc = import_stream_open(path, false, &self->stream, err);
+    err_code_t rc;
 
+    if (self->next == self->config->word_count)
+        return err_set(err, ERR_DATA, "%s: it was changed while it was read",
+                       self->config->words[self->next - 1]);
+    path = self->config->words[self->next];
+    rc = import_stream_open(path, false, &self->stream, err);
     if (rc != ERR_OK)
         return rc;
     self->next++;
@@ -238,15 +243,37 @@ static err_code_t cifar_read(import_source_t *source, int64_t rows,
     err_code_t rc = ERR_OK;
 
     for (int64_t row = 0; row < rows && rc == ERR_OK; row++) {
-        if (self->stream == NULL && self->next == self->config->word_count)
-            rc = err_set(err, ERR_DATA, "%s: it was changed while it was read",
-                         self->config->words[self->next - 1]);
-        else if (self->stream == NULL)
+        if (self->stream == NULL)
             rc = file_next(self, err);
         if (rc == ERR_OK)
             rc = record_read(self, row, out, err);
         if (rc == ERR_OK && self->left == 0) {
             rc = import_stream_end(self->stream, err);
+            import_stream_close(self->stream);
+            self->stream = NULL;
+        }
+    }
+    return rc;
+}
+
+static err_code_t cifar_skip(import_source_t *source, int64_t rows, err_t *err)
+{
+    cifar_t *self = (cifar_t *)source;
+    err_code_t rc = ERR_OK;
+
+    while (rows > 0 && rc == ERR_OK) {
+        int64_t take = 0;
+
+        if (self->stream == NULL)
+            rc = file_next(self, err);
+        if (rc == ERR_OK) {
+            take = rows < self->left ? rows : self->left;
+            rc = import_stream_skip(self->stream, take * self->record, err);
+        }
+        self->at += take;
+        self->left -= take;
+        rows -= take;
+        if (rc == ERR_OK && self->left == 0) {
             import_stream_close(self->stream);
             self->stream = NULL;
         }
@@ -271,11 +298,13 @@ static err_code_t cifar_annotate(import_source_t *source, hid_t file,
 const import_kind_t import_cifar10 = {.name = "cifar10",
                                       .open = cifar10_open,
                                       .read = cifar_read,
+                                      .skip = cifar_skip,
                                       .annotate = cifar_annotate,
                                       .close = cifar_close};
 
 const import_kind_t import_cifar100 = {.name = "cifar100",
                                        .open = cifar100_open,
                                        .read = cifar_read,
+                                       .skip = cifar_skip,
                                        .annotate = cifar_annotate,
                                        .close = cifar_close};

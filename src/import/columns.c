@@ -262,6 +262,7 @@ static err_code_t file_next(import_columns_t *self, int index, err_t *err)
     return ERR_OK;
 }
 
+/* Read the next samples of a field, or pass over them ([out] NULL). */
 static err_code_t column_read(import_columns_t *self, int index, int64_t rows,
                               char *out, err_t *err)
 {
@@ -279,10 +280,14 @@ static err_code_t column_read(import_columns_t *self, int index, int64_t rows,
             break;
         take = rows < column->left ? rows : column->left;
         bytes = (size_t)take * column->row_bytes;
-        rc = import_stream_exact(column->stream, out, bytes, "numbers", err);
-        if (rc == ERR_OK && column->swapped)
+        rc = out == NULL
+                 ? import_stream_skip(column->stream, (int64_t)bytes, err)
+                 : import_stream_exact(column->stream, out, bytes, "numbers",
+                                       err);
+        if (rc == ERR_OK && out != NULL && column->swapped)
             bytes_swap(out, bytes / size, size);
-        out += bytes;
+        if (out != NULL)
+            out += bytes;
         rows -= take;
         column->left -= take;
         if (rc == ERR_OK && column->left == 0) {
@@ -302,6 +307,17 @@ err_code_t import_columns_read(import_source_t *source, int64_t rows,
 
     for (int i = 0; i < source->field_count && rc == ERR_OK; i++)
         rc = column_read(self, i, rows, out[i], err);
+    return rc;
+}
+
+err_code_t import_columns_skip(import_source_t *source, int64_t rows,
+                               err_t *err)
+{
+    import_columns_t *self = (import_columns_t *)source;
+    err_code_t rc = ERR_OK;
+
+    for (int i = 0; i < source->field_count && rc == ERR_OK; i++)
+        rc = column_read(self, i, rows, NULL, err);
     return rc;
 }
 

@@ -48,9 +48,11 @@ err_code_t import_columns_open(const import_kind_t *kind,
                                const import_config_t *config,
                                import_source_t **out, err_t *err);
 
-/* The read and close of such kinds. */
+/* The read, skip and close of such kinds. */
 err_code_t import_columns_read(import_source_t *source, int64_t rows,
                                void *const *out, err_t *err);
+err_code_t import_columns_skip(import_source_t *source, int64_t rows,
+                               err_t *err);
 void import_columns_close(import_source_t *source);
 
 import_header_read_t import_npy_header, import_idx_header, import_raw_header;

@@ -10,10 +10,26 @@
 /* How many samples are read at a time. */
 int64_t import_copy_rows(const import_source_t *source);
 
-/* Copy all samples of [source] to [sink], which was opened for as many. Needs
- * memory for 16 MiB of samples, at least one. Messages as of the source and the
- * sink. */
+/* Copy to [sink] the samples of [source] that it takes. Needs memory for 16 MiB
+ * of samples, at least one. Messages as of the source and the sink. If [sink]
+ * takes a part that does not begin with sample 0, the kind of the source has a
+ * function skip. */
 err_code_t import_copy(import_source_t *source, import_sink_t *sink,
                        err_t *err);
+
+/* Processes that copy a part each tell the others, now and then, how far they
+ * are. */
+typedef struct import_round {
+    /* Called the same number of times in all processes. [done] samples of this
+     * part were copied, with the outcome [rc] (message in [err]). Returns the
+     * outcome of all processes: an error ends all of them. */
+    err_code_t (*meet)(void *context, int64_t done, err_code_t rc, err_t *err);
+    void *context;
+} import_round_t;
+
+/* import_copy for one of several processes, which have equal sources and the
+ * sinks of all parts. Returns the outcome of the last round. */
+err_code_t import_copy_part(import_source_t *source, import_sink_t *sink,
+                            const import_round_t *round, err_t *err);
 
 #endif

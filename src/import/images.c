@@ -245,6 +245,15 @@ static err_code_t images_read(import_source_t *source, int64_t rows,
     return ERR_OK;
 }
 
+static err_code_t images_skip(import_source_t *source, int64_t rows, err_t *err)
+{
+    images_t *self = (images_t *)source;
+
+    (void)err;
+    self->done += rows;
+    return ERR_OK;
+}
+
 static err_code_t images_annotate(import_source_t *source, hid_t file,
                                   const hid_t *sets, err_t *err)
 {
@@ -259,5 +268,6 @@ const import_kind_t import_images = {.name = "images",
                                      .takes = IMPORT_TAKES_PICTURES,
                                      .open = images_open,
                                      .read = images_read,
+                                     .skip = images_skip,
                                      .annotate = images_annotate,
                                      .close = images_close};

@@ -27,22 +27,26 @@ static err_code_t raw_open(const import_config_t *config, import_source_t **out,
 static const import_kind_t npy_kind = {.name = "npy",
                                        .open = npy_open,
                                        .read = import_columns_read,
+                                       .skip = import_columns_skip,
                                        .close = import_columns_close};
 
 static const import_kind_t idx_kind = {.name = "idx",
                                        .open = idx_open,
                                        .read = import_columns_read,
+                                       .skip = import_columns_skip,
                                        .close = import_columns_close};
 
 static const import_kind_t raw_kind = {.name = "raw",
                                        .takes = IMPORT_TAKES_SHAPE,
                                        .open = raw_open,
                                        .read = import_columns_read,
+                                       .skip = import_columns_skip,
                                        .close = import_columns_close};
 
 static const import_kind_t npz_kind = {.name = "npz",
                                        .open = npz_open,
                                        .read = import_columns_read,
+                                       .skip = import_columns_skip,
                                        .close = import_columns_close};
 
 static const import_kind_t *const kinds[] = {

@@ -3,6 +3,7 @@
 #include "import/sink.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,9 +26,12 @@ struct import_sink {
     import_field_t fields[IMPORT_FIELDS_MAX];
     char host[64];
     int64_t bytes;          /* of the complete shards */
+    int begin;              /* the first shard of this part */
     int shard;              /* the one that is written, or comes next */
-    int64_t first, end;     /* its samples */
-    int64_t done;           /* samples written, over all shards */
+    int named;              /* shards [begin, named) have their names */
+    int64_t first, end;     /* samples of [shard] */
+    int64_t done;           /* number of the next sample, over all shards */
+    int64_t last;           /* the number after that of the last sample */
     char *path, *temporary; /* of the open shard; NULL: none is open */
     hid_t file, sets[IMPORT_FIELDS_MAX];
     bool finished;
@@ -38,6 +42,25 @@ static char *shard_path(const import_sink_t *sink, int index)
 {
     return str_printf("%s/%s-%02d.h5", sink->config.directory,
                       sink->config.name, index);
+}
+
+/* The temporary name of the shard with the name [path]; the caller frees it. */
+static char *draft_path(const import_sink_t *sink, const char *path)
+{
+    return str_printf("%s.%s.%ld.tmp", path, sink->host, (long)getpid());
+}
+
+/* The first sample of shard [shard]. */
+static int64_t shard_first(const import_sink_config_t *config, int64_t shard)
+{
+    return config->rows / config->shards * shard +
+           config->rows % config->shards * shard / config->shards;
+}
+
+/* The first shard of part [part]. */
+static int part_first(const import_sink_config_t *config, int64_t part)
+{
+    return (int)(config->shards * part / config->parts);
 }
 
 /* ---- opening ------------------------------------------------------------- */
@@ -80,6 +103,13 @@ err_code_t import_sink_open(const import_sink_config_t *config,
         return rc;
     sink->config = *config;
     sink->config.shards = shards;
+    if (config->parts == 0)
+        sink->config.parts = 1;
+    sink->begin = part_first(&sink->config, config->part);
+    sink->shard = sink->named = sink->begin;
+    sink->done = shard_first(&sink->config, sink->begin);
+    sink->last =
+        shard_first(&sink->config, part_first(&sink->config, config->part + 1));
     if (config->gzip > 0 && config->chunk == 0)
         sink->config.chunk = CHUNK_BYTES;
     memcpy(sink->fields, config->fields,
@@ -91,6 +121,28 @@ err_code_t import_sink_open(const import_sink_config_t *config,
         sink->sets[i] = H5I_INVALID_HID;
     *out = sink;
     return ERR_OK;
+}
+
+void import_sink_range(const import_sink_t *sink, int64_t *first, int64_t *end)
+{
+    const import_sink_config_t *config = &sink->config;
+
+    *first = shard_first(config, part_first(config, config->part));
+    *end = shard_first(config, part_first(config, config->part + 1));
+}
+
+int64_t import_sink_most(const import_sink_t *sink)
+{
+    const import_sink_config_t *config = &sink->config;
+    int64_t most = 0;
+
+    for (int part = 0; part < config->parts; part++) {
+        const int64_t rows = shard_first(config, part_first(config, part + 1)) -
+                             shard_first(config, part_first(config, part));
+
+        most = rows > most ? rows : most;
+    }
+    return most;
 }
 
 /* ---- one shard ----------------------------------------------------------- */
@@ -241,17 +293,12 @@ static err_code_t file_close(import_sink_t *sink, err_t *err)
 
 static err_code_t shard_begin(import_sink_t *sink, err_t *err)
 {
-    const import_sink_config_t *config = &sink->config;
     err_code_t rc;
 
-    sink->first = config->rows / config->shards * sink->shard;
-    sink->first += config->rows % config->shards * sink->shard / config->shards;
-    sink->end = config->rows / config->shards * (sink->shard + 1);
-    sink->end +=
-        config->rows % config->shards * (sink->shard + 1) / config->shards;
+    sink->first = shard_first(&sink->config, sink->shard);
+    sink->end = shard_first(&sink->config, sink->shard + 1);
     sink->path = shard_path(sink, sink->shard);
-    sink->temporary =
-        str_printf("%s.%s.%ld.tmp", sink->path, sink->host, (long)getpid());
+    sink->temporary = draft_path(sink, sink->path);
     h5_lock();
     rc = file_create(sink, err);
     h5_unlock();
@@ -265,7 +312,8 @@ static void names_free(import_sink_t *sink)
     sink->path = sink->temporary = NULL;
 }
 
-static err_code_t shard_publish(import_sink_t *sink, err_t *err)
+/* Complete the open shard, under its temporary name. */
+static err_code_t shard_end(import_sink_t *sink, err_t *err)
 {
     struct stat status;
     err_code_t rc;
@@ -276,12 +324,9 @@ static err_code_t shard_publish(import_sink_t *sink, err_t *err)
     if (rc != ERR_OK)
         return err_prefix(err, "%s", sink->path);
     rc = file_sync(sink->temporary, err);
-    if (rc == ERR_OK && rename(sink->temporary, sink->path) != 0)
-        rc = err_set(err, ERR_IO, "%s: cannot rename %s to it: %s", sink->path,
-                     sink->temporary, strerror(errno));
     if (rc != ERR_OK)
         return rc;
-    if (stat(sink->path, &status) == 0)
+    if (stat(sink->temporary, &status) == 0)
         sink->bytes += status.st_size;
     names_free(sink);
     sink->shard++;
@@ -326,10 +371,9 @@ err_code_t import_sink_write(import_sink_t *sink, int64_t rows,
     int64_t begun = 0; /* samples of [data] that were written */
     err_code_t rc = ERR_OK;
 
-    check(rows <= sink->config.rows - sink->done,
+    check(rows <= sink->last - sink->done,
           "%lld samples are written to %s after %lld of %lld", (long long)rows,
-          sink->config.name, (long long)sink->done,
-          (long long)sink->config.rows);
+          sink->config.name, (long long)sink->done, (long long)sink->last);
     while (begun < rows && rc == ERR_OK) {
         int64_t take;
 
@@ -348,26 +392,65 @@ err_code_t import_sink_write(import_sink_t *sink, int64_t rows,
         begun += take;
         sink->done += take;
         if (rc == ERR_OK && sink->done == sink->end)
-            rc = shard_publish(sink, err);
+            rc = shard_end(sink, err);
     }
     if (rc == ERR_OK && sink->config.tell != NULL)
         sink->config.tell(sink->config.context, sink->done);
     return rc;
 }
 
+/* Rename [from] to [to], which must not exist. False: errno. */
+static bool rename_new(const char *from, const char *to)
+{
+    if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0)
+        return true;
+    if (errno != EINVAL && errno != ENOSYS)
+        return false;
+    /* Some file systems (NFS) have no such call. */
+    return link(from, to) == 0 && unlink(from) == 0;
+}
+
+/* Give shard [index] its name. */
+static err_code_t shard_name(const import_sink_t *sink, int index, err_t *err)
+{
+    char *path = shard_path(sink, index), *draft = draft_path(sink, path);
+    err_code_t rc = ERR_OK;
+
+    if (!rename_new(draft, path))
+        rc = err_set(err, ERR_IO, "%s: cannot rename %s to it: %s%s", path,
+                     draft, strerror(errno),
+                     errno == EEXIST ? " (does another command write there, "
+                                       "too?)"
+                                     : "");
+    free(draft);
+    free(path);
+    return rc;
+}
+
 err_code_t import_sink_finish(import_sink_t *sink, import_sink_report_t *out,
                               err_t *err)
 {
-    err_code_t rc = file_sync(sink->config.directory, err);
+    err_code_t rc = ERR_OK;
 
-    check(sink->done == sink->config.rows, "%s has %lld of %lld samples",
-          sink->config.name, (long long)sink->done,
-          (long long)sink->config.rows);
+    check(sink->done == sink->last, "%s has samples up to %lld, not %lld",
+          sink->config.name, (long long)sink->done, (long long)sink->last);
+    while (sink->named < sink->shard && rc == ERR_OK) {
+        rc = shard_name(sink, sink->named, err);
+        if (rc == ERR_OK)
+            sink->named++;
+    }
+    if (rc == ERR_OK)
+        rc = file_sync(sink->config.directory, err);
     sink->finished = rc == ERR_OK;
     if (rc == ERR_OK)
-        *out =
-            (import_sink_report_t){.shards = sink->shard, .bytes = sink->bytes};
+        *out = (import_sink_report_t){.shards = sink->shard - sink->begin,
+                                      .bytes = sink->bytes};
     return rc;
+}
+
+void import_sink_revoke(import_sink_t *sink)
+{
+    sink->finished = false;
 }
 
 void import_sink_close(import_sink_t *sink)
@@ -381,10 +464,11 @@ void import_sink_close(import_sink_t *sink)
         unlink(sink->temporary);
         names_free(sink);
     }
-    for (int i = 0; i < sink->shard && !sink->finished; i++) {
-        char *path = shard_path(sink, i);
+    for (int i = sink->begin; i < sink->shard && !sink->finished; i++) {
+        char *path = shard_path(sink, i), *draft = draft_path(sink, path);
 
-        unlink(path);
+        unlink(i < sink->named ? path : draft);
+        free(draft);
         free(path);
     }
     mem_free(sink);

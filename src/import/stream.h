@@ -43,7 +43,8 @@ err_code_t import_stream_read(import_stream_t *stream, void *out, size_t bytes,
 err_code_t import_stream_exact(import_stream_t *stream, void *out, size_t bytes,
                                const char *what, err_t *err);
 
-/* Read and drop [bytes] bytes; ERR_DATA if the file ends before. */
+/* Pass over [bytes] bytes, of a plain file without reading them; ERR_DATA if
+ * the file ends before. */
 err_code_t import_stream_skip(import_stream_t *stream, int64_t bytes,
                               err_t *err);
 

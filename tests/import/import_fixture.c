@@ -4,10 +4,12 @@
 
 #include <criterion/criterion.h>
 #include <dirent.h>
+#include <fcntl.h>
 #include <hdf5.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include "base/file.h"
@@ -83,6 +85,19 @@ static char *word_place(const char *word)
                       equal + 1);
 }
 
+/* Remove the shards of the conversion before. */
+static void shards_clear(void)
+{
+    DIR *list = opendir(scratch);
+    struct dirent *entry;
+
+    cr_assert_not_null(list);
+    while ((entry = readdir(list)) != NULL)
+        if (strncmp(entry->d_name, "train-", 6) == 0)
+            cr_assert_eq(unlinkat(dirfd(list), entry->d_name, 0), 0);
+    closedir(list);
+}
+
 static err_code_t source_copy(import_source_t *source,
                               const import_sink_config_t *with,
                               import_sink_report_t *report, err_t *err)
@@ -97,6 +112,8 @@ static err_code_t source_copy(import_source_t *source,
     config.field_count = source->field_count;
     config.rows = source->rows;
     config.source = source;
+    if (config.part == 0)
+        shards_clear();
     rc = import_sink_open(&config, &sink, err);
     if (rc == ERR_OK)
         rc = import_copy(source, sink, err);

@@ -4,6 +4,7 @@
  * whatever the shards and the compression; files that are not what they say are
  * refused. */
 #include <criterion/criterion.h>
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,6 +74,19 @@ static size_t idx_fill(unsigned char out[16 + 2 * ALL])
     memcpy(out, head, sizeof head);
     numbers_fill(out + sizeof head, true);
     return sizeof head + 2 * ALL;
+}
+
+static int entries(const char *path)
+{
+    DIR *list = opendir(path);
+    const struct dirent *entry;
+    int count = 0;
+
+    cr_assert_not_null(list);
+    while ((entry = readdir(list)) != NULL)
+        count += entry->d_name[0] != '.';
+    closedir(list);
+    return count;
 }
 
 /* ---- what is read -------------------------------------------------------- */
@@ -241,7 +255,79 @@ Test(columns, headers_of_npy_that_lie)
                     "ends at byte 9");
 }
 
-/* A sink that did not get all samples removes the shards that it completed. */
+/* The shards of several processes, each of which writes a part, are those of
+ * one. */
+Test(columns, parts_give_the_same_files)
+{
+    enum { SHARDS = 5 };
+    static const char *const words[] = {"x=x.npy", "x=x.npy.gz", "x=x.idx.gz"};
+    unsigned char numbers[2 * ALL], idx[16 + 2 * ALL];
+    char *all = NULL, *path;
+    size_t bytes = 0;
+    err_t err = ERR_INIT;
+
+    numbers_fill(numbers, false);
+    fixture_npy("x.npy", HEADER, numbers, sizeof numbers);
+    path = fixture_path("x.npy");
+    cr_assert_eq(file_read(path, &all, &bytes, &err), ERR_OK);
+    fixture_gzip("x.npy.gz", all, bytes);
+    fixture_gzip("x.idx.gz", idx, idx_fill(idx));
+    for (int k = 0; k < 3; k++)
+        for (int parts = 1; parts <= 7; parts++) {
+            for (int part = 0; part < parts; part++) {
+                const import_sink_config_t with = {
+                    .shards = SHARDS, .part = part, .parts = parts};
+                import_sink_report_t report = {0};
+
+                cr_assert_eq(fixture_convert(k < 2 ? "npy" : "idx",
+                                             WORDS(words[k]), &plain, &with,
+                                             &report, &err),
+                             ERR_OK, "%s", err.text);
+                cr_expect_leq(report.shards, SHARDS / parts + 1);
+            }
+            expect_numbers(SHARDS);
+        }
+    free(all);
+    free(path);
+}
+
+/* Two commands that write the same shards: the later one fails, and changes
+ * nothing. */
+Test(columns, a_shard_of_somebody_else_is_not_replaced)
+{
+    const import_field_t field = {.name = "x", .type = IMPORT_UINT8};
+    char *directory = fixture_path("");
+    const import_sink_config_t config = {.directory = directory,
+                                         .name = "part",
+                                         .fields = &field,
+                                         .field_count = 1,
+                                         .rows = 7,
+                                         .shards = 3};
+    char bytes[] = "samples", *text = NULL;
+    void *data[] = {bytes};
+    import_sink_report_t report;
+    import_sink_t *sink = NULL;
+    err_t err = ERR_INIT;
+    char *first = fixture_path("part-00.h5"),
+         *second = fixture_path("part-01.h5");
+
+    cr_assert_eq(import_sink_open(&config, &sink, &err), ERR_OK);
+    cr_assert_eq(import_sink_write(sink, 7, data, &err), ERR_OK);
+    fixture_write("part-01.h5", "theirs", 6);
+    cr_expect_eq(import_sink_finish(sink, &report, &err), ERR_IO);
+    cr_expect_not_null(strstr(err.text, "part-01.h5"), "%s", err.text);
+    import_sink_close(sink);
+    cr_expect_neq(access(first, F_OK), 0);
+    cr_assert_eq(file_read(second, &text, NULL, &err), ERR_OK);
+    cr_expect_str_eq(text, "theirs");
+    free(text);
+    free(first);
+    free(second);
+    free(directory);
+}
+
+/* A sink that did not get all samples has named no shard, and removes what it
+ * has written. */
 Test(columns, a_part_is_not_left_behind)
 {
     const import_field_t field = {.name = "x", .type = IMPORT_UINT8};
@@ -262,9 +348,10 @@ Test(columns, a_part_is_not_left_behind)
     cr_assert_eq(import_sink_open(&config, &sink, &err), ERR_OK);
     cr_assert_eq(import_sink_write(sink, 7, data, &err), ERR_OK, "%s",
                  err.text);
-    cr_expect_eq(access(first, F_OK), 0);
-    cr_expect_eq(access(third, F_OK), 0);
+    cr_expect_neq(access(first, F_OK), 0);
+    cr_expect_eq(entries(directory), 4);
     import_sink_close(sink);
+    cr_expect_eq(entries(directory), 0);
     cr_expect_neq(access(first, F_OK), 0);
     cr_expect_neq(access(third, F_OK), 0);
     free(first);

@@ -138,10 +138,31 @@ staged()
     expect_equal "files that are left" "$(find n1 n2 -name 'cddp*' | wc -l)" 0
 }
 
+# The tasks divide the shards; the files are those of one task. What one task
+# cannot read ends all, and leaves nothing.
+convert()
+{
+    head -c 8000000 /dev/urandom >numbers
+    run 0 "$BUILD/cddp-data" convert raw --type uint8 --shape 100 --shards 7 \
+        -o one x=numbers
+    run 0 "${four[@]}" "$BUILD/cddp-data" convert raw --type uint8 \
+        --shape 100 --shards 7 -o four x=numbers
+    expect_lines out 'four: 80,000 samples of train in 7 shards' 1
+    diff -r one four || fail "shards differ"
+    echo a,b >table.csv
+    echo 1,2 >>table.csv
+    run 64 "${four[@]}" "$BUILD/cddp-data" convert csv -o table table.csv
+    expect_lines err 'cddp-data: .*cannot divide them' 1
+    run 64 "${four[@]}" "$BUILD/cddp-data" convert raw --type uint8 \
+        --shape 100 --shards 7 -o four x=numbers
+    expect_lines err 'cddp-data: .*is there already' 1
+}
+
 test_case "examples/ising.yaml on 4 ranks of 2 nodes nears the optimum" example
 test_case "1, 2 and 4 ranks have the same loss curve" loss_curves
 test_case "a bare srun finds ./run.yaml, or \$CDDP_RUN" bare
 test_case "--local 2 and srun -n2 train alike" local_same_as_slurm
 test_case "MPI-IO reads and writes the same bits" mpi_io
 test_case "with data.io: stage each node has one copy of the shards" staged
+test_case "4 tasks of cddp-data convert write the shards of one" convert
 test_done
