@@ -150,6 +150,52 @@ for file in few/*.data; do
 done
 index 0 --input /input --target /target few
 
+# kind_check SET OPTION...: the index that is there is for another kind of run,
+# so a run opens the 20 files. With one that was made with OPTION it opens none.
+kind_check() {
+    local set=$1
+    shift
+    train "$set" run-"$set" 1
+    [ "$opens" -ge 20 ] || fail "$set: $opens opens with the index of another kind"
+    index 0 "$@" "$set"/*.data
+    train "$set" run-"$set" 1
+    [ "$opens" = 0 ] || fail "$set: $opens opens with an index"
+}
+
+# Each file is one sample: index --files.
+shards_make whole 20 4
+cat >whole.yaml <<YAML
+data: {train: "whole/*.data", samples: files, input: {path: /input}, target: {path: /target}}
+model: {input: [4, 2], layers: [flatten, {linear: {out: 4}}]}
+loss: mse
+optimizer: {sgd: {lr: 0.001}}
+train: {epochs: 1, batch: 20, threads: 1}
+checkpoint: {every: never}
+YAML
+index 0 --input /input --target /target whole/*.data
+kind_check whole --input /input --target /target --files
+
+# Each file is a stream: index --sequence.
+mkdir stream
+seq 200 >words.txt
+"$build/cddp-data" convert text -o texts words.txt >/dev/null || exit 1
+for ((i = 0; i < 20; i++)); do
+    cp texts/train-00.h5 stream/part-$i.data
+done
+cat >stream.yaml <<YAML
+data: {train: "stream/*.data", sequence: 8, input: {path: /tokens}}
+model: {input: [8], layers: [{embedding: {vocabulary: 256, out: 4}}, {linear: {out: 256, flatten: false}}]}
+loss: cross_entropy
+optimizer: {sgd: {lr: 0.001}}
+train: {epochs: 1, batch: 64, threads: 1}
+checkpoint: {every: never}
+YAML
+index 0 --input /tokens --sequence 9 stream/*.data
+kind_check stream --input /tokens --sequence 8
+index 64 --sequence 8 stream/*.data
+index 64 --input /tokens --sequence 0 stream/*.data
+index 65 --input /none --sequence 8 stream/*.data
+
 # ---- slow storage ----------------------------------------------------------
 
 if [ -n "${CDDP_TIMES:-}" ]; then

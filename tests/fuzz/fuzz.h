@@ -45,6 +45,11 @@ fuzz_target_t fuzz_index;
  * IDX, 'c' CSV, 'z' npz, 'f' CIFAR-100, 'p' a picture. */
 fuzz_target_t fuzz_import;
 
+/* A stored chunk, and how it was stored: number of filters, kinds of filters
+ * (filter_kind_t), size of a number minus 1, mask of the filters that were left
+ * out, and two bytes for the decoded length; then the bytes of the chunk. */
+fuzz_target_t fuzz_filter;
+
 /* Abort unless [rc] is success, or a code in [allowed] (a list that ends with
  * ERR_OK) that [err] has with a message. */
 void fuzz_check(err_code_t rc, const err_t *err, const err_code_t *allowed);

@@ -2,7 +2,7 @@
 # What any bytes may be given to: as a unit test, and under libFuzzer.
 check_LTLIBRARIES += libfuzz.la
 libfuzz_la_SOURCES = tests/fuzz/fuzz.c tests/fuzz/fuzz.h tests/fuzz/run_file.c \
-	tests/fuzz/index.c tests/fuzz/manifest.c tests/fuzz/safetensors.c tests/fuzz/dataset.c tests/fuzz/dataset_case.h \
+	tests/fuzz/filter.c tests/fuzz/index.c tests/fuzz/manifest.c tests/fuzz/safetensors.c tests/fuzz/dataset.c tests/fuzz/dataset_case.h \
 	tests/fuzz/dataset_judge.c tests/fuzz/dataset_leaf.c \
 	tests/fuzz/dataset_target.h tests/fuzz/dataset_verdict.c \
 	tests/fuzz/dataset_write.c tests/fuzz/import.c
@@ -21,7 +21,7 @@ FUZZ_SECONDS = 600
 FUZZ_ENGINE =
 FUZZERS = tests/fuzz/fuzz_run_file tests/fuzz/fuzz_manifest \
 	tests/fuzz/fuzz_safetensors tests/fuzz/fuzz_dataset tests/fuzz/fuzz_import \
-	tests/fuzz/fuzz_index
+	tests/fuzz/fuzz_index tests/fuzz/fuzz_filter
 EXTRA_PROGRAMS += $(FUZZERS)
 tests_fuzz_fuzz_run_file_SOURCES = tests/fuzz/entry.c
 tests_fuzz_fuzz_run_file_CPPFLAGS = $(AM_CPPFLAGS) -DFUZZ_TARGET=fuzz_run_file
@@ -34,6 +34,8 @@ tests_fuzz_fuzz_dataset_SOURCES = tests/fuzz/entry.c
 tests_fuzz_fuzz_dataset_CPPFLAGS = $(AM_CPPFLAGS) -DFUZZ_TARGET=fuzz_dataset
 tests_fuzz_fuzz_index_SOURCES = tests/fuzz/entry.c
 tests_fuzz_fuzz_index_CPPFLAGS = $(AM_CPPFLAGS) -DFUZZ_TARGET=fuzz_index
+tests_fuzz_fuzz_filter_SOURCES = tests/fuzz/entry.c
+tests_fuzz_fuzz_filter_CPPFLAGS = $(AM_CPPFLAGS) -DFUZZ_TARGET=fuzz_filter
 tests_fuzz_fuzz_import_SOURCES = tests/fuzz/entry.c
 tests_fuzz_fuzz_import_CPPFLAGS = $(AM_CPPFLAGS) -DFUZZ_TARGET=fuzz_import
 $(FUZZERS): libfuzz.la libimport.la $(TRAIN_LIBS)

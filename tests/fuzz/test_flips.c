@@ -8,6 +8,7 @@
  */
 #include <criterion/criterion.h>
 #include <glob.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,7 @@
 #include "fuzz/fuzz.h"
 #include "hdf5io/checkpoint_manifest.h"
 #include "hdf5io/ckpt_fixture.h"
+#include "hdf5io/filter.h"
 #include "obs/metrics.h"
 #include "train/settings.h"
 
@@ -120,6 +122,32 @@ Test(flips, of_imports, .timeout = 300)
                      found.gl_pathv[i]);
     globfree(&found);
     free(pattern);
+}
+
+/* Stored chunks. A flip in bytes that are stored as they are is no error, nor
+ * is one in bytes that a filter without a checksum decodes to others. */
+Test(flips, of_chunks, .timeout = 300)
+{
+    const char *srcdir = getenv("srcdir");
+    const struct {
+        const char *name;
+        bool built;
+        int least; /* refusals */
+    } seeds[] = {{"deflate", true, FLIPS / 2},
+                 {"lzf", true, FLIPS / 8},
+                 {"sum", true, FLIPS / 2},
+                 {"zstd", hdf5io_filter_zstd_built(), FLIPS / 4},
+                 {"blosc", hdf5io_filter_blosc_built(), FLIPS / 8}};
+
+    for (size_t i = 0; i < sizeof seeds / sizeof seeds[0]; i++) {
+        char *path = str_printf("%s/tests/fuzz/seeds/filter/%s",
+                                srcdir == NULL ? "." : srcdir, seeds[i].name);
+
+        if (seeds[i].built)
+            cr_expect_geq(refusals(fuzz_filter, path), seeds[i].least, "%s",
+                          seeds[i].name);
+        free(path);
+    }
 }
 
 static void rewrite(const char *path, const char *data, size_t bytes)
