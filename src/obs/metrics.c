@@ -75,8 +75,8 @@ metrics_add(metrics_line_t *line, const char *format, ...)
         line->length += (size_t)length;
 }
 
-/* As many significant digits as are needed to read the same bits back. %g leaves
- * out zeros at the end, so with 15 digits 0.1 is written as 0.1, too. */
+/* As many significant digits as are needed to read the same bits back. %g
+ * leaves out zeros at the end, so with 15 digits 0.1 is written as 0.1, too. */
 static int metrics_digits(double value)
 {
     char text[32];
