@@ -19,6 +19,7 @@
 
 #include "base/err.h"
 #include "hdf5io/pool.h"
+#include "hdf5io/slow.h"
 #include "hdf5io/way.h"
 
 typedef struct hdf5io_chunks hdf5io_chunks_t;
@@ -71,6 +72,7 @@ typedef struct chunks_block {
 typedef struct chunks_from {
     int fd;
     hid_t dataset;
+    slow_t *slow; /* becomes due if a read is slow; NULL: nobody asks */
 } chunks_from_t;
 
 /* Read [block] into [out], as stored. Takes the lock itself, if it needs it.
@@ -79,5 +81,16 @@ err_code_t hdf5io_chunks_read(hdf5io_chunks_t *chunks,
                               const chunks_from_t *from,
                               const chunks_block_t *block, void *out,
                               err_t *err);
+
+/* Read the chunks of [block] into the pool, as far as they are not there, since
+ * [batch] needs them (hdf5io_pool_want). A chunk that cannot be read is
+ * skipped: hdf5io_chunks_read gives the error. Rows that are read without the
+ * pool are skipped, too. False: the pool has no room for some chunk. */
+bool hdf5io_chunks_ahead(hdf5io_chunks_t *chunks, const chunks_from_t *from,
+                         const chunks_block_t *block, uint64_t batch);
+/* Tell the system that the chunks of [block] that are not in the pool will be
+ * read soon from [fd]. */
+void hdf5io_chunks_tell(const hdf5io_chunks_t *chunks, int fd,
+                        const chunks_block_t *block);
 
 #endif

@@ -42,6 +42,25 @@ bool hdf5io_chunks_listable(uint64_t count);
  * held. */
 bool hdf5io_chunks_list(hdf5io_chunks_t *chunks, hid_t dataset);
 
+/* The chunks that a block touches, as a box in the grid of chunks. */
+typedef struct chunks_box {
+    hsize_t first[H5S_MAX_RANK], last[H5S_MAX_RANK];
+} chunks_box_t;
+
+/* False: the block has no numbers. */
+bool hdf5io_chunks_box(const hdf5io_chunks_t *chunks,
+                       const chunks_block_t *block, chunks_box_t *out);
+/* [grid] becomes the next chunk of the box; false: there is none. The first one
+ * is box->first. */
+bool hdf5io_chunks_next(const hdf5io_chunks_t *chunks, const chunks_box_t *box,
+                        hsize_t *grid);
+/* The number of the chunk at [grid]. */
+uint64_t hdf5io_chunks_number(const hdf5io_chunks_t *chunks,
+                              const hsize_t *grid);
+/* Are the rows of [block] read without the pool? */
+bool hdf5io_chunks_plain(const hdf5io_chunks_t *chunks,
+                         const chunks_block_t *block);
+
 /* Read the stored bytes of chunk [number], at [grid] in the grid of chunks, and
  * decode them into [extent], which the calling thread fills, and which has
  * hdf5io_filter_room(chunks->bytes). Errors as for hdf5io_chunks_read. */

@@ -132,6 +132,7 @@ err_code_t hdf5io_chunks_fill(const hdf5io_chunks_t *chunks,
     const char *wrong = NULL;
     pool_extent_t *raw;
     uint32_t mask = 0;
+    double begin;
     err_code_t rc;
     bool fill;
 
@@ -146,8 +147,10 @@ err_code_t hdf5io_chunks_fill(const hdf5io_chunks_t *chunks,
     } else {
         mask = chunks->places[number].mask;
         stored.bytes = chunks->places[number].bytes;
+        begin = clock_now();
         rc = fill_pread(chunks, from->fd, &chunks->places[number], row,
                         stored.data, err);
+        slow_note(from->slow, stored.bytes, clock_now() - begin);
     }
     if (rc == ERR_OK)
         wrong = fill_decode(chunks, mask, &stored, &decoded);
@@ -245,15 +248,13 @@ static err_code_t read_chunk(hdf5io_chunks_t *chunks, const chunks_from_t *from,
                              unsigned char *out, err_t *err)
 {
     copy_part_t part = {0};
+    const uint64_t number = hdf5io_chunks_number(chunks, grid);
     pool_extent_t *extent;
-    uint64_t number = 0;
     size_t used = 0;
     bool fill = false;
     err_code_t rc;
     int reason;
 
-    for (int d = 0; d < chunks->ndim; d++)
-        number = number * chunks->grid[d] + grid[d];
     rc = hdf5io_pool_take(chunks->pool, chunks->owner, number,
                           hdf5io_filter_room(chunks->bytes), &extent, &fill,
                           err);
@@ -277,20 +278,6 @@ static err_code_t read_chunk(hdf5io_chunks_t *chunks, const chunks_from_t *from,
     return rc;
 }
 
-/* The next chunk between [first] and [last]; false: there is none. */
-static bool read_next(int ndim, const hsize_t *first, const hsize_t *last,
-                      hsize_t *grid)
-{
-    for (int d = ndim; d-- > 0;) {
-        if (grid[d] < last[d]) {
-            grid[d]++;
-            return true;
-        }
-        grid[d] = first[d];
-    }
-    return false;
-}
-
 /* The byte of the file at which row [row] begins: chunks have no filters. */
 static uint64_t plain_at(const hdf5io_chunks_t *chunks, hsize_t row)
 {
@@ -307,8 +294,8 @@ bool hdf5io_chunks_place(const hdf5io_chunks_t *chunks, hsize_t row,
     return true;
 }
 
-/* Can the rows of [block] be read without the pool? */
-static bool plain_is(const hdf5io_chunks_t *chunks, const chunks_block_t *block)
+bool hdf5io_chunks_plain(const hdf5io_chunks_t *chunks,
+                         const chunks_block_t *block)
 {
     for (int d = 1; d < chunks->ndim; d++)
         if (block->count[d] != chunks->dims[d])
@@ -366,26 +353,17 @@ err_code_t hdf5io_chunks_read(hdf5io_chunks_t *chunks,
                               const chunks_block_t *block, void *out,
                               err_t *err)
 {
-    hsize_t first[H5S_MAX_RANK] = {0}, last[H5S_MAX_RANK] = {0};
-    hsize_t grid[H5S_MAX_RANK] = {0};
+    hsize_t grid[H5S_MAX_RANK];
+    chunks_box_t box;
     err_code_t rc = ERR_OK;
 
-    for (int d = 0; d < chunks->ndim; d++) {
-        if (block->count[d] == 0)
-            return ERR_OK;
-        check(block->start[d] < chunks->dims[d] &&
-                  block->count[d] <= chunks->dims[d] - block->start[d],
-              "%s: %llu from %llu of %llu in dimension %d", chunks->path,
-              (unsigned long long)block->count[d],
-              (unsigned long long)block->start[d],
-              (unsigned long long)chunks->dims[d], d);
-        grid[d] = first[d] = block->start[d] / chunks->chunk[d];
-        last[d] = (block->start[d] + block->count[d] - 1) / chunks->chunk[d];
-    }
-    if (plain_is(chunks, block))
+    if (!hdf5io_chunks_box(chunks, block, &box))
+        return ERR_OK;
+    if (hdf5io_chunks_plain(chunks, block))
         return plain_read(chunks, from->fd, block, out, err);
+    memcpy(grid, box.first, sizeof grid);
     do
         rc = read_chunk(chunks, from, block, grid, out, err);
-    while (rc == ERR_OK && read_next(chunks->ndim, first, last, grid));
+    while (rc == ERR_OK && hdf5io_chunks_next(chunks, &box, grid));
     return rc;
 }

@@ -131,6 +131,7 @@ typedef struct column_rows {
     /* (optional) Run i goes to row slots[i] of the output; not with a
      * collective list. */
     const int64_t *slots;
+    slow_t *slow; /* (optional) becomes due if a read is slow */
 } column_rows_t;
 
 /* Read [rows] into [out], one after the other unless they have slots. If
@@ -139,6 +140,17 @@ typedef struct column_rows {
  * lock itself. ERR_IO (errno: the reason), or ERR_DATA for damaged data. */
 err_code_t hdf5io_column_read(const hdf5io_column_t *column,
                               const column_rows_t *rows, void *out, err_t *err);
+
+/* Read row [row] ahead for [batch]: its chunks, if they are decoded without
+ * HDF5, are read from [from] into the pool, see hdf5io_chunks_ahead. False: the
+ * pool is full. */
+bool hdf5io_column_ahead(const hdf5io_column_t *column,
+                         const column_rows_t *from, int64_t row,
+                         uint64_t batch);
+/* Tell the system that [run] will be read soon from [fd], as far as it is known
+ * where its bytes are, and these are not in the pool. */
+void hdf5io_column_tell(const hdf5io_column_t *column, int fd,
+                        const column_run_t *run);
 
 /* Name of the file that holds the column's bytes. */
 const char *hdf5io_column_source(const hdf5io_column_t *column);

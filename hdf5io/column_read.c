@@ -9,7 +9,6 @@
  * request, since ranks have different numbers of runs.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
@@ -18,9 +17,6 @@
 #include "base/clock.h"
 #include "hdf5io/column.h"
 #include "hdf5io/h5.h"
-
-/* A read that takes longer than this did not come from the page cache. */
-#define COLUMN_SLOW_S 1e-4
 
 static err_code_t column_read_located(const hdf5io_column_t *column, int fd,
                                       const column_run_t *run, void *out,
@@ -155,70 +151,105 @@ static err_code_t column_read_h5(const hdf5io_column_t *column,
     return rc;
 }
 
-static err_code_t column_read_chunks(const hdf5io_column_t *column, int fd,
-                                     const column_run_t *run, void *out,
-                                     err_t *err)
+/* The numbers of [run] in a dataset with chunks. */
+static chunks_block_t column_block(const hdf5io_column_t *column,
+                                   const column_run_t *run)
 {
-    const chunks_from_t from = {fd, column->dataset};
     chunks_block_t block = {.start = {(hsize_t)run->row}};
 
     if (column->stream > 0)
         block.start[0] =
             block.start[0] * (hsize_t)column->stream + (hsize_t)column->skip;
     column_extent(column, run->count, block.count);
-    return hdf5io_chunks_read(column->chunks, &from, &block, out, err);
+    return block;
 }
 
 /* Read one run of rows, not collectively. */
-static err_code_t column_read_run(const hdf5io_column_t *column, int fd,
+static err_code_t column_read_run(const hdf5io_column_t *column,
+                                  const chunks_from_t *from,
                                   const column_run_t *run, void *out,
                                   err_t *err)
 {
-    const column_rows_t one = {run, 1, fd, H5P_DEFAULT, NULL};
+    const column_rows_t one = {.runs = run, .count = 1};
 
     if (column->located)
-        return column_read_located(column, fd, run, out, err);
-    if (column->chunks != NULL)
-        return column_read_chunks(column, fd, run, out, err);
+        return column_read_located(column, from->fd, run, out, err);
+    if (column->chunks != NULL) {
+        const chunks_block_t block = column_block(column, run);
+
+        return hdf5io_chunks_read(column->chunks, from, &block, out, err);
+    }
     return column_read_h5(column, &one, out, err);
 }
 
-/* Tell the system that the runs will be read soon, so that it reads all of them
- * at the same time. It does not matter if it refuses. */
-static void column_tell(const hdf5io_column_t *column, int fd,
-                        const column_run_t *runs, int64_t count)
+/* Where the column's bytes are read from. */
+static chunks_from_t column_from(const hdf5io_column_t *column,
+                                 const column_rows_t *rows)
 {
-    for (int64_t i = 0; i < count; i++) {
-        const off_t bytes =
-            (off_t)((uint64_t)runs[i].count * column->row_bytes);
-        uint64_t at =
-            column->offset + (uint64_t)runs[i].row * column->row_bytes;
+    return (chunks_from_t){.fd = column->fd >= 0 ? column->fd : rows->fd,
+                           .dataset = column->dataset,
+                           .slow = rows->slow};
+}
 
-        if (column->chunks != NULL &&
-            !hdf5io_chunks_place(column->chunks, (hsize_t)runs[i].row, &at))
-            return;
-        if (column->chunks == NULL && !column->located)
-            return;
-        (void)posix_fadvise(fd, (off_t)at, bytes, POSIX_FADV_WILLNEED);
+bool hdf5io_column_ahead(const hdf5io_column_t *column,
+                         const column_rows_t *from, int64_t row, uint64_t batch)
+{
+    const chunks_from_t where = column_from(column, from);
+    chunks_block_t block;
+
+    if (column->chunks == NULL)
+        return true;
+    block = column_block(column, &(column_run_t){row, 1});
+    return hdf5io_chunks_ahead(column->chunks, &where, &block, batch);
+}
+
+void hdf5io_column_tell(const hdf5io_column_t *column, int fd,
+                        const column_run_t *run)
+{
+    const uint64_t bytes = (uint64_t)run->count * column->row_bytes;
+    uint64_t at = column->offset + (uint64_t)run->row * column->row_bytes;
+
+    if (column->fd >= 0)
+        fd = column->fd;
+    if (column->chunks != NULL &&
+        !hdf5io_chunks_place(column->chunks, (hsize_t)run->row, &at)) {
+        const chunks_block_t block = column_block(column, run);
+
+        hdf5io_chunks_tell(column->chunks, fd, &block);
+    } else if (column->chunks != NULL || column->located) {
+        hdf5io_slow_tell(fd, at, bytes);
     }
+}
+
+/* Storage was slow: tell the system which runs follow, so that it reads all of
+ * them at the same time. */
+static void column_tell_rest(const hdf5io_column_t *column, int fd,
+                             const column_run_t *runs, int64_t count)
+{
+    const int number = errno;
+
+    if (hdf5io_way_decodes(column->way))
+        return;
+    for (int64_t i = 0; i < count; i++)
+        hdf5io_column_tell(column, fd, &runs[i]);
+    errno = number;
 }
 
 err_code_t hdf5io_column_read(const hdf5io_column_t *column,
                               const column_rows_t *rows, void *out, err_t *err)
 {
-    const int fd = column->fd >= 0 ? column->fd : rows->fd;
+    const chunks_from_t from = column_from(column, rows);
     bool tells = rows->count > 1;
     err_code_t rc = ERR_OK;
     char *next = out;
     double begin;
-    int number;
 
     if (column->collective && rows->transfer != H5P_DEFAULT)
         return column_read_h5(column, rows, out, err);
-    check(hdf5io_column_apart(column) ? fd >= 0 : column->dataset >= 0,
+    check(hdf5io_column_apart(column) ? from.fd >= 0 : column->dataset >= 0,
           "%s is read while it is closed: located %d, descriptor %d, dataset "
           "%lld",
-          column->path, column->located, fd, (long long)column->dataset);
+          column->path, column->located, from.fd, (long long)column->dataset);
     for (int64_t i = 0; i < rows->count && rc == ERR_OK; i++) {
         const column_run_t *run = &rows->runs[i];
 
@@ -229,12 +260,14 @@ err_code_t hdf5io_column_read(const hdf5io_column_t *column,
         if (rows->slots != NULL)
             next = (char *)out + (size_t)rows->slots[i] * column->row_bytes;
         begin = clock_now();
-        rc = column_read_run(column, fd, run, next, err);
+        rc = column_read_run(column, &from, run, next, err);
         next += (size_t)run->count * column->row_bytes;
-        if (tells && clock_now() - begin > COLUMN_SLOW_S) {
-            number = errno;
-            column_tell(column, fd, run + 1, rows->count - i - 1);
-            errno = number;
+        /* Other ways of reading take time for more than storage. */
+        if ((column->located || column->way == HDF5IO_WAY_ROWS) &&
+            slow_note(rows->slow, (size_t)run->count * column->row_bytes,
+                      clock_now() - begin) &&
+            tells) {
+            column_tell_rest(column, from.fd, run + 1, rows->count - i - 1);
             tells = false;
         }
     }

@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 
 #include "hdf5io/dataset.h"
+#include "hdf5io/dataset_ahead.h"
 #include "hdf5io/shard.h"
 #include "hdf5io/transform.h"
 
@@ -67,6 +68,8 @@ struct hdf5io_dataset {
     trace_t *const *traces;  /* [trace_count]; each read in progress uses one */
     int trace_count;
     uint64_t traced; /* bit i: traces[i] is in use; under the lock */
+    ahead_state_t ahead;
+    slow_t slow;
     _Atomic int64_t bytes_read;
     _Atomic int64_t bytes_direct; /* of these, not from decoded chunks */
     _Atomic int64_t retries;      /* tries beyond the first one */
@@ -80,8 +83,15 @@ const hdf5io_column_t *hdf5io_dataset_columns(const hdf5io_dataset_t *dataset,
                                               const hdf5io_shard_t *shard);
 
 /* The owner in the pool of the chunks or bands of field [field] of [shard]. */
-uint64_t hdf5io_dataset_owner(const hdf5io_dataset_t *dataset,
-                              const hdf5io_shard_t *shard, int field);
+static inline uint64_t hdf5io_dataset_owner(const hdf5io_dataset_t *dataset,
+                                            const hdf5io_shard_t *shard,
+                                            int field)
+{
+    return dataset->owner +
+           (uint64_t)(shard - dataset->shards) *
+               (uint64_t)dataset->field_count +
+           (uint64_t)field;
+}
 
 /* Work on an open shard. If it returns ERR_IO, errno holds the reason. */
 typedef err_code_t (*dataset_work_t)(void *context, err_t *err);
@@ -91,6 +101,12 @@ typedef err_code_t (*dataset_work_t)(void *context, err_t *err);
  * [work]. */
 err_code_t hdf5io_dataset_use(hdf5io_dataset_t *dataset, hdf5io_shard_t *shard,
                               dataset_work_t work, void *context, err_t *err);
+
+/* Do [work] on [shard] once, if it is open, or, with [opens], if it can be
+ * opened without closing another one. An error is dropped. Call it without the
+ * lock. Not with mpi. */
+void hdf5io_dataset_try(hdf5io_dataset_t *dataset, hdf5io_shard_t *shard,
+                        bool opens, dataset_work_t work, void *context);
 
 /* Compare the known shard [shard] with the first one, if that is known, and
  * with the model; find what is done to its numbers. ERR_DATA, ERR_MEMORY. */

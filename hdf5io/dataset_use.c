@@ -31,15 +31,6 @@ const hdf5io_column_t *hdf5io_dataset_columns(const hdf5io_dataset_t *dataset,
     return dataset->likes[shard->shape];
 }
 
-uint64_t hdf5io_dataset_owner(const hdf5io_dataset_t *dataset,
-                              const hdf5io_shard_t *shard, int field)
-{
-    return dataset->owner +
-           (uint64_t)(shard - dataset->shards) *
-               (uint64_t)dataset->field_count +
-           (uint64_t)field;
-}
-
 static bool use_is_system(err_code_t rc, int number)
 {
     return rc == ERR_IO || rc == ERR_UNAVAILABLE ||
@@ -348,11 +339,49 @@ err_code_t hdf5io_dataset_use(hdf5io_dataset_t *dataset, hdf5io_shard_t *shard,
                      err);
 }
 
+/* May one more shard be opened? Lock held. */
+static bool use_room(const hdf5io_dataset_t *dataset)
+{
+    return dataset->open_count < dataset->open_max &&
+           dataset->cached < dataset->cache_max;
+}
+
+void hdf5io_dataset_try(hdf5io_dataset_t *dataset, hdf5io_shard_t *shard,
+                        bool opens, dataset_work_t work, void *context)
+{
+    const int number = errno;
+    err_t err = ERR_INIT;
+    bool held;
+
+    pthread_mutex_lock(&dataset->lock);
+    held = shard->open;
+    if (!held && opens && use_room(dataset) &&
+        use_wake(dataset, shard, &err) == ERR_OK) {
+        held = true;
+        shard->readers++;
+        hdf5io_dataset_trim(dataset, shard);
+    } else if (held) {
+        shard->readers++;
+    }
+    pthread_mutex_unlock(&dataset->lock);
+    if (held) {
+        work(context, &err);
+        pthread_mutex_lock(&dataset->lock);
+        shard->readers--;
+        pthread_mutex_unlock(&dataset->lock);
+    }
+    errno = number;
+}
+
 static err_code_t rows_work(void *context, err_t *err)
 {
     const dataset_rows_t *rows = context;
-    const column_rows_t from = {rows->runs, rows->count, rows->shard->fd,
-                                rows->dataset->transfer, rows->slots};
+    const column_rows_t from = {.runs = rows->runs,
+                                .count = rows->count,
+                                .fd = rows->shard->fd,
+                                .transfer = rows->dataset->transfer,
+                                .slots = rows->slots,
+                                .slow = &rows->dataset->slow};
 
     return hdf5io_column_read(&rows->shard->columns[rows->column], &from,
                               rows->out, err);

@@ -81,7 +81,7 @@ static err_code_t digest_all(const hdf5io_shard_t *shard, int field,
         const int64_t left = column.rows - row;
         const column_run_t run = {.row = row,
                                   .count = left < block ? left : block};
-        const column_rows_t rows = {&run, 1, shard->fd, H5P_DEFAULT, NULL};
+        const column_rows_t rows = {.runs = &run, .count = 1, .fd = shard->fd};
         const size_t bytes = (size_t)run.count * column.row_bytes;
 
         rc = hdf5io_column_read(&column, &rows, stage, err);

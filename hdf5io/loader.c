@@ -3,12 +3,17 @@
 /*
  * A ring of prefetch + 1 + kept buffers: the consumer holds the newest batch
  * and the kept ones while threads fill the others. Batch n is in buffer n
- * modulo the ring's size. A thread takes the next batch (it finds the epoch,
- * step and samples), reads it, and marks its buffer as filled. The consumer
- * gets the batches in their order, whichever was read first. The result of a
- * read (batch, end or error) is stored in the buffer, so an error is returned
- * in place of its batch. After an end or an error nothing more is taken. If
- * other threads still read later batches, these are never delivered.
+ * modulo the ring's size. A thread takes the next batch of the plan, reads it,
+ * and marks its buffer as filled. The consumer gets the batches in their order,
+ * whichever was read first. The result of a read (batch, end or error) is
+ * stored in the buffer, so an error is returned in place of its batch. After an
+ * end or an error nothing more is taken. If other threads still read later
+ * batches, these are never delivered.
+ *
+ * Where reading ahead helps (dataset_ahead.h), a batch is first read ahead, in
+ * pieces of a few samples, and then taken. All threads share the pieces, so
+ * that they read and decode at the same time what the next batch needs. While
+ * no buffer is free, they read later batches ahead, until memory is full.
  *
  * Without a thread the consumer reads by itself, into 1 + kept buffers.
  */
@@ -17,11 +22,19 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/check.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/thread.h"
+#include "hdf5io/dataset_ahead.h"
+#include "hdf5io/plan.h"
+#include "hdf5io/pool.h"
+
+/* Samples that a thread reads ahead before it looks for something more
+ * urgent. */
+#define LOADER_PIECE 8
 
 typedef struct loader_slot {
     hdf5io_batch_t batch;
@@ -41,17 +54,29 @@ struct hdf5io_loader {
     bool keep; /* close does not free that memory */
     pthread_t *threads;
     int thread_count; /* 0: the consumer reads */
-    /* A thread holds this mutex while it takes a batch, and while it waits for
-     * a free buffer. It protects the sampler and the next two members, and is
+    /* A thread holds this mutex while it takes a batch or a piece, and while it
+     * waits for one. It protects the plan and the next two members, and is
      * locked before [lock]. */
     pthread_mutex_t turn;
-    int64_t epoch, step;  /* of the next batch to take */
+    hdf5io_plan_t *plan;
+    int64_t ahead, piece; /* the next piece to read ahead: batch, and its first
+                             sample */
     pthread_mutex_t lock; /* protects the members below, and slots[].filled */
     pthread_cond_t moved; /* signalled when they change */
     int64_t taken, given;
-    bool over; /* an end or an error was found */
+    int64_t done; /* batches before this one have been read */
+    bool full;    /* memory is full, until the next batch is done */
+    bool over;    /* an end or an error was found */
     bool stop;
 };
+
+/* What a thread does next. */
+typedef struct loader_task {
+    int64_t number;      /* of the batch */
+    loader_slot_t *slot; /* to read the batch into; NULL: to read ahead */
+    int64_t first, count;
+    int64_t index[LOADER_PIECE]; /* [count]: its samples from [first] on */
+} loader_task_t;
 
 /* Check that the ring holds the batches in use and those read ahead. Lock held.
  */
@@ -73,30 +98,19 @@ static loader_slot_t *loader_slot(hdf5io_loader_t *loader, int64_t number)
  * next batch. The caller has the turn. */
 static bool loader_plan(hdf5io_loader_t *loader, loader_slot_t *slot)
 {
-    const hdf5io_loader_config_t *config = &loader->config;
+    const plan_batch_t *next = hdf5io_plan_get(loader->plan, loader->taken);
     hdf5io_batch_t *batch = &slot->batch;
-    hdf5io_share_t share;
 
     slot->rc = ERR_OK;
-    slot->end = loader->epoch >= config->epochs;
-    if (slot->end)
+    slot->end = next == NULL;
+    if (next == NULL)
         return false;
-    hdf5io_sampler_epoch_set(config->sampler, loader->epoch);
-    share = hdf5io_sampler_share(config->sampler, loader->step);
-    check(share.count <= hdf5io_sampler_share_max(config->sampler),
-          "step %lld has %lld samples, the buffers hold %lld",
-          (long long)loader->step, (long long)share.count,
-          (long long)hdf5io_sampler_share_max(config->sampler));
-    hdf5io_sampler_index(config->sampler, share.first, share.count,
-                         (int64_t *)batch->sample_ids);
-    batch->epoch = loader->epoch;
-    batch->step = loader->step;
-    batch->count = share.count;
-    batch->global = share.global;
-    if (++loader->step >= hdf5io_sampler_steps(config->sampler)) {
-        loader->step = 0;
-        loader->epoch++;
-    }
+    batch->epoch = next->epoch;
+    batch->step = next->step;
+    batch->count = next->count;
+    batch->global = next->global;
+    memcpy(batch->sample_ids, next->index,
+           (size_t)next->count * sizeof *next->index);
     return true;
 }
 
@@ -113,63 +127,147 @@ static void loader_read(hdf5io_loader_t *loader, loader_slot_t *slot)
         &slot->err);
 }
 
-/* Wait until a buffer is free; false: nothing more is to be read. */
-static bool loader_room_wait(hdf5io_loader_t *loader)
+/* Take the next batch for the caller, who has the turn. An end is taken like a
+ * batch. */
+static void turn_batch(hdf5io_loader_t *loader, loader_task_t *task)
 {
-    const int used = 1 + loader->config.kept;
-    bool more;
-
+    /* Only the thread that has the turn changes loader->taken. */
+    task->number = loader->taken;
+    task->slot = loader_slot(loader, task->number);
+    loader_plan(loader, task->slot);
     pthread_mutex_lock(&loader->lock);
-    /* The consumer still uses the batches delivered last. */
-    while (!loader->stop && !loader->over &&
-           loader->taken - loader->given >= loader->count - used)
-        pthread_cond_wait(&loader->moved, &loader->lock);
-    more = !loader->stop && !loader->over;
-    check(!more || loader->taken - loader->count < loader->given - used,
-          "batch %lld would overwrite one that is in use: %lld were given",
-          (long long)loader->taken, (long long)loader->given);
+    loader->taken++;
+    loader->over = loader->over || task->slot->end;
+    loader_check(loader);
     pthread_mutex_unlock(&loader->lock);
-    return more;
 }
 
-/* Take the next batch: *number is its number. NULL: there is none to take. An
- * end is taken like a batch. */
-static loader_slot_t *loader_turn(hdf5io_loader_t *loader, int64_t *number)
+/* Take the next piece to read ahead for the caller, who has the turn. False:
+ * there is none now. */
+static bool turn_piece(hdf5io_loader_t *loader, loader_task_t *task)
 {
-    loader_slot_t *slot = NULL;
+    const plan_batch_t *batch = NULL;
+
+    if (loader->ahead < loader->taken) {
+        loader->ahead = loader->taken;
+        loader->piece = 0;
+    }
+    if (loader->ahead - loader->taken < hdf5io_plan_most(loader->plan))
+        batch = hdf5io_plan_get(loader->plan, loader->ahead);
+    if (batch == NULL)
+        return false;
+    *task = (loader_task_t){.number = loader->ahead, .first = loader->piece};
+    while (task->count < LOADER_PIECE && loader->piece < batch->count)
+        task->index[task->count++] = batch->index[loader->piece++];
+    if (loader->piece >= batch->count) {
+        loader->ahead++;
+        loader->piece = 0;
+    }
+    return true;
+}
+
+/* Find something to do for the caller, who has the turn. [room]: a buffer is
+ * free. [full]: memory is full. A batch is taken when it was read ahead. False:
+ * there is nothing to do now. */
+static bool turn_find(hdf5io_loader_t *loader, bool room, bool full,
+                      loader_task_t *task)
+{
+    const bool helps =
+        !full && hdf5io_dataset_ahead_helps(loader->config.dataset);
+
+    if (room && (!helps || loader->ahead > loader->taken)) {
+        turn_batch(loader, task);
+        return true;
+    }
+    if (helps && turn_piece(loader, task))
+        return true;
+    if (room)
+        turn_batch(loader, task);
+    return room;
+}
+
+/* Wait for something to do; false: nothing more is to be done. */
+static bool loader_turn(hdf5io_loader_t *loader, loader_task_t *task)
+{
+    /* The consumer still uses the batches delivered last. */
+    const int most = loader->count - 1 - loader->config.kept;
+    bool found = false;
 
     pthread_mutex_lock(&loader->turn);
-    if (loader_room_wait(loader)) {
-        /* Only the thread that has the turn changes loader->taken. */
-        *number = loader->taken;
-        slot = loader_slot(loader, *number);
-        loader_plan(loader, slot);
-        pthread_mutex_lock(&loader->lock);
-        loader->taken++;
-        loader->over = loader->over || slot->end;
-        loader_check(loader);
+    pthread_mutex_lock(&loader->lock);
+    while (!found && !loader->stop && !loader->over) {
+        const bool room = loader->taken - loader->given < most;
+        const bool full = loader->full;
+        const int64_t done = loader->done, given = loader->given;
+
         pthread_mutex_unlock(&loader->lock);
+        found = turn_find(loader, room, full, task);
+        pthread_mutex_lock(&loader->lock);
+        while (!found && !loader->stop && !loader->over &&
+               loader->done == done && loader->given == given)
+            pthread_cond_wait(&loader->moved, &loader->lock);
     }
+    pthread_mutex_unlock(&loader->lock);
     pthread_mutex_unlock(&loader->turn);
-    return slot;
+    return found;
+}
+
+/* Read the samples of a task ahead. If memory is full, the rest of them is the
+ * next piece again, when the next batch is done. */
+static void loader_ahead(hdf5io_loader_t *loader, const loader_task_t *task)
+{
+    const int64_t read = hdf5io_dataset_ahead(
+        loader->config.dataset, task->number + 1, task->index, task->count);
+
+    if (read == task->count)
+        return;
+    pthread_mutex_lock(&loader->turn);
+    if (task->number < loader->ahead ||
+        (task->number == loader->ahead && task->first + read < loader->piece)) {
+        loader->ahead = task->number;
+        loader->piece = task->first + read;
+    }
+    pthread_mutex_lock(&loader->lock);
+    loader->full = true;
+    pthread_mutex_unlock(&loader->lock);
+    pthread_mutex_unlock(&loader->turn);
+}
+
+/* The batch of a task was read. */
+static void loader_filled(hdf5io_loader_t *loader, const loader_task_t *task)
+{
+    int64_t done;
+
+    pthread_mutex_lock(&loader->lock);
+    done = loader->done;
+    task->slot->filled = task->number + 1;
+    loader->over = loader->over || task->slot->rc != ERR_OK;
+    while (loader->done < loader->taken &&
+           loader_slot(loader, loader->done)->filled == loader->done + 1)
+        loader->done++;
+    if (loader->done > done) {
+        hdf5io_dataset_plan_done(loader->config.dataset, loader->done + 1);
+        loader->full = false;
+    }
+    pthread_cond_broadcast(&loader->moved);
+    pthread_mutex_unlock(&loader->lock);
 }
 
 static void *loader_main(void *argument)
 {
     hdf5io_loader_t *loader = argument;
-    loader_slot_t *slot;
-    int64_t number;
+    loader_task_t task;
 
     log_rank_set(loader->config.rank);
     thread_stand_back(); /* it is some batches ahead anyway */
-    while ((slot = loader_turn(loader, &number)) != NULL) {
-        if (!slot->end)
-            loader_read(loader, slot);
-        pthread_mutex_lock(&loader->lock);
-        slot->filled = number + 1;
-        loader->over = loader->over || slot->rc != ERR_OK;
-        pthread_cond_broadcast(&loader->moved);
-        pthread_mutex_unlock(&loader->lock);
+    while (loader_turn(loader, &task)) {
+        if (task.slot == NULL) {
+            loader_ahead(loader, &task);
+            continue;
+        }
+        if (!task.slot->end)
+            loader_read(loader, task.slot);
+        loader_filled(loader, &task);
     }
     return NULL;
 }
@@ -240,6 +338,24 @@ static int loader_threads(const hdf5io_loader_config_t *config)
     return asked < config->prefetch ? asked : config->prefetch;
 }
 
+/* Open the plan of all batches. Batches are read ahead only by threads. */
+static err_code_t loader_plan_open(hdf5io_loader_t *loader, int threads,
+                                   err_t *err)
+{
+    const hdf5io_loader_config_t *config = &loader->config;
+    const hdf5io_plan_config_t plan = {.sampler = config->sampler,
+                                       .epoch = config->epoch,
+                                       .step = config->step,
+                                       .epochs = config->epochs,
+                                       .most = threads > 0 ? POOL_AHEAD : 1};
+
+    if (threads > 0)
+        hdf5io_dataset_plan(config->dataset,
+                            hdf5io_sampler_share_max(config->sampler),
+                            hdf5io_sampler_units_used(config->sampler));
+    return hdf5io_plan_open(&plan, &loader->plan, err);
+}
+
 static err_code_t loader_start(hdf5io_loader_t *loader, int threads, err_t *err)
 {
     err_code_t rc = mem_new(pthread_t, (size_t)threads, "the loader",
@@ -264,16 +380,12 @@ err_code_t hdf5io_loader_open(const hdf5io_loader_config_t *config,
         return rc;
     loader->config = *config;
     loader->count = (threads > 0 ? config->prefetch + 1 : 1) + config->kept;
-    loader->epoch = config->epoch;
-    loader->step = config->step;
-    if (loader->step >= hdf5io_sampler_steps(config->sampler)) {
-        loader->step = 0;
-        loader->epoch++;
-    }
     pthread_mutex_init(&loader->turn, NULL);
     pthread_mutex_init(&loader->lock, NULL);
     pthread_cond_init(&loader->moved, NULL);
     rc = loader_buffers_open(loader, err);
+    if (rc == ERR_OK)
+        rc = loader_plan_open(loader, threads, err);
     if (rc == ERR_OK && threads > 0)
         rc = loader_start(loader, threads, err);
     if (rc != ERR_OK) {
@@ -356,6 +468,7 @@ void hdf5io_loader_close(hdf5io_loader_t *loader)
     pthread_mutex_destroy(&loader->turn);
     if (!loader->keep)
         mem_free(loader->block);
+    hdf5io_plan_close(loader->plan);
     mem_free(loader->slots);
     mem_free(loader);
 }

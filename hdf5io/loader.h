@@ -2,11 +2,11 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * loader: delivers this rank's share of each step. Threads read data.prefetch
- * batches ahead, each thread one batch at a time; with 0, or with MPI-IO,
- * batches are read in the caller. Steps are delivered in order, epoch after
- * epoch from a given start, up to config.epochs. The number of threads changes
- * neither the bits of a batch nor which error is returned. All buffers are
- * allocated at open.
+ * batches ahead, each thread one batch at a time, and chunks of later batches
+ * (dataset_ahead.h); with 0, or with MPI-IO, batches are read in the caller.
+ * Steps are delivered in order, epoch after epoch from a given start, up to
+ * config.epochs. The number of threads changes neither the bits of a batch nor
+ * which error is returned. All buffers are allocated at open.
  *
  * Thread rule: one consumer.
  */
@@ -69,7 +69,8 @@ void *hdf5io_loader_memory(const hdf5io_loader_t *loader, size_t *bytes);
  * still read it. It stays allocated until the process ends. */
 void hdf5io_loader_memory_keep(hdf5io_loader_t *loader);
 
-/* Stop the threads, waiting for at most one read of each, and free the loader.
+/* Stop the threads, waiting for at most one batch or a few chunks of each, and
+ * free the loader.
  * NULL allowed. */
 void hdf5io_loader_close(hdf5io_loader_t *loader);
 

@@ -96,8 +96,8 @@ static err_code_t digest_block_chunks(const hdf5io_column_t *column, int fd,
                                       const digest_block_t *block, void *out,
                                       err_t *err)
 {
-    const chunks_from_t from = {column->fd >= 0 ? column->fd : fd,
-                                column->dataset};
+    const chunks_from_t from = {.fd = column->fd >= 0 ? column->fd : fd,
+                                .dataset = column->dataset};
     const int ahead = dims_ahead(column);
     chunks_block_t numbers = {0};
 
@@ -140,7 +140,7 @@ static err_code_t digest_block_flat(const hdf5io_column_t *column, int fd,
                                     err_t *err)
 {
     const column_run_t run = {.row = block->flat, .count = block->elems};
-    const column_rows_t rows = {&run, 1, fd, H5P_DEFAULT, NULL};
+    const column_rows_t rows = {.runs = &run, .count = 1, .fd = fd};
     hdf5io_column_t flat = *column;
 
     flat.ndim = 0;

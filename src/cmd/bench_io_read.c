@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * N threads read one epoch as N ranks do, with the default of data.lanes. Which
- * samples a thread reads is found before. Each round opens the dataset anew,
+ * One rank reads an epoch by a loader with N threads, as in training, with the
+ * defaults of data.lanes and data.prefetch. Each round opens the dataset anew,
  * outside of the measured time, so that it does not find chunks that the round
  * before has decoded.
  */
@@ -21,24 +21,15 @@
 #include "cmd/bench_io_file.h"
 #include "cmd/bench_io_row.h"
 #include "hdf5io/dataset.h"
-#include "hdf5io/sampler.h"
+#include "hdf5io/loader.h"
 
-#define SHARE 64 /* samples of a thread in a batch */
+#define SHARE 64 /* samples of a batch for each thread */
 #define LANES 64 /* the default of data.lanes */
+/* The default of data.prefetch. More threads read more batches ahead. */
+#define PREFETCH 4
 /* What data.memory is by default where the job has 16 GiB for a rank. */
 #define KEPT ((size_t)1 << 30)
 #define SEED 1
-
-/* What one thread reads. */
-typedef struct part {
-    int64_t steps;
-    int64_t *counts; /* [steps] samples of a batch */
-    int64_t *index;  /* of all batches, one after the other */
-    float *x;        /* [SHARE, BENCH_IO_ELEMS] */
-    int64_t *y;      /* [SHARE] */
-    err_code_t rc;
-    err_t err;
-} part_t;
 
 typedef struct reader {
     const bench_io_args_t *args;
@@ -47,7 +38,7 @@ typedef struct reader {
     char *path;
     int64_t rows, file_bytes;
     size_t row_bytes;
-    part_t *parts;             /* [threads] */
+    hdf5io_units_t *units;     /* NULL: in file order */
     bench_io_span_t *spans;    /* [threads] */
     bench_io_chunks_t *chunks; /* gzip only */
     hdf5io_dataset_t *dataset; /* of this round */
@@ -81,141 +72,96 @@ static err_code_t dataset_open(const reader_t *reader, hdf5io_dataset_t **out,
     return hdf5io_dataset_open(&config, out, err);
 }
 
-static err_code_t part_open(part_t *part, hdf5io_sampler_t *sampler, err_t *err)
+/* The order in which all samples are read. */
+static err_code_t sampler_open(const reader_t *reader, hdf5io_sampler_t **out,
+                               err_t *err)
 {
-    int64_t most, at = 0;
-    err_code_t rc;
+    const hdf5io_sampler_config_t config = {
+        .samples = reader->rows,
+        .batch = (int64_t)SHARE * reader->args->threads,
+        .size = 1,
+        .shuffle =
+            reader->units == NULL ? HDF5IO_SHUFFLE_NONE : HDF5IO_SHUFFLE_CHUNK,
+        .seed = SEED,
+        .order = HDF5IO_ORDER_NEWEST,
+        .lanes = LANES,
+        .units = reader->units};
 
-    part->steps = hdf5io_sampler_steps(sampler);
-    most = part->steps * SHARE;
-    rc = mem_new(int64_t, (size_t)part->steps, "batches", &part->counts, err);
-    if (rc == ERR_OK)
-        rc = mem_new(int64_t, (size_t)most, "samples", &part->index, err);
-    if (rc == ERR_OK)
-        rc = mem_new(float, (size_t)SHARE *BENCH_IO_ELEMS, "a batch", &part->x,
-                     err);
-    if (rc == ERR_OK)
-        rc = mem_new(int64_t, SHARE, "a batch", &part->y, err);
-    if (rc != ERR_OK)
-        return rc;
-    hdf5io_sampler_epoch_set(sampler, 0);
-    for (int64_t step = 0; step < part->steps; step++) {
-        const hdf5io_share_t share = hdf5io_sampler_share(sampler, step);
-
-        part->counts[step] = share.count;
-        hdf5io_sampler_index(sampler, share.first, share.count,
-                             part->index + at);
-        at += share.count;
-    }
-    return ERR_OK;
+    return hdf5io_sampler_open(&config, out, err);
 }
 
-static void part_close(part_t *part)
-{
-    mem_free(part->y);
-    mem_free(part->x);
-    mem_free(part->index);
-    mem_free(part->counts);
-}
-
-/* Find what each thread reads, in units of the file. */
-static err_code_t parts_open(reader_t *reader, const hdf5io_units_t *units,
-                             err_t *err)
-{
-    const int threads = reader->args->threads;
-    err_code_t rc = ERR_OK;
-
-    for (int t = 0; rc == ERR_OK && t < threads; t++) {
-        const hdf5io_sampler_config_t config = {
-            .samples = reader->rows,
-            .batch = (int64_t)SHARE * threads,
-            .rank = t,
-            .size = threads,
-            .shuffle = reader->layout == BENCH_IO_ORDERED
-                           ? HDF5IO_SHUFFLE_NONE
-                           : HDF5IO_SHUFFLE_CHUNK,
-            .seed = SEED,
-            .order = HDF5IO_ORDER_NEWEST,
-            .lanes = LANES,
-            .units = units};
-        hdf5io_sampler_t *sampler = NULL;
-
-        rc = hdf5io_sampler_open(&config, &sampler, err);
-        if (rc == ERR_OK)
-            rc = part_open(&reader->parts[t], sampler, err);
-        hdf5io_sampler_close(sampler);
-    }
-    return rc;
-}
-
-static err_code_t plan_make(reader_t *reader, err_t *err)
+static err_code_t units_make(reader_t *reader, err_t *err)
 {
     hdf5io_dataset_t *dataset = NULL;
-    hdf5io_units_t *units = NULL;
     int64_t unit;
-    err_code_t rc = dataset_open(reader, &dataset, err);
+    err_code_t rc;
 
-    if (rc == ERR_OK && reader->layout != BENCH_IO_ORDERED) {
+    if (reader->layout == BENCH_IO_ORDERED)
+        return ERR_OK;
+    rc = dataset_open(reader, &dataset, err);
+    if (rc == ERR_OK) {
         hdf5io_dataset_unit_rows(dataset, &unit);
-        rc = hdf5io_dataset_units(dataset, &unit, &units, err);
+        rc = hdf5io_dataset_units(dataset, &unit, &reader->units, err);
     }
-    if (rc == ERR_OK)
-        rc = parts_open(reader, units, err);
-    hdf5io_units_close(units);
     hdf5io_dataset_close(dataset);
     return rc;
 }
 
 /* ---- a round ------------------------------------------------------------- */
 
-static err_code_t batch_check(const part_t *part, const int64_t *index,
-                              int64_t count, err_t *err)
+static err_code_t batch_check(const hdf5io_batch_t *batch, err_t *err)
 {
-    for (int64_t k = 0; k < count; k++) {
-        const float *x = part->x + k * BENCH_IO_ELEMS;
+    const int64_t *y = batch->target;
 
-        if (part->y[k] != index[k])
+    for (int64_t k = 0; k < batch->count; k++) {
+        const int64_t row = (int64_t)batch->sample_ids[k];
+        const float *x = (const float *)batch->input + k * BENCH_IO_ELEMS;
+
+        if (y[k] != row)
             return err_set(err, ERR_DATA, "row %lld of /y is %lld",
-                           (long long)index[k], (long long)part->y[k]);
+                           (long long)row, (long long)y[k]);
         for (int64_t i = 0; i < BENCH_IO_ELEMS; i++)
-            if (x[i] != bench_io_value(index[k], i))
+            if (x[i] != bench_io_value(row, i))
                 return err_set(err, ERR_DATA,
                                "number %lld of row %lld of /x is %g, expected "
                                "%g",
-                               (long long)i, (long long)index[k], (double)x[i],
-                               (double)bench_io_value(index[k], i));
+                               (long long)i, (long long)row, (double)x[i],
+                               (double)bench_io_value(row, i));
     }
     return ERR_OK;
 }
 
-static void part_read(void *context, int member)
+/* Read all batches of an epoch. */
+static err_code_t epoch_read(const reader_t *reader, hdf5io_sampler_t *sampler,
+                             err_t *err)
 {
-    const reader_t *reader = context;
-    part_t *part = &reader->parts[member];
-    void *const fields[] = {part->x, part->y};
-    const int64_t *index = part->index;
+    const int threads = reader->args->threads;
+    const hdf5io_loader_config_t config = {
+        .dataset = reader->dataset,
+        .sampler = sampler,
+        .prefetch = threads > PREFETCH ? threads : PREFETCH,
+        .threads = threads,
+        .epochs = 1};
+    hdf5io_loader_t *loader = NULL;
+    hdf5io_batch_t *batch = NULL;
+    err_code_t rc = hdf5io_loader_open(&config, &loader, err);
 
-    part->rc = ERR_OK;
-    for (int64_t step = 0; part->rc == ERR_OK && step < part->steps; step++) {
-        const int64_t count = part->counts[step];
-
-        part->rc = hdf5io_dataset_read_fields(reader->dataset, index, count,
-                                              fields, &part->err);
-        if (part->rc == ERR_OK && reader->check)
-            part->rc = batch_check(part, index, count, &part->err);
-        index += count;
-    }
+    do {
+        if (rc == ERR_OK)
+            rc = hdf5io_loader_next(loader, &batch, err);
+        if (rc == ERR_OK && batch != NULL && reader->check)
+            rc = batch_check(batch, err);
+    } while (rc == ERR_OK && batch != NULL);
+    hdf5io_loader_close(loader);
+    return rc;
 }
 
-/* All threads together must have read each byte once. */
+/* Each byte must have been read once. */
 static err_code_t round_check(const reader_t *reader, err_t *err)
 {
     const int64_t expected = reader->rows * (int64_t)reader->row_bytes;
     const int64_t found = hdf5io_dataset_bytes_read(reader->dataset);
 
-    for (int t = 0; t < reader->args->threads; t++)
-        if (reader->parts[t].rc != ERR_OK)
-            return err_copy(err, &reader->parts[t].err);
     if (found == expected)
         return ERR_OK;
     return err_set(err, ERR_DATA, "%lld bytes of samples were read, not %lld",
@@ -231,17 +177,22 @@ static err_code_t cache_drop(const reader_t *reader, double *stays, err_t *err)
 static err_code_t round_ours(void *context, double *seconds, err_t *err)
 {
     reader_t *reader = context;
+    hdf5io_sampler_t *sampler = NULL;
     double begin, stays;
     err_code_t rc = dataset_open(reader, &reader->dataset, err);
 
     if (rc == ERR_OK)
+        rc = sampler_open(reader, &sampler, err);
+    if (rc == ERR_OK)
         rc = cache_drop(reader, &stays, err);
     if (rc == ERR_OK) {
         begin = clock_now();
-        crew_run(reader->crew, part_read, reader);
+        rc = epoch_read(reader, sampler, err);
         *seconds = clock_now() - begin;
-        rc = round_check(reader, err);
     }
+    if (rc == ERR_OK)
+        rc = round_check(reader, err);
+    hdf5io_sampler_close(sampler);
     hdf5io_dataset_close(reader->dataset);
     reader->dataset = NULL;
     return rc;
@@ -282,10 +233,9 @@ static err_code_t reader_open(reader_t *reader, err_t *err)
     const bench_io_layout_t layout = reader->layout;
     const size_t threads = (size_t)reader->args->threads;
     struct stat status;
-    err_code_t rc = mem_new(part_t, threads, "threads", &reader->parts, err);
+    err_code_t rc =
+        mem_new(bench_io_span_t, threads, "threads", &reader->spans, err);
 
-    if (rc == ERR_OK)
-        rc = mem_new(bench_io_span_t, threads, "threads", &reader->spans, err);
     if (rc == ERR_OK)
         rc = bench_io_file_write(reader->path, layout, reader->rows, err);
     if (rc == ERR_OK && stat(reader->path, &status) != 0)
@@ -298,16 +248,14 @@ static err_code_t reader_open(reader_t *reader, err_t *err)
     if (layout == BENCH_IO_GZIP)
         rc = bench_io_chunks_open(reader->path, reader->rows, &reader->chunks,
                                   err);
-    return rc == ERR_OK ? plan_make(reader, err) : rc;
+    return rc == ERR_OK ? units_make(reader, err) : rc;
 }
 
 static void reader_close(reader_t *reader)
 {
-    for (int t = 0; reader->parts != NULL && t < reader->args->threads; t++)
-        part_close(&reader->parts[t]);
+    hdf5io_units_close(reader->units);
     bench_io_chunks_close(reader->chunks);
     mem_free(reader->spans);
-    mem_free(reader->parts);
     unlink(reader->path);
     free(reader->path);
 }

@@ -63,7 +63,9 @@ const opt_row_t train_data_options[] = {
            .unit = "threads", .free = true,
            .help = "number of threads of a rank that read batches ahead and "
                    "convert them. Each thread has one batch at a time, so at "
-                   "most data.prefetch threads are used. No bit of a result "
+                   "most data.prefetch threads are used. Between batches they "
+                   "decode chunks that later batches need, as far as "
+                   "data.memory allows. No bit of a result "
                    "depends on their number. 0: 2 threads, or 1 if the rank "
                    "has only one core. Not used with io: mpi"),
     CONFIG(data.io, "io", OPT_CHOICE, "independent", .choices = ios,

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 HDF5IO_TESTS = \
+	tests/hdf5io/test_ahead \
 	tests/hdf5io/test_catalogue \
 	tests/hdf5io/test_checkpoint \
 	tests/hdf5io/test_checkpoint_box \

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * plan: the samples of the batches to come, in the order of the sampler, epoch
+ * after epoch. Batches are numbered from 0, the first one to be read. A limited
+ * number of batches is known at a time.
+ *
+ * Thread rule: one thread at a time.
+ */
+#ifndef CDDP_HDF5IO_PLAN_H
+#define CDDP_HDF5IO_PLAN_H
+
+#include <stdint.h>
+
+#include "base/err.h"
+#include "hdf5io/sampler.h"
+
+typedef struct hdf5io_plan hdf5io_plan_t;
+
+typedef struct hdf5io_plan_config {
+    hdf5io_sampler_t *sampler; /* not owned; only the plan uses it */
+    int64_t epoch, step; /* of batch 0; a step behind the last one of its epoch
+                            counts as the start of the next epoch */
+    int64_t epochs;      /* [epoch, epochs) are planned */
+    int64_t most;        /* number of batches that are known at a time, >= 1;
+                            fewer if a batch has very many samples */
+} hdf5io_plan_config_t;
+
+typedef struct plan_batch {
+    int64_t epoch, step;
+    int64_t count;  /* samples of this rank, may be 0 */
+    int64_t global; /* samples of the step over all ranks */
+    int64_t *index; /* [count] global sample numbers */
+} plan_batch_t;
+
+/* ERR_MEMORY. Local. */
+err_code_t hdf5io_plan_open(const hdf5io_plan_config_t *config,
+                            hdf5io_plan_t **out, err_t *err);
+void hdf5io_plan_close(hdf5io_plan_t *plan); /* NULL allowed */
+
+/* Number of batches that are known at a time. */
+int64_t hdf5io_plan_most(const hdf5io_plan_t *plan);
+
+/* Get batch [number], and forget those that are [most] or more before it. NULL:
+ * it is behind the last one. Valid until it is forgotten. */
+const plan_batch_t *hdf5io_plan_get(hdf5io_plan_t *plan, int64_t number);
+
+#endif
