@@ -154,3 +154,16 @@ int ddp_bucket_cut(const ddp_config_t *config, const ddp_layout_t *layout,
     buckets_check(layout, buckets, count);
     return count;
 }
+
+void ddp_bucket_trace(trace_t *trace, int index, const char *what, double begin)
+{
+    const double now = trace_begin(trace);
+
+    if (now >= 0)
+        trace_add(trace, &(trace_span_t){.begin = begin,
+                                         .end = now,
+                                         .name = "bucket",
+                                         .what = what,
+                                         .number = index + 1,
+                                         .track = 1 + index});
+}

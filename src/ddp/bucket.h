@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* bucket: divides the gradient arena into buckets. Pure. */
+/* bucket: divides the gradient arena into buckets, and traces them. */
 #ifndef CDDP_DDP_BUCKET_H
 #define CDDP_DDP_BUCKET_H
 
@@ -25,5 +25,11 @@ typedef struct ddp_bucket {
  */
 int ddp_bucket_cut(const ddp_config_t *config, const ddp_layout_t *layout,
                    ddp_bucket_t *buckets);
+
+/* Add a collective of bucket [index] (from 0), which began at the clock instant
+ * [begin] and ends now, to [trace], unless it is NULL or off. [what]: the kind
+ * of collective, a static text. */
+void ddp_bucket_trace(trace_t *trace, int index, const char *what,
+                      double begin);
 
 #endif

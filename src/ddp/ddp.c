@@ -252,15 +252,18 @@ void ddp_step_replay(ddp_t *ddp)
 static void flight_trace(ddp_t *ddp, const ddp_flight_t *flight, double now)
 {
     const int bucket = (int)(flight - ddp->flights);
-    const bool tail = bucket == ddp->bucket_count;
 
-    trace_add(ddp->trace,
-              &(trace_span_t){.begin = flight->started,
-                              .end = now,
-                              .name = tail ? "tail" : "bucket",
-                              .what = "all-reduce",
-                              .number = tail ? TRACE_NO_NUMBER : bucket + 1,
-                              .track = 1 + bucket});
+    if (bucket < ddp->bucket_count)
+        ddp_bucket_trace(ddp->trace, bucket,
+                         ddp->shards != NULL ? "reduce-scatter" : "all-reduce",
+                         flight->started);
+    else if (trace_begin(ddp->trace) >= 0)
+        trace_add(ddp->trace, &(trace_span_t){.begin = flight->started,
+                                              .end = now,
+                                              .name = "tail",
+                                              .what = "all-reduce",
+                                              .number = TRACE_NO_NUMBER,
+                                              .track = 1 + bucket});
 }
 
 /* Note that [flight] was complete at the clock instant [now]. */
@@ -271,8 +274,7 @@ static void flight_end(ddp_t *ddp, ddp_flight_t *flight, double now)
     check(flight->started > 0, "a bucket is complete that never started");
     flight->done = true;
     ddp->stats.comm_s += now - flight->started;
-    if (trace_begin(ddp->trace) >= 0)
-        flight_trace(ddp, flight, now);
+    flight_trace(ddp, flight, now);
 }
 
 /* Start the collective of bucket [index], or the one of the tail if [index] is
@@ -484,4 +486,6 @@ ddp_stats_t ddp_stats_take(ddp_t *ddp)
 void ddp_trace(ddp_t *ddp, trace_t *trace)
 {
     ddp->trace = trace;
+    if (ddp->hooked != NULL)
+        ddp_hooked_trace(ddp->hooked, trace);
 }

@@ -192,9 +192,10 @@ err_code_t ddp_share_wait_on(ddp_t *ddp, dev_stream_t *stream, err_t *err);
 
 ddp_stats_t ddp_stats_take(ddp_t *ddp);
 
-/* From now on, buckets without a hook are traced in [trace], that of the thread
- * that makes the steps, from their start until this thread has noticed their
- * end. Bucket b is track 1 + b; the tail comes last. */
+/* From now on, the collectives of buckets are traced in [trace], that of the
+ * thread that makes the steps, from their start until this thread has noticed
+ * their end. Bucket b is track 1 + b; the tail comes last. The turns of a comm
+ * hook are spans of the thread itself. */
 void ddp_trace(ddp_t *ddp, trace_t *trace);
 
 #endif

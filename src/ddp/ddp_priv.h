@@ -18,6 +18,13 @@ typedef struct ddp_flight {
     bool done;
 } ddp_flight_t;
 
+/* The all-gather of one bucket's parameters. */
+typedef struct ddp_gather {
+    comm_work_t *work;
+    double started; /* clock instant */
+    bool flying;    /* started, and not waited for */
+} ddp_gather_t;
+
 struct ddp {
     comm_group_t *control, *group; /* [group] reduces */
     dev_device_t *dev;    /* whose memory [group] works on; NULL: the host */
@@ -38,7 +45,7 @@ struct ddp {
     view_range_t *gaps; /* elements between views, which must stay zero */
     int gap_count;
     bool gaps_due;        /* they are not zeroed yet in this step */
-    comm_work_t **shares; /* [bucket_count]: all-gathers of parameters */
+    ddp_gather_t *shares; /* [bucket_count]: all-gathers of parameters */
     uint64_t *hashes;     /* [size], for ddp_replica_check */
     ddp_stats_t stats;
     ddp_hooked_t *hooked; /* comm hook; NULL: none */

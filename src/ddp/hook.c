@@ -25,6 +25,7 @@ struct ddp_hooked {
     ddp_wire_t *wires; /* [bucket_count] */
     int *turns;        /* [bucket_count]: number of turns taken in this step */
     int bucket_count;
+    trace_t *trace; /* NULL: none */
 };
 
 static const ddp_hook_ops_t *const builtin[] = {
@@ -180,8 +181,8 @@ static err_code_t tables_make(ddp_hooked_t *hooked,
     for (int v = 0; v < layout->view_count; v++)
         hooked->views[v] = view_of(&layout->views[v]);
     for (int b = 0; b < plan->bucket_count; b++) {
-        hooked->wires[b] =
-            (ddp_wire_t){.group = plan->group, .stats = plan->stats};
+        hooked->wires[b] = (ddp_wire_t){
+            .group = plan->group, .stats = plan->stats, .bucket = b};
         hooked->buckets[b] = (ddp_hook_bucket_t){
             .index = b,
             .grads =
@@ -290,6 +291,9 @@ void ddp_hooked_begin(ddp_hooked_t *hooked, int64_t step)
 static err_code_t turn_take(ddp_hooked_t *hooked, int bucket, int turn,
                             err_t *err)
 {
+    const double begin = trace_begin(hooked->trace);
+    err_code_t rc;
+
     check(bucket >= 0 && bucket < hooked->bucket_count, "bucket %d of %d",
           bucket, hooked->bucket_count);
     check(hooked->turns[bucket] == turn && turn < hooked->ops->turns,
@@ -297,8 +301,10 @@ static err_code_t turn_take(ddp_hooked_t *hooked, int bucket, int turn,
           hooked->ops->row.name, bucket, turn, hooked->ops->turns,
           hooked->turns[bucket]);
     hooked->turns[bucket]++;
-    return hooked->ops->turn(hooked->state, &hooked->buckets[bucket], turn,
-                             &hooked->wires[bucket], err);
+    rc = hooked->ops->turn(hooked->state, &hooked->buckets[bucket], turn,
+                           &hooked->wires[bucket], err);
+    trace_end(hooked->trace, begin, hooked->ops->row.name, "hook", bucket + 1);
+    return rc;
 }
 
 err_code_t ddp_hooked_start(ddp_hooked_t *hooked, int bucket, err_t *err)
@@ -331,6 +337,13 @@ err_code_t ddp_hooked_finish(ddp_hooked_t *hooked, int started, err_t *err)
             rc = one;
     }
     return rc;
+}
+
+void ddp_hooked_trace(ddp_hooked_t *hooked, trace_t *trace)
+{
+    hooked->trace = trace;
+    for (int b = 0; b < hooked->bucket_count; b++)
+        hooked->wires[b].trace = trace;
 }
 
 int ddp_hooked_parts(ddp_hooked_t *hooked, ddp_hook_part_t *parts)

@@ -19,6 +19,10 @@ struct ddp_wire {
     int count;
     double started; /* clock instant when the first of [works] started */
     bool flying;    /* some of [works] are not known to be complete */
+    /* of the first of [works]: "all-reduce" or "all-gather" */
+    const char *what;
+    trace_t *trace; /* NULL: none */
+    int bucket;     /* from 0 */
 };
 
 /* If all works are complete, add their time to the statistics. Never blocks. */
@@ -57,6 +61,10 @@ void ddp_hooked_poll(ddp_hooked_t *hooked);
  * number of buckets for which it was. Waits for all collectives in any case.
  * Returns the first error. */
 err_code_t ddp_hooked_finish(ddp_hooked_t *hooked, int started, err_t *err);
+
+/* From now on trace the turns, and the collectives of each bucket, in [trace],
+ * which may be NULL: see ddp_trace. */
+void ddp_hooked_trace(ddp_hooked_t *hooked, trace_t *trace);
 
 /* See ddp_hook_parts. */
 int ddp_hooked_parts(ddp_hooked_t *hooked, ddp_hook_part_t *parts);

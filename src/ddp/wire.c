@@ -23,6 +23,7 @@ static void wire_complete(ddp_wire_t *wire)
         return;
     wire->flying = false;
     wire->stats->comm_s += clock_now() - wire->started;
+    ddp_bucket_trace(wire->trace, wire->bucket, wire->what, wire->started);
 }
 
 /* ERR_CONFIG if the table of [wire] has no place for another work. */
@@ -36,11 +37,13 @@ static err_code_t wire_limit(const ddp_wire_t *wire, err_t *err)
                    DDP_WIRE_WORKS);
 }
 
-/* Count the start of a collective over [bytes] bytes. */
-static void wire_account(ddp_wire_t *wire, size_t bytes)
+/* Count the start of a collective of kind [what] over [bytes] bytes. */
+static void wire_account(ddp_wire_t *wire, const char *what, size_t bytes)
 {
-    if (!wire->flying)
+    if (!wire->flying) {
         wire->started = clock_now();
+        wire->what = what;
+    }
     wire->flying = true;
     wire->stats->bytes += (int64_t)bytes;
 }
@@ -82,7 +85,7 @@ err_code_t ddp_wire_sum(ddp_wire_t *wire, void *data, size_t count,
     if (rc != ERR_OK)
         return rc;
     *work = NULL;
-    wire_account(wire, count * type_bytes(type));
+    wire_account(wire, "all-reduce", count * type_bytes(type));
     return wire_started(wire,
                         comm_allreduce_start(wire->group, data, count, type,
                                              COMM_SUM, work, err),
@@ -98,7 +101,7 @@ err_code_t ddp_wire_gather(ddp_wire_t *wire, const void *mine, size_t bytes,
     if (rc != ERR_OK)
         return rc;
     *work = NULL;
-    wire_account(wire, bytes);
+    wire_account(wire, "all-gather", bytes);
     return wire_started(
         wire, comm_allgather_start(wire->group, mine, bytes, all, work, err),
         err);

@@ -32,7 +32,7 @@ err_code_t ddp_zero_open(ddp_t *ddp, const ddp_layout_t *layout, err_t *err)
     rc = mem_new(view_range_t, (size_t)layout->view_count + 1, "shards",
                  &ddp->gaps, err);
     if (rc == ERR_OK)
-        rc = mem_new(comm_work_t *, (size_t)ddp->bucket_count + 1, "shards",
+        rc = mem_new(ddp_gather_t, (size_t)ddp->bucket_count + 1, "shards",
                      &ddp->shares, err);
     if (rc != ERR_OK)
         return rc;
@@ -63,18 +63,20 @@ err_code_t ddp_share(ddp_t *ddp, int bucket, float *params,
                      dev_stream_t *stream, err_t *err)
 {
     const view_range_t whole = ddp_shards_whole(ddp->shards, bucket);
+    ddp_gather_t *share = &ddp->shares[bucket];
     comm_state_t state;
     err_code_t rc;
 
     check(bucket >= 0 && bucket < ddp->bucket_count, "bucket %d of %d", bucket,
           ddp->bucket_count);
-    check(ddp->shares[bucket] == NULL, "bucket %d is shared twice", bucket);
+    check(!share->flying, "bucket %d is shared twice", bucket);
     rc = ddp_place_after(ddp, ddp->flights[bucket].after, stream, err);
     if (rc != ERR_OK)
         return rc;
-    state = comm_allgather_ranges_start(
-        ddp->group, params + whole.first, ddp_shards_cuts(ddp->shards, bucket),
-        COMM_FLOAT32, &ddp->shares[bucket], err);
+    *share = (ddp_gather_t){.started = clock_now(), .flying = true};
+    state = comm_allgather_ranges_start(ddp->group, params + whole.first,
+                                        ddp_shards_cuts(ddp->shards, bucket),
+                                        COMM_FLOAT32, &share->work, err);
     ddp->stats.bytes += (int64_t)(whole.count * sizeof *params);
     if (state == COMM_FAILED)
         return err != NULL ? err->code : ERR_PEER;
@@ -89,11 +91,14 @@ static err_code_t shares_wait(ddp_t *ddp, dev_stream_t *on, err_t *err)
     err_code_t rc = ERR_OK;
 
     for (int b = 0; b < ddp->bucket_count; b++) {
+        ddp_gather_t *share = &ddp->shares[b];
         err_code_t one;
 
-        one = ddp_place_wait(ddp, ddp->shares[b], ddp->flights[b].after, on,
+        one = ddp_place_wait(ddp, share->work, ddp->flights[b].after, on,
                              rc == ERR_OK ? err : NULL);
-        ddp->shares[b] = NULL;
+        if (share->flying)
+            ddp_bucket_trace(ddp->trace, b, "all-gather", share->started);
+        *share = (ddp_gather_t){0};
         if (rc == ERR_OK)
             rc = one;
     }

@@ -73,6 +73,7 @@ static void thread_add(const obs_trace_rank_t *rank, int line,
                        const trace_t *thread, str_buf_t *out)
 {
     const size_t count = trace_count(thread);
+    const trace_span_t *last = NULL; /* of the last track */
     int tracks = 0;
     char name[32];
 
@@ -81,11 +82,16 @@ static void thread_add(const obs_trace_rank_t *rank, int line,
         const trace_span_t *span = &thread->spans[i];
         const int at = span->track == 0 ? line : TRACK_FIRST + span->track;
 
-        tracks = span->track > tracks ? span->track : tracks;
+        if (span->track > tracks) {
+            tracks = span->track;
+            last = span;
+        }
         span_add(rank, at, span, out);
     }
     for (int t = 1; t <= tracks; t++) {
         snprintf(name, sizeof name, "bucket %d", t);
+        if (t == tracks && last->number == TRACE_NO_NUMBER)
+            snprintf(name, sizeof name, "%s", last->name);
         name_add("thread_name", rank->rank, TRACK_FIRST + t, name, out);
     }
 }

@@ -36,6 +36,24 @@ static err_code_t rounds_make(comm_group_t *group, double *instants,
     return rc;
 }
 
+/* Let the ranks of each host take the shift that one of them knows best. */
+static err_code_t host_agree(comm_group_t *group, double *room,
+                             train_clock_t *clock, err_t *err)
+{
+    const char *host = comm_group_host(group, comm_group_rank(group));
+    const double mine[2] = {clock->shift, clock->doubt};
+    err_code_t rc = comm_allgather(group, mine, sizeof mine, room, err);
+
+    if (rc != ERR_OK)
+        return rc;
+    clock->doubt = INFINITY;
+    for (int r = 0; r < comm_group_size(group); r++)
+        if (room[2 * r + 1] < clock->doubt &&
+            strcmp(comm_group_host(group, r), host) == 0)
+            *clock = (train_clock_t){room[2 * r], room[2 * r + 1]};
+    return ERR_OK;
+}
+
 err_code_t train_clocks_compare(comm_group_t *group, double *room,
                                 train_clock_t *out, err_t *err)
 {
@@ -57,5 +75,5 @@ err_code_t train_clocks_compare(comm_group_t *group, double *room,
     if (strcmp(comm_group_host(group, rank), comm_group_host(group, 0)) != 0)
         *out = (train_clock_t){.shift = (to_first - from_first) / 2,
                                .doubt = (to_first + from_first) / 2};
-    return ERR_OK;
+    return host_agree(group, room, out, err);
 }

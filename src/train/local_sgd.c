@@ -129,7 +129,7 @@ err_code_t train_local_end(train_state_t *run, train_times_t *times, err_t *err)
 {
     const train_replica_t *replica = &run->replica;
     const size_t elems = nn_graph_param_elems(run->graph);
-    double begin = clock_now();
+    double begin = clock_now(), span;
     err_code_t rc;
 
     run->local.bytes = 0;
@@ -137,6 +137,7 @@ err_code_t train_local_end(train_state_t *run, train_times_t *times, err_t *err)
     if (!run->local.step || run->local.apart)
         return ERR_OK;
     train_phase_set(&run->world, "averaging");
+    span = trace_begin(train_trace_own(&run->trace));
     rc = average(run, replica->params, err);
     for (int s = 0; rc == ERR_OK && s < optim_slots(replica->optim); s++)
         rc = average(run, optim_slot_data(replica->optim, s), err);
@@ -145,6 +146,8 @@ err_code_t train_local_end(train_state_t *run, train_times_t *times, err_t *err)
     run->local.bytes = (double)((1 + (size_t)optim_slots(replica->optim)) *
                                 elems * sizeof(float));
     times->tree += clock_now() - begin;
+    trace_end(train_trace_own(&run->trace), span, "average", "all-reduce",
+              TRACE_NO_NUMBER);
     return rc;
 }
 

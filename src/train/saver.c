@@ -26,6 +26,7 @@ struct train_saver {
     comm_group_t *group;
     train_patience_t *patience; /* NULL if there is only one rank */
     const train_kept_t *kept;
+    trace_t *trace; /* of the thread; NULL: none */
     bool copies, threaded;
     hdf5io_votes_t votes;
     pthread_t thread;
@@ -136,6 +137,8 @@ static err_code_t save_write(train_saver_t *saver, err_t *err)
 
 static void save_do(train_saver_t *saver)
 {
+    const double span = trace_begin(saver->trace);
+
     saver->err = (err_t)ERR_INIT;
     saver_alive(saver);
     copy_finish(saver);
@@ -145,6 +148,7 @@ static void save_do(train_saver_t *saver)
         saver->rc = save_write(saver, &saver->err);
     train_patience_end(saver->patience);
     saver->ended = clock_now();
+    trace_end(saver->trace, span, "save", NULL, saver->save.progress.step);
 }
 
 static void *saver_main(void *argument)
@@ -268,6 +272,12 @@ static saver_state_t state_of(train_saver_t *saver)
     state = saver->state;
     pthread_mutex_unlock(&saver->lock);
     return state;
+}
+
+void train_saver_trace(train_saver_t *saver, trace_t *trace)
+{
+    check(!train_saver_busy(saver), "a save is traced from its middle on");
+    saver->trace = trace;
 }
 
 bool train_saver_busy(train_saver_t *saver)

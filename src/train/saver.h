@@ -24,6 +24,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/trace.h"
 #include "comm/comm.h"
 #include "obs/spent.h"
 #include "train/kept.h"
@@ -49,6 +50,9 @@ err_code_t train_saver_open(const train_saver_plan_t *plan, train_saver_t **out,
  * no longer than the timeouts, but for its own storage without a limit: a call
  * of the system cannot be ended. Then no rank needs this one any more. */
 void train_saver_close(train_saver_t *saver);
+
+/* Before the first save: from now on the thread traces each save in [trace]. */
+void train_saver_trace(train_saver_t *saver, trace_t *trace);
 
 typedef struct train_save {
     /* Valid until join; its votes and its share are replaced. */

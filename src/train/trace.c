@@ -17,20 +17,24 @@
 #include "train/clocks.h"
 #include "train/run_priv.h"
 
-/* Spans of a step besides those of layers; the most spans that a thread keeps.
- */
+/* Spans of a step besides those of layers and buckets; those of a bucket: the
+ * turns of a comm hook, and the collectives; the most spans that a thread
+ * keeps. */
 #define SPANS_STEP 64
+#define SPANS_BUCKET 6
 #define SPANS_MAX ((size_t)1 << 18)
 
 /* ---- opening and closing ------------------------------------------------- */
 
 /* The spans that a thread has room for: those of all layers, forward and
- * backward, in each part of a step that is computed alone. */
+ * backward, in each part of a step that is computed alone, and those of all
+ * buckets. */
 static size_t room_of(const train_state_t *run)
 {
     const train_config_t *config = run->config;
     const size_t nodes =
         (size_t)(nn_graph_layers(run->graph) + nn_graph_losses(run->graph) + 2);
+    const size_t buckets = (size_t)ddp_buckets(run->replica.ddp);
     const size_t steps = (size_t)(run->trace.last - run->trace.first + 1);
     size_t parts = (size_t)config->train.accumulate;
     size_t spans;
@@ -39,7 +43,9 @@ static size_t room_of(const train_state_t *run)
         parts = (size_t)(config->train.batch / config->train.microbatch /
                              run->world.size +
                          2);
-    if (__builtin_mul_overflow(2 * nodes * parts + SPANS_STEP, steps, &spans) ||
+    if (__builtin_mul_overflow(2 * nodes * parts + SPANS_STEP +
+                                   SPANS_BUCKET * buckets,
+                               steps, &spans) ||
         spans > SPANS_MAX)
         return SPANS_MAX;
     return spans;
@@ -50,20 +56,40 @@ static void trace_bind(train_state_t *run)
 {
     const train_trace_t *trace = &run->trace;
     const int readers = run->data.train.readers;
+    const int teams = run->replica.team_count;
 
     run->replica.traces = trace->threads;
     ddp_trace(run->replica.ddp, trace->threads[0]);
     hdf5io_dataset_trace(run->data.train.dataset,
-                         trace->threads +
-                             (readers > 0 ? trace->count - readers : 0),
+                         trace->threads + (readers > 0 ? teams : 0),
                          readers > 0 ? readers : 1);
+    if (run->saving.saver != NULL)
+        train_saver_trace(run->saving.saver, trace->threads[trace->count - 1]);
+}
+
+/* The name of thread [t]. */
+static void name_of(const train_state_t *run, int t, char *out, size_t room)
+{
+    const int teams = run->replica.team_count;
+    const int readers = run->data.train.readers;
+
+    if (t == 0)
+        snprintf(out, room, "training");
+    else if (t < teams)
+        snprintf(out, room, "team %d", t);
+    else if (t == teams + readers)
+        snprintf(out, room, "saver");
+    else if (t == teams)
+        snprintf(out, room, "loader");
+    else
+        snprintf(out, room, "loader %d", t - teams);
 }
 
 err_code_t train_trace_open(train_state_t *run, err_t *err)
 {
     train_trace_t *trace = &run->trace;
-    const int teams = run->replica.team_count;
-    const int threads = teams + run->data.train.readers;
+    const int threads = run->replica.team_count + run->data.train.readers +
+                        (run->saving.saver != NULL ? 1 : 0);
     err_code_t rc;
 
     if (run->config->obs.trace == TRAIN_TRACE_NONE)
@@ -76,12 +102,8 @@ err_code_t train_trace_open(train_state_t *run, err_t *err)
     for (int t = 0; rc == ERR_OK && t < threads; t++) {
         char name[24];
 
-        snprintf(name, sizeof name, t < teams ? "team %d" : "loader %d",
-                 t < teams ? t : t - teams);
-        rc = trace_open(t == 0       ? "training"
-                        : t == teams ? "loader"
-                                     : name,
-                        room_of(run), &trace->threads[t], err);
+        name_of(run, t, name, sizeof name);
+        rc = trace_open(name, room_of(run), &trace->threads[t], err);
         trace->count += rc == ERR_OK;
     }
     if (rc == ERR_OK)

@@ -16,8 +16,9 @@ typedef struct train_state train_state_t;
 /* All zeros: off. */
 typedef struct train_trace {
     int64_t first, last; /* the steps to be traced, from 1 */
-    /* [count]: one for each team, then one for each thread that reads ahead.
-     * The first team is the training thread. NULL: off. */
+    /* [count]: one for each team, then one for each thread that reads ahead,
+     * then one for the thread that writes checkpoints, if there is one. The
+     * first team is the training thread. NULL: off. */
     trace_t **threads;
     int count;
     double *room; /* scratch: [2 * ranks] */
@@ -25,8 +26,8 @@ typedef struct train_trace {
 } train_trace_t;
 
 /* Allocate what obs.trace needs, before the loader and the execs are bound to
- * it; nothing if it is none. ERR_MEMORY. train_trace_close frees it, also after
- * a failure. Local. */
+ * it, and before the first checkpoint; nothing if it is none. ERR_MEMORY.
+ * train_trace_close frees it, also after a failure. Local. */
 err_code_t train_trace_open(train_state_t *run, err_t *err);
 void train_trace_close(train_trace_t *trace);
 

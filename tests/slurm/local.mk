@@ -62,6 +62,7 @@ EXTRA_DIST += $(SLURM_TESTS:%=tests/slurm/%) \
 	tests/slurm/trainlib.sh tests/slurm/lifelib.sh \
 	tests/slurm/run-slurm-tests tests/slurm/faults \
 	tests/slurm/crowd.py tests/slurm/mpiio_data.py \
+	tests/slurm/trace_check.py \
 	tests/slurm/probe_mpi.h tests/slurm/runs
 # Preloaded into one rank; a module is what libtool calls it.
 SLURM_MODULES = tests/slurm/fault_point.la tests/slurm/fault_errno.la \

@@ -4,14 +4,16 @@
 #
 # What a run prints in a Slurm step, where standard output is no terminal: its
 # start, where it is, checkpoints and evaluations, and what the time of all its
-# starts was spent on. A rank is killed on the way.
+# starts was spent on. A rank is killed on the way. And what the trace of ranks on
+# two hosts shows.
 # shellcheck disable=SC2317 # cases are called by name
 # shellcheck source=SCRIPTDIR/lib.sh
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=SCRIPTDIR/trainlib.sh
 . "$(dirname "$0")/trainlib.sh"
 small_data
-slow=$BUILD/tests/slurm/.libs/slow_point.so
+points=$BUILD/tests/slurm/.libs
+slow=$points/slow_point.so
 
 # launch PACE ARG...: 100 steps of at least PACE seconds.
 launch()
@@ -86,6 +88,23 @@ starts_and_ends()
     sums_to_wall
 }
 
+# The nodes of this cluster share the kernel's clock, so that of the second one
+# is made to be a second ahead.
+traced()
+{
+    run_file full
+    # shellcheck disable=SC2016 # expanded by the task
+    run 0 srun -N2 -n4 --ntasks-per-node=2 --mpi=pmix bash -c \
+        '[ "$SLURM_NODEID" = 0 ] ||
+             export LD_PRELOAD="$0" CLOCK_MONOTONIC_AHEAD=1
+         exec "$@"' "$points/clock_point.so" "$train" \
+        --set train.epochs=1 --set "data.valid=[]" --set obs.trace=chrome \
+        --set obs.trace_steps=3:30 full.yaml
+    run 0 python3 "$SOURCE/tests/slurm/trace_check.py" run/trace.json 4 2
+    note "$(cat out)"
+}
+
 test_case "a killed run says what it does, and where its time went" \
     starts_and_ends
+test_case "the trace has the ranks of both nodes on one clock" traced
 test_done

@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+# SPDX-FileCopyrightText: The cddp authors
+"""Checks trace.json of a run: trace_check.py FILE RANKS HOSTS
+
+All ranks are there, with equally many steps and sums over ranks. The spans of a
+line are nested or apart. No rank has the result of a sum before every rank has
+begun it: this holds on a busy machine as well, but for ranks of different hosts only
+if their clocks are aligned, up to the clocks_differ_us of the file. Prints how far
+apart the ranks say that a sum has ended.
+"""
+import collections
+import json
+import re
+import statistics
+import sys
+
+GRID = 0.002  # us; begin and duration have three digits
+
+
+def fail(text):
+    sys.exit("FAIL: " + text)
+
+
+def hosts_of(events):
+    """{rank: host}"""
+    names = {event["pid"]: event["args"]["name"] for event in events
+             if event["name"] == "process_name"}
+    return {rank: re.fullmatch("rank %d on (.*)" % rank, name).group(1)
+            for rank, name in names.items()}
+
+
+def nested(spans):
+    lines = collections.defaultdict(list)
+    for span in spans:
+        lines[span["pid"], span["tid"]].append(
+            (span["ts"], -span["ts"] - span["dur"], span["name"]))
+    for line, pieces in lines.items():
+        ends = []
+        for begin, end, name in sorted(pieces):
+            while ends and ends[-1] <= begin + GRID:
+                ends.pop()
+            if ends and -end > ends[-1] + GRID:
+                fail("%s of line %s overlaps another span" % (name, line))
+            ends.append(-end)
+    return len(lines)
+
+
+def sums_of(spans, ranks):
+    """[[(begin, end) of each rank] of each sum over ranks]"""
+    sums = []
+    kinds = {(span["name"], span["tid"]) for span in spans
+             if span["name"] in ("bucket", "tail")}
+    for kind in kinds:
+        by_rank = [sorted((span["ts"], span["ts"] + span["dur"]) for span in spans
+                          if (span["name"], span["tid"]) == kind
+                          and span["pid"] == rank) for rank in ranks]
+        if len({len(found) for found in by_rank}) != 1:
+            fail("%s: the ranks have %s sums" % (kind, [len(f) for f in by_rank]))
+        sums += zip(*by_rank)
+    return sums
+
+
+def main(path, count, host_count):
+    with open(path, encoding="utf-8") as file:
+        trace = json.load(file)
+    events = trace["traceEvents"]
+    doubt = trace["otherData"]["clocks_differ_us"]
+    spans = [event for event in events if event["ph"] == "X"]
+    hosts = hosts_of(events)
+    if sorted(hosts) != list(range(count)) or len(set(hosts.values())) != host_count:
+        fail("ranks and hosts: %s" % hosts)
+    steps = collections.Counter(span["pid"] for span in spans
+                                if span["name"] == "step")
+    if sorted(steps) != list(range(count)) or len(set(steps.values())) != 1:
+        fail("steps: %s" % steps)
+    lines = nested(spans)
+    sums = sums_of(spans, range(count))
+    near, far = [], []
+    for times in sums:
+        for a, (_, end) in enumerate(times):
+            for b, (begin, other_end) in enumerate(times):
+                same = hosts[a] == hosts[b]
+                if end < begin - GRID - (0 if same else doubt):
+                    fail("rank %d ends a sum %.3f us before rank %d begins it"
+                         % (a, begin - end, b))
+                if a < b:
+                    (near if same else far).append(abs(end - other_end))
+    if not sums:
+        fail("no sum over ranks")
+    print("%d spans nest on %d lines of %d ranks; clocks of hosts differ by at "
+          "most %.1f us;" % (len(spans), lines, count, doubt))
+    print("ends of %d sums, median difference: %s us on a host, %s us across"
+          % (len(sums), *("%.1f" % statistics.median(found) if found else "-"
+                          for found in (near, far))))
+
+
+if len(sys.argv) != 4:
+    sys.exit(__doc__)
+main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
