@@ -86,6 +86,11 @@ const char *comm_group_host(const comm_group_t *group, int rank)
                                            : "unknown";
 }
 
+const char *comm_group_route(const comm_group_t *group)
+{
+    return group->ops->route == NULL ? NULL : group->ops->route(group);
+}
+
 void comm_group_report(comm_group_t *group, int64_t step, const char *phase)
 {
     group->ops->report(group, step, phase);

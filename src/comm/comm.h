@@ -86,6 +86,16 @@ dev_device_t *comm_group_dev(const comm_group_t *group);
 const char *comm_group_backend(const comm_group_t *group);
 const char *comm_group_host(const comm_group_t *group, int rank);
 
+/* How this rank sends to other hosts: transport and device, as "tcp:eth0" or
+ * "rc_mlx5:mlx5_0:1". NULL: the backend has no network, or this rank has not
+ * sent to another host yet. Any thread; never blocks. */
+const char *comm_group_route(const comm_group_t *group);
+
+/* Write the active ports of this host's RDMA devices (InfiniBand, RoCE), as
+ * "mlx5_0:1,mlx5_1:1", to [out] of [room] bytes; "": there are none. Tests name
+ * another folder than /sys by $CDDP_SYSFS. */
+void comm_rdma_ports(char *out, size_t room);
+
 /* Report the progress of this rank: the training step and a static name of the
  * phase ("forward", "checkpoint"). Beats carry both, faults print them. Each
  * call counts as progress. Any thread; never blocks. */

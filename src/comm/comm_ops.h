@@ -139,6 +139,8 @@ struct comm_ops {
     void (*report)(comm_group_t *group, int64_t step, const char *phase);
     err_code_t (*check)(comm_group_t *group, err_t *err);
 
+    /* (optional) See comm_group_route. Default: NULL. */
+    const char *(*route)(const comm_group_t *group);
     /* (optional) See comm_group_look. By default check is called, and a wait
      * longer than twice the timeout is an error. */
     err_code_t (*look)(comm_group_t *group, double waited, err_t *err);

@@ -33,6 +33,20 @@ bool train_intro_idle(const char *per_node, int ranks, int cores, char *out,
     return true;
 }
 
+bool train_intro_slow(const char *route, const char *ports, char *out,
+                      size_t room)
+{
+    if (route == NULL || strncmp(route, "tcp:", 4) != 0 || ports[0] == '\0')
+        return false;
+    snprintf(out, room,
+             "ranks send over %s to other hosts, although InfiniBand is up "
+             "(%s): 'ucx_info -d' lists the transports that UCX has here; look "
+             "whether UCX_TLS or UCX_NET_DEVICES leaves InfiniBand out, and "
+             "whether UCX was built with verbs",
+             route, ports);
+    return true;
+}
+
 /* "new", or from what the run resumes. */
 static void run_add(const train_state_t *run, str_buf_t *text)
 {
@@ -68,22 +82,28 @@ static int hosts_count(const comm_group_t *group)
     return count;
 }
 
-/* How ranks reach each other, in words. */
-static const char *transports(const train_world_t *world, int hosts)
+/* Add how ranks reach each other, in words. */
+static void transports_add(const train_world_t *world, int hosts,
+                           str_buf_t *text)
 {
     const char *backend = comm_group_backend(world->group);
+    const char *route = comm_group_route(world->group);
+    const bool gpus = world->data != NULL && world->data != world->group &&
+                      strcmp(comm_group_backend(world->data), "nccl") == 0;
 
     if (world->size == 1)
-        return "none needed";
-    if (world->data != NULL && world->data != world->group &&
-        strcmp(comm_group_backend(world->data), "nccl") == 0)
-        return "NCCL, and UCX for the host";
-    if (strcmp(backend, "ucx") != 0)
-        return backend;
-    if (hosts == world->size)
-        return "UCX between hosts";
-    return hosts == 1 ? "shared memory"
-                      : "shared memory, and UCX between hosts";
+        str_buf_add(text, "none needed");
+    else if (strcmp(backend, "ucx") != 0)
+        str_buf_add(text, "%s", backend);
+    else if (hosts == 1)
+        str_buf_add(text, gpus ? "NCCL, and shared memory for the host"
+                               : "shared memory");
+    else
+        str_buf_add(text, "%s%s between hosts",
+                    gpus                   ? "NCCL, and for the host "
+                    : hosts == world->size ? ""
+                                           : "shared memory, and ",
+                    route != NULL ? route : "UCX");
 }
 
 static void ranks_add(const train_state_t *run, str_buf_t *text)
@@ -99,8 +119,9 @@ static void ranks_add(const train_state_t *run, str_buf_t *text)
         if (host_is_new(group, r))
             str_buf_add(text, "%s%s", named++ == 0 ? "" : ", ",
                         comm_group_host(group, r));
-    str_buf_add(text, "%s), transports: %s\n", hosts > named ? ", ..." : "",
-                transports(&run->world, hosts));
+    str_buf_add(text, "%s), transports: ", hosts > named ? ", ..." : "");
+    transports_add(&run->world, hosts, text);
+    str_buf_add(text, "\n");
 }
 
 static void model_add(const train_state_t *run, str_buf_t *text)
@@ -174,6 +195,17 @@ static void cores_check(const train_state_t *run)
         log_warn("train", "%s", why);
 }
 
+/* Warn if messages take TCP beside an InfiniBand network. */
+static void network_check(const train_state_t *run)
+{
+    char ports[256], why[640];
+
+    comm_rdma_ports(ports, sizeof ports);
+    if (train_intro_slow(comm_group_route(run->world.group), ports, why,
+                         sizeof why))
+        log_warn("train", "%s", why);
+}
+
 void train_intro_print(train_state_t *run)
 {
     str_buf_t text = {0};
@@ -188,4 +220,5 @@ void train_intro_print(train_state_t *run)
     obs_progress_text(run->seen.progress, text.text);
     str_buf_free(&text);
     cores_check(run);
+    network_check(run);
 }

@@ -8,7 +8,8 @@
 #include "train/run_priv.h"
 
 /* Rank 0, once everything is open: print the five lines, and log a warning if
- * most of the job's cores are not used. Other ranks do nothing. */
+ * most of the job's cores are not used, and one if messages to other hosts take
+ * TCP although this host has InfiniBand. Other ranks do nothing. */
 void train_intro_print(train_state_t *run);
 
 /* Are fewer than half of the job's cores on this node used by [ranks] ranks of
@@ -17,6 +18,11 @@ void train_intro_print(train_state_t *run);
  * SLURM_JOB_CPUS_PER_NODE ("128(x2),64"), of which the first number counts;
  * NULL: there is no job. Then [out] of [room] bytes is the sentence. */
 bool train_intro_idle(const char *per_node, int ranks, int cores, char *out,
+                      size_t room);
+
+/* Is [route] (comm_group_route) TCP, and are there [ports] (comm_rdma_ports)
+ * that are not used? Then [out] of [room] bytes is the sentence. */
+bool train_intro_slow(const char *route, const char *ports, char *out,
                       size_t room);
 
 #endif

@@ -22,7 +22,7 @@ launch()
 
     shift
     # shellcheck disable=SC2016 # expanded by the task
-    start srun -N2 -n2 --mpi=pmix --time=10 -K0 bash -c \
+    CDDP_SYSFS=$PWD/sys start srun -N2 -n2 --mpi=pmix --time=10 -K0 bash -c \
         'echo $$ >pid.$SLURM_PROCID.tmp; mv pid.$SLURM_PROCID.tmp \
          pid.$SLURM_PROCID; exec env LD_PRELOAD="$0" "$@"' \
         "$slow" SLOW_STEP="$pace" "$train" --set train.epochs=4 \
@@ -63,13 +63,17 @@ sums_to_wall()
 starts_and_ends()
 {
     run_file full
+    # an InfiniBand port that UCX does not find
+    mkdir -p sys/class/infiniband/mlx5_7/ports/1
+    echo "4: ACTIVE" >sys/class/infiniband/mlx5_7/ports/1/state
     launch 0.1
     wait_text 110 bg.out '^saved a checkpoint of step 20 '
     wait_text 110 run/metrics.jsonl '"step": 23,'
     kill -KILL "$(cat pid.1)"
     finish nonzero
     expect_text bg.out '^run: full in run, new$'
-    expect_text bg.out '^ranks: 2 x [0-9]+ threads? on 2 hosts \(n1, n2\), transports: UCX between hosts$'
+    expect_text bg.out '^ranks: 2 x [0-9]+ threads? on 2 hosts \(n1, n2\), transports: tcp:eth0 between hosts$'
+    expect_lines bg.err 'over tcp:eth0 .* InfiniBand is up \(mlx5_7:1\)' 1
     expect_text bg.out '^model: [0-9,]+ parameters, fp32 on cpu$'
     expect_text bg.out '^data: 2,500 samples in 3 files, 600 to evaluate; 25 steps an epoch, 4 epochs$'
     expect_text bg.out '^time: '

@@ -35,6 +35,20 @@ Test(intro, one_of_two_hardware_threads_is_enough)
     cr_expect_not(train_intro_idle("", 1, 1, why, sizeof why));
 }
 
+Test(intro, names_an_infiniband_that_is_not_used)
+{
+    char why[640] = "";
+
+    cr_assert(train_intro_slow("tcp:eth0", "mlx5_0:1", why, sizeof why));
+    cr_expect_not_null(strstr(why, "over tcp:eth0"), "%s", why);
+    cr_expect_not_null(strstr(why, "(mlx5_0:1)"), "%s", why);
+    cr_expect_not_null(strstr(why, "UCX_TLS"), "%s", why);
+    cr_expect_not(train_intro_slow("tcp:eth0", "", why, sizeof why));
+    cr_expect_not(
+        train_intro_slow("rc_mlx5:mlx5_0:1", "mlx5_0:1", why, sizeof why));
+    cr_expect_not(train_intro_slow(NULL, "mlx5_0:1", why, sizeof why));
+}
+
 /* What [ranks] ranks print if they read the chunks [h5] (see harness.h) and
  * have the setting [more] (NULL: none). free() it. */
 static char *listen(bool h5, int ranks, const char *more)

@@ -346,6 +346,11 @@ static err_code_t ucx_open(const comm_config_t *config, const comm_oob_t *oob,
     return rc;
 }
 
+static const char *ucx_route(const comm_group_t *base)
+{
+    return ucx_net_route(&((const ucx_group_t *)base)->net);
+}
+
 const comm_ops_t comm_ucx_ops = {
     .name = "ucx",
     .own_net = ucx_net_is_own,
@@ -353,6 +358,7 @@ const comm_ops_t comm_ucx_ops = {
     .close = ucx_close,
     .report = ucx_report,
     .check = ucx_check,
+    .route = ucx_route,
     .start = ucx_start,
     .poll = ucx_poll,
     .wait = ucx_wait,

@@ -12,6 +12,7 @@ libcomm_la_SOURCES += \
 	src/comm/ucx/ucx_net.c src/comm/ucx/ucx_net.h src/comm/ucx/ucx_node.c \
 	src/comm/ucx/ucx_node.h src/comm/ucx/ucx_notes.c \
 	src/comm/ucx/ucx_notes.h src/comm/ucx/ucx_ring.c \
+	src/comm/ucx/ucx_route.c src/comm/ucx/ucx_route.h \
 	src/comm/ucx/ucx_small.c src/comm/ucx/ucx_span.c \
 	src/comm/ucx/ucx_span.h src/comm/ucx/ucx_span_staged.c \
 	src/comm/ucx/ucx_task.c src/comm/ucx/ucx_task.h \

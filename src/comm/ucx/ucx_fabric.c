@@ -14,6 +14,7 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
+#include "comm/comm.h"
 
 /* ---- this process -------------------------------------------------------- */
 
@@ -220,15 +221,25 @@ ucx_reach_t ucx_fabric_reach(const ucx_fabric_t *fabrics, int size, int rank,
 
 /* ---- devices ------------------------------------------------------------- */
 
-/* Append the active ports of the RDMA device [name]. */
-static void ports_add(const char *name, char *out, size_t room)
+/* The folder that lists RDMA devices. */
+static void rdma_folder(char *out, size_t room)
+{
+    const char *other = getenv("CDDP_SYSFS");
+
+    snprintf(out, room, "%.300s/class/infiniband",
+             other != NULL && other[0] != '\0' ? other : "/sys");
+}
+
+/* Append the active ports of the RDMA device [name] in [folder]. */
+static void ports_add(const char *folder, const char *name, char *out,
+                      size_t room)
 {
     char path[512], line[64];
     size_t used;
 
     for (int port = 1; port <= 8; port++) {
-        snprintf(path, sizeof path,
-                 "/sys/class/infiniband/%.64s/ports/%d/state", name, port);
+        snprintf(path, sizeof path, "%s/%.64s/ports/%d/state", folder, name,
+                 port);
         used = strlen(out);
         if (line_read(path, line, sizeof line) &&
             strstr(line, "ACTIVE") != NULL && used + strlen(name) + 3 < room)
@@ -236,15 +247,32 @@ static void ports_add(const char *name, char *out, size_t room)
     }
 }
 
-void ucx_fabric_devices(const ucx_iface_t *iface, char *out, size_t room)
+/* Append the active ports of all RDMA devices, each with a comma before it. */
+static void devices_add(char *out, size_t room)
 {
-    DIR *list = opendir("/sys/class/infiniband");
     const struct dirent *entry;
+    char folder[400];
+    DIR *list;
 
-    snprintf(out, room, "%s", iface->name);
+    rdma_folder(folder, sizeof folder);
+    list = opendir(folder);
     while (list != NULL && (entry = readdir(list)) != NULL)
         if (entry->d_name[0] != '.')
-            ports_add(entry->d_name, out, room);
+            ports_add(folder, entry->d_name, out, room);
     if (list != NULL)
         closedir(list);
+}
+
+void ucx_fabric_devices(const ucx_iface_t *iface, char *out, size_t room)
+{
+    snprintf(out, room, "%s", iface->name);
+    devices_add(out, room);
+}
+
+void comm_rdma_ports(char *out, size_t room)
+{
+    char ports[UCX_DEVICES] = "";
+
+    devices_add(ports, sizeof ports);
+    snprintf(out, room, "%s", ports[0] == ',' ? ports + 1 : ports);
 }

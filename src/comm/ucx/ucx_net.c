@@ -9,6 +9,7 @@
 #include "comm/ucx/ucx_net.h"
 
 #include <pthread.h>
+#include <string.h>
 
 #include "base/check.h"
 #include "base/clock.h"
@@ -48,6 +49,24 @@ static void endpoint_failed(ucx_net_t *net, int rank, ucs_status_t status)
     net->fail(net->context, &fault);
 }
 
+/* Note how [endpoint] reaches [rank], if that is the first one on another
+ * host. */
+static void route_note(ucx_net_t *net, int rank, ucp_ep_h endpoint)
+{
+    const comm_hello_t *hellos = net->base->hellos;
+
+    if (!atomic_load_explicit(&net->routed, memory_order_relaxed) &&
+        strcmp(hellos[rank].host, hellos[net->base->rank].host) != 0 &&
+        ucx_route_find(endpoint, net->route))
+        atomic_store_explicit(&net->routed, true, memory_order_release);
+}
+
+const char *ucx_net_route(const ucx_net_t *net)
+{
+    return atomic_load_explicit(&net->routed, memory_order_acquire) ? net->route
+                                                                    : NULL;
+}
+
 ucp_ep_h ucx_net_endpoint(ucx_net_t *net, int rank)
 {
     ucx_peer_t *peer = &net->peers[rank];
@@ -70,6 +89,7 @@ ucp_ep_h ucx_net_endpoint(ucx_net_t *net, int rank)
     status = ucp_ep_create(net->worker, &params, &peer->endpoint);
     if (status == UCS_OK) {
         watch_connected(net->watch, rank);
+        route_note(net, rank, peer->endpoint);
     } else {
         peer->endpoint = NULL;
         endpoint_failed(net, rank, status);

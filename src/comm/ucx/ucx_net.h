@@ -15,6 +15,7 @@
 #include <ucp/api/ucp.h>
 
 #include "comm/comm_ops.h"
+#include "comm/ucx/ucx_route.h"
 #include "comm/watch/watch.h"
 
 typedef struct ucx_local ucx_local_t; /* ucx_local.h */
@@ -52,7 +53,10 @@ struct ucx_net {
     ucx_peer_t *peers; /* [size] */
 
     ucx_inbox_t inboxes[UCX_INBOXES];
-    uint64_t moves;      /* number of messages that have completed */
+    uint64_t moves; /* number of messages that have completed */
+    /* How the first peer on another host is reached, once [routed] is true. */
+    char route[UCX_ROUTE];
+    atomic_bool routed;
     atomic_ulong driver; /* with checks on: the thread that drives; 0: none */
 };
 
@@ -70,6 +74,9 @@ void ucx_net_close(ucx_net_t *net);
 /* The endpoint to [rank], which is made at its first use. NULL: that failed,
  * and so has the group. */
 ucp_ep_h ucx_net_endpoint(ucx_net_t *net, int rank);
+/* How this rank sends to another host; NULL: it has not sent to any yet, or UCX
+ * does not tell. Any thread. */
+const char *ucx_net_route(const ucx_net_t *net);
 /* Report that the process of [rank] ended, or that the connection to it
  * broke. */
 void ucx_net_lost(ucx_net_t *net, int rank);

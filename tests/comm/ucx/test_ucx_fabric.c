@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Which network a group uses, and the filter in front of its sockets, as pure
- * functions. */
+/* Which network a group uses, the filter in front of its sockets, and which
+ * transport UCX has chosen, as pure functions. */
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "comm/ucx/ucx_fabric.h"
 #include "comm/ucx/ucx_gate.h"
+#include "comm/ucx/ucx_route.h"
 
 #define IP(a, b, c, d)                                                \
     ((uint32_t)(a) << 24 | (uint32_t)(b) << 16 | (uint32_t)(c) << 8 | \
@@ -221,4 +223,36 @@ Test(ucx_gate, many_scattered_addresses_are_merged)
     cr_expect_not(passes(code, count, IP(9, 255, 255, 255)));
     cr_expect_not(passes(code, count, addresses[COUNT - 1] + 1));
     free(addresses);
+}
+
+/* ---- what UCX prints of an endpoint -------------------------------------- */
+
+static void expect_route(const char *line, const char *route)
+{
+    char found[UCX_ROUTE] = "?", text[512];
+
+    snprintf(
+        text, sizeof text,
+        "#\n# UCP endpoint \n#\n#               peer: <no debug data>\n%s\n",
+        line);
+    cr_expect_eq(ucx_route_read(text, found), route[0] != '\0', "%s", line);
+    cr_expect_str_eq(found, route);
+}
+
+Test(ucx_route, is_the_first_lane)
+{
+    expect_route("#  lane[0]:  2:tcp/eth0.0 md[1] -> md[1]/tcp/sysdev[255] am\n"
+                 "#  lane[1]:  5:rc_mlx5/mlx5_0:1.0 md[2] -> md[2]/ib rma_bw#0",
+                 "tcp:eth0");
+    expect_route("#  lane[0]: 15:rc_mlx5/mlx5_0:1.0 md[3] -> md[3]/ib am",
+                 "rc_mlx5:mlx5_0:1");
+    expect_route("#  lane[0]:  2:tcp/eth0.100.0 md[1]", "tcp:eth0.100");
+    expect_route("#  lane[0]:  2:tcp/eth0 md[1]", "tcp:eth0");
+}
+
+Test(ucx_route, may_be_unknown)
+{
+    expect_route("#   tag_send: 0..<egr/short>", "");
+    expect_route("#  lane[0]: none", "");
+    expect_route("#  lane[0]:  2:tcp", "");
 }
