@@ -234,7 +234,7 @@ fi
 # --- In a browser.
 browser=$(command -v chromium-headless-shell chromium | head -1)
 if [ -z "$browser" ]; then
-    echo "SKIP: chromium-headless-shell is missing: no page was opened"
+    echo "SKIP: chromium (or chromium-headless-shell) is missing: no page was opened"
 elif ! grep -q 'dygraphs: Copyright' report.html; then
     echo "SKIP: this build has no dygraphs (libjs-dygraphs): no plot was drawn"
 else

@@ -86,11 +86,11 @@ if command -v promtool >/dev/null; then
     [ ! -s check.txt ] || fail "promtool: $(cat check.txt one.prom)"
     echo "promtool check metrics: clean"
 else
-    echo "skipped: promtool (Debian package prometheus) is not installed"
+    echo "SKIP: promtool (Debian package prometheus) is missing: no check of metrics"
 fi
 
 if ! "$build/cddp-info" | grep -q 'TensorBoard files yes'; then
-    echo "skipped: this build cannot write TensorBoard files"
+    echo "SKIP: libprotobuf-c or ISA-L is missing: this build has no TensorBoard files"
     [ ! -e run/tb ] || fail "there is a run/tb"
     "$build/cddp-train" --local 2 run.yaml --set obs.tensorboard=true >log 2>&1
     [ $? -eq 78 ] || fail "obs.tensorboard was not refused"

@@ -18,7 +18,8 @@ try:
     from tensorboard.backend.event_processing import event_accumulator
     from tensorboard.plugins.hparams import plugin_data_pb2
 except ImportError as reason:
-    print(f"skipped: the Python package tensorboard is missing ({reason})")
+    print("SKIP: the Python package tensorboard is missing (CDDP_TENSORBOARD): no "
+          f"numbers were read ({reason})")
     sys.exit(77)
 
 # what metrics.jsonl has beside the numbers for TensorBoard
