@@ -97,22 +97,31 @@ signalled_behind()
 }
 
 # Rank 3 dies in its thread, which writes the checkpoint after that of step 10.
-# The others end, and the run continues from step 10.
+# The others end, and the run continues from step 10. The two ranks of a node
+# write one shard together.
 killed_behind()
 {
+    local shards views
+
     run_file full
     armed 3 fsync 1 "FAULT_SIGNAL=KILL \
         FAULT_AFTER=$PWD/run/checkpoints/step-0000000010"
     start srun -N2 -n4 --ntasks-per-node=2 --mpi=pmix -K0 ./armed \
         "${settings[@]}" --set checkpoint.async=true \
-        --set fault.timeout="20 s" full.yaml
+        --set checkpoint.writers=node --set fault.timeout="20 s" full.yaml
     finish nonzero
     expect_file hit
     expect_equal status "$(summary_field run/exit.json status)" 76
     expect_equal culprit "$(summary_field run/exit.json culprit)" 3
     verify_all
-    resumes --set checkpoint.async=true
+    resumes --set checkpoint.async=true --set checkpoint.writers=node
     expect_text err 'resumed from .*step-0000000010'
+    verify_all
+    shards=(run/checkpoints/step-*/shard-[02].h5)
+    views=(run/checkpoints/step-*/checkpoint.h5)
+    expect_equal "shards of 2 nodes" "${#shards[@]}" $((2 * ${#views[@]}))
+    [ ! -e run/checkpoints/step-0000000010/shard-1.h5 ] ||
+        fail "rank 1 wrote a shard of its own"
 }
 
 batch()
