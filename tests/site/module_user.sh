@@ -72,17 +72,30 @@ expect HDF5_USE_FILE_LOCKING FALSE
 expect HDF5_HERE ""
 [ -f "$CDDP_ROOT/share/cddp/train.sbatch" ] || fail "there is no template"
 [ "$(command -v cddp-train)" = "$root/bin/cddp-train" ] || fail "cddp-train"
-out=$(cddp-info --version) || fail "cddp-info: $out"
-if [ $pages = yes ]; then
-    [ "$(man -w cddp-train)" = "$root/share/man/man1/cddp-train.1" ] ||
-        fail "no man page: MANPATH=$MANPATH"
-    man -w man >/dev/null ||
-        fail "the module hides other man pages: MANPATH=$MANPATH"
-fi
+# Each command: the program, its page, its completion.
+for path in "$root"/bin/*; do
+    name=${path##*/}
+    [ "$(command -v "$name")" = "$path" ] || fail "$name: PATH=$PATH"
+    out=$("$name" --version) || fail "$name: $out"
+    [[ ${out%%$'\n'*} == "$name $version"* ]] || fail "$name --version: $out"
+    [ $pages = no ] || [ "$(man -w "$name")" = "$root/share/man/man1/$name.1" ] ||
+        fail "no man page of $name: MANPATH=$MANPATH"
+    # shellcheck disable=SC1090
+    . "$root/share/bash-completion/completions/$name" && complete -p "$name" >"$work/said" ||
+        fail "$name has no completion"
+done
+[ $pages = no ] || man -w man >/dev/null ||
+    fail "the module hides other man pages: MANPATH=$MANPATH"
 
 # A program: by pkg-config, and without its run path.
 if command -v pkg-config >/dev/null && command -v "${CC%% *}" >/dev/null; then
     own=$root/share/doc/cddp/examples/c/own-loop.c
+    for path in "$root"/include/cddp/*.h; do
+        # shellcheck disable=SC2086
+        echo "#include <cddp/${path##*/}>" |
+            $CC -std=c11 -Wall -Werror -fsyntax-only -xc - >"$work/said" 2>&1 ||
+            fail "${path##*/} cannot be included alone"
+    done
     # shellcheck disable=SC2046,SC2086 # lists of words
     $CC -std=c11 "$own" $(pkg-config --cflags --libs cddp) -o "$work/by-pc" ||
         fail "own-loop.c cannot be compiled"

@@ -2,8 +2,23 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The cddp authors
 # The recipes for Spack and EasyBuild (docs/admin) say nothing that configure does
-# not know; by packages.py. Neither tool is needed.
+# not know; by packages.py. Neither tool is needed. And docs/ADMIN.md names the Debian
+# packages with which the tests are built.
 source=${srcdir:-.}
+# shellcheck source=SCRIPTDIR/../../.ci/install.sh
+. "$source/.ci/install.sh"
+# Not for the library: Slurm's plugin, and what only tests use.
+named=$(awk '/^apt-get install/ {on = 1}
+    on {for (i = 1; i <= NF; i++) if ($i ~ /^[a-z].*[a-z0-9]$/) print $i}
+    !/\\$/ {on = 0}' "$source/docs/ADMIN.md" |
+    grep -vxE 'apt-get|install|lmod' | sort)
+# shellcheck disable=SC2086 # lists of words
+built=$(printf '%s\n' $build_packages $optional_packages |
+    grep -vxE 'slurm-wlm-mpi-plugins|libclang-rt-dev' | sort)
+diff <(echo "$named") <(echo "$built") || {
+    echo "FAIL: docs/ADMIN.md (<) does not name the packages of .ci/install.sh (>)"
+    exit 1
+}
 if ! command -v python3 >/dev/null; then
     echo "SKIP: python3 is missing"
     exit 77
