@@ -128,6 +128,16 @@ static size_t addresses_list(const ucx_gate_t *gate, uint32_t *out)
     return count;
 }
 
+static err_code_t filter_refused(int reason, err_t *err)
+{
+    const bool rights = reason == EPERM;
+
+    return err_set(
+        err, ERR_UNAVAILABLE, "the kernel takes no filter for a socket: %s%s",
+        strerror(reason),
+        rights ? "; since 2026 Linux wants CAP_NET_ADMIN for it" : "");
+}
+
 err_code_t ucx_gate_close(const ucx_gate_t *gate, const ucx_gate_fds_t *before,
                           int *count, err_t *err)
 {
@@ -151,9 +161,7 @@ err_code_t ucx_gate_close(const ucx_gate_t *gate, const ucx_gate_fds_t *before,
             continue;
         if (setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program,
                        sizeof program) != 0)
-            rc = err_set(err, ERR_UNAVAILABLE,
-                         "the kernel takes no filter for a socket: %s",
-                         strerror(errno));
+            rc = filter_refused(errno, err);
         closed++;
     }
     if (rc == ERR_OK)

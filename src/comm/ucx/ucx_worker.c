@@ -6,6 +6,7 @@
  * listens (ucx_fabric.h, ucx_gate.h). Then they exchange the addresses of their
  * workers.
  */
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -227,10 +228,13 @@ static bool gate_is_possible(const ucx_net_t *net, const ucx_fabric_t *fabrics,
 }
 
 /* Let only ranks of the group connect to the worker. A job runs without that,
- * too, so if the kernel refuses, that is a warning. */
+ * too, so if the kernel refuses, that is a warning. Rank 0 says it once, as
+ * most likely all machines have the same kernel. */
 static err_code_t gate_make(const ucx_net_t *net, const network_t *network,
                             const ucx_gate_fds_t *before, err_t *err)
 {
+    /* global: this process has given the warning, of all its groups */
+    static atomic_flag told = ATOMIC_FLAG_INIT;
     ucx_gate_t gate = {.fabrics = network->fabrics,
                        .size = net->base->size,
                        .iface = network->iface,
@@ -248,10 +252,13 @@ static err_code_t gate_make(const ucx_net_t *net, const network_t *network,
     if (gate_reached(net, network->fabrics, reached) &&
         gate_is_possible(net, network->fabrics, reached)) {
         if (ucx_gate_close(&gate, before, &closed, &why) != ERR_OK)
-            log_warn("comm",
-                     "strangers on the network are not kept out: %s (see "
-                     "\"Security\" in ADMIN.md)",
-                     why.text);
+            log_print(net->base->rank == 0 && !atomic_flag_test_and_set(&told)
+                          ? LOG_WARN
+                          : LOG_DEBUG,
+                      "comm",
+                      "strangers on the network are not kept out: %s (see "
+                      "\"Security\" in ADMIN.md)",
+                      why.text);
         log_debug("comm", "%d listening sockets, closed to strangers", closed);
     }
     mem_free(reached);
