@@ -193,8 +193,8 @@ err_code_t ddp_share_wait_on(ddp_t *ddp, dev_stream_t *stream, err_t *err);
 ddp_stats_t ddp_stats_take(ddp_t *ddp);
 
 /* From now on, trace the collectives of buckets in [trace], that of the thread
- * that makes the steps, until it has noticed their end. Bucket b is track 1 + b,
- * the tail is the last one. Turns of a comm hook are spans of the thread. */
+ * that makes the steps, until it has noticed their end. Bucket b has track
+ * b + 1, the tail the last one. Turns of a hook are spans of the thread. */
 void ddp_trace(ddp_t *ddp, trace_t *trace);
 
 #endif
