@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Reads one numeric attribute of a data file. */
+/* attribute: what can be asked of a data file before it is opened as a shard: a
+ * number among its attributes, and whether it has a dataset. */
 #ifndef CDDP_HDF5IO_ATTRIBUTE_H
 #define CDDP_HDF5IO_ATTRIBUTE_H
+
+#include <stdbool.h>
 
 #include "base/err.h"
 #include "base/retry.h"
@@ -13,5 +16,11 @@
  * ERR_IO and ERR_UNAVAILABLE as for hdf5io_shard_open. Takes the HDF5 lock. */
 err_code_t hdf5io_attribute_read(const char *path, const char *name,
                                  const retry_t *retry, double *out, err_t *err);
+
+/* Is there a link called [name] ("/spins") in [path]? If what it leads to is
+ * broken, there is one: whoever opens the dataset gets the reason. Errors as
+ * above. Takes the HDF5 lock. */
+err_code_t hdf5io_attribute_link(const char *path, const char *name,
+                                 const retry_t *retry, bool *out, err_t *err);
 
 #endif

@@ -84,7 +84,9 @@ static err_code_t dataset_configure(hdf5io_dataset_t *dataset,
                                     err_t *err)
 {
     const int inputs = config->input_count > 0 ? config->input_count : 1;
-    const int targets = config->target_count > 0 ? config->target_count : 1;
+    const int targets = config->inputs_only        ? 0
+                        : config->target_count > 0 ? config->target_count
+                                                   : 1;
     const char *key = config->sequence > 0 ? "input" : "target";
     err_code_t rc = ERR_OK;
 

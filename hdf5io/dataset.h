@@ -76,6 +76,7 @@ typedef struct hdf5io_dataset_config {
     int64_t sequence; /* tokens per sample (T); 0: samples along dimension 0.
                          With T > 0 there is one input and one target, and both
                          use the field of the input. */
+    bool inputs_only; /* samples have no targets. Not with [sequence] */
     bool whole;   /* each shard is one sample: all of its datasets, which may
                      have any shape. Not with [sequence] */
     h5mpi_t *mpi; /* not NULL: collective MPI-IO reads */

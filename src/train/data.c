@@ -9,6 +9,7 @@
 #include "ddp/fold.h"
 #include "hdf5io/attribute.h"
 #include "hdf5io/descriptor.h"
+#include "hdf5io/shard.h"
 #include "train/fields.h"
 #include "train/limits.h"
 
@@ -16,6 +17,10 @@ int64_t train_micro_size(int64_t count, int64_t parts)
 {
     return (count + parts - 1) / parts;
 }
+
+_Static_assert(sizeof((train_data_t *)0)->zeros ==
+                   sizeof((hdf5io_batch_t *)0)->targets,
+               "targets of a batch");
 
 static retry_t retry_of(const train_config_t *config)
 {
@@ -58,6 +63,7 @@ static err_code_t shards_open(const train_split_t *split, train_data_t *data,
     hdf5io_dataset_config_t shards = {
         .shards = split->valid ? &config->data.valid : &config->data.train,
         .sequence = config->data.sequence,
+        .inputs_only = split->inputs_only,
         .whole = config->data.samples == TRAIN_SAMPLES_FILES,
         .retry = retry_of(config),
         .mpi = split->mpi,
@@ -75,6 +81,30 @@ static err_code_t shards_open(const train_split_t *split, train_data_t *data,
     look.index = split->look.group != NULL;
     look.what = split->valid ? "data.valid" : "data.train";
     return train_look_open(&look, &shards, rc, &data->dataset, err);
+}
+
+err_code_t train_data_targets(const train_config_t *config, const char **absent,
+                              err_t *err)
+{
+    const opt_map_t *targets = &config->data.target;
+    const retry_t retry = retry_of(config);
+    const char *missing = NULL;
+    char **paths = NULL;
+    bool there = targets->count == 0 || config->data.sequence > 0;
+    int count = 0;
+    err_code_t rc =
+        hdf5io_shard_paths(&config->data.valid, &paths, &count, err);
+
+    for (int k = 0; rc == ERR_OK && !there && k < targets->count; k++) {
+        missing = train_field(targets, k)->path;
+        rc = hdf5io_attribute_link(paths[0], missing, &retry, &there, err);
+    }
+    hdf5io_shard_paths_free(paths, count);
+    if (rc == ERR_OK || rc == ERR_DATA)
+        *absent = rc == ERR_OK && !there ? missing : NULL;
+    else
+        err_prefix(err, "data.valid");
+    return rc == ERR_DATA ? ERR_OK : rc;
 }
 
 /* Store the two micro-batch sizes of a step in which this rank has [count]
@@ -258,6 +288,19 @@ err_code_t train_data_plan(const train_split_t *split, int64_t steps,
     return ERR_OK;
 }
 
+/* Make the zeros that stand for targets. */
+static err_code_t zeros_make(const nn_graph_t *graph, train_data_t *data,
+                             err_t *err)
+{
+    const size_t most = (size_t)hdf5io_sampler_share_max(data->sampler);
+    err_code_t rc = ERR_OK;
+
+    for (int k = 0; k < nn_graph_targets(graph) && rc == ERR_OK; k++)
+        rc = mem_alloc(most * nn_graph_target_info(graph, k).bytes, "targets",
+                       &data->zeros[k], err);
+    return rc;
+}
+
 err_code_t train_data_start(const train_split_t *split, train_data_t *data,
                             int64_t epoch, int64_t step, err_t *err)
 {
@@ -280,7 +323,18 @@ err_code_t train_data_start(const train_split_t *split, train_data_t *data,
     if (data->dataset == NULL)
         return ERR_OK;
     rc = hdf5io_loader_open(&ahead, &data->loader, err);
+    if (rc == ERR_OK && split->inputs_only)
+        rc = zeros_make(split->graph, data, err);
     return rc == ERR_OK ? feed_open(split, data, err) : rc;
+}
+
+err_code_t train_data_next(train_data_t *data, hdf5io_batch_t **out, err_t *err)
+{
+    err_code_t rc = hdf5io_loader_next(data->loader, out, err);
+
+    if (rc == ERR_OK && *out != NULL && data->zeros[0] != NULL)
+        memcpy((*out)->targets, data->zeros, sizeof data->zeros);
+    return rc;
 }
 
 void train_data_stop(train_data_t *data)
@@ -289,6 +343,10 @@ void train_data_stop(train_data_t *data)
     hdf5io_loader_close(data->loader);
     data->feed = NULL;
     data->loader = NULL;
+    for (int k = 0; k < NN_FIELDS_MAX; k++) {
+        mem_free(data->zeros[k]);
+        data->zeros[k] = NULL;
+    }
 }
 
 void train_data_close(train_data_t *data)

@@ -27,8 +27,11 @@ typedef struct train_data {
     hdf5io_loader_t *loader;
     train_feed_t *feed;  /* brings its batches to the device */
     train_marks_t marks; /* hashes of the shards */
-    int64_t steps;       /* steps of an epoch */
-    int readers; /* threads that read ahead; 0: the training thread reads */
+    /* Of samples without targets: zeros for a batch, of each target of the
+     * graph. NULL: the samples have targets */
+    void *zeros[NN_FIELDS_MAX];
+    int64_t steps; /* steps of an epoch */
+    int readers;   /* threads that read ahead; 0: the training thread reads */
     int64_t sizes[TRAIN_SIZES_MAX]; /* micro-batch sizes; 0: unused entry */
     hdf5io_reads_t told; /* what rows of metrics.jsonl have told of its reads */
     double waited;       /* the same of waiting for its batches, in seconds */
@@ -45,9 +48,17 @@ typedef struct train_split {
      * used. */
     train_look_t look;
     int rank, size;
-    int cores;  /* cores that this rank has for itself */
-    bool valid; /* true: the valid split; false: the train split */
+    int cores;        /* cores that this rank has for itself */
+    bool valid;       /* true: the valid split; false: the train split */
+    bool inputs_only; /* its samples have no targets */
 } train_split_t;
+
+/* Do the samples of the valid split have targets? If the first shard has the
+ * dataset of no target, *absent is the name of one, valid as long as [config];
+ * else, or if the shard is damaged, it is NULL. Samples of a stream always have
+ * targets. ERR_IO, ERR_UNAVAILABLE, ERR_MEMORY. Local. */
+err_code_t train_data_targets(const train_config_t *config, const char **absent,
+                              err_t *err);
 
 /* Open shards and sampler, and plan the micro-batch sizes. Collective over the
  * group of split->look, and with MPI-IO; a vote has to follow. A split without
@@ -70,6 +81,10 @@ err_code_t train_data_plan(const train_split_t *split, int64_t steps,
  * a split without shards. Local. */
 err_code_t train_data_start(const train_split_t *split, train_data_t *data,
                             int64_t epoch, int64_t step, err_t *err);
+/* hdf5io_loader_next. The targets of samples that have none are zeros. */
+err_code_t train_data_next(train_data_t *data, hdf5io_batch_t **out,
+                           err_t *err);
+
 /* Stop reading ahead, so that train_data_start can begin at another place.
  * Local. */
 void train_data_stop(train_data_t *data);

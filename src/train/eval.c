@@ -125,7 +125,7 @@ static err_code_t eval_read(train_state_t *run, hdf5io_batch_t **batch,
     err_code_t rc;
 
     train_storage_begin(&run->world, run->world.phase);
-    rc = hdf5io_loader_next(run->data.valid.loader, batch, err);
+    rc = train_data_next(&run->data.valid, batch, err);
     train_storage_end(&run->world);
     if (rc == ERR_OK)
         rc = train_turn_check(run, *batch,

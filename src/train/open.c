@@ -54,7 +54,8 @@ train_split_t train_open_split(train_state_t *run, bool valid)
         .rank = run->world.rank,
         .size = run->world.size,
         .cores = run->compute.cores,
-        .valid = valid};
+        .valid = valid,
+        .inputs_only = valid && run->data.inputs_only};
 }
 
 /* ---- model, data, directory --------------------------------------------- */

@@ -39,6 +39,25 @@ static err_code_t graph_open(train_state_t *run, err_t *err)
     return nn_graph_open(config->model, config->loss, &run->graph, err);
 }
 
+/* Rank 0 looks whether the samples have targets, and says if they have none. */
+static err_code_t targets_look(train_state_t *run, err_t *err)
+{
+    const train_config_t *config = run->config;
+    const char *absent = NULL;
+    err_code_t rc;
+
+    if (run->world.rank != 0)
+        return ERR_OK;
+    rc = train_data_targets(config, &absent, err);
+    run->data.inputs_only = rc == ERR_OK && absent != NULL;
+    if (run->data.inputs_only)
+        log_info("train",
+                 "the samples of data.valid have no targets (no dataset %s in "
+                 "the first file): the outputs are written, and no loss",
+                 absent);
+    return rc;
+}
+
 static err_code_t samples_open(train_state_t *run, err_t *err)
 {
     const train_split_t split = train_open_split(run, true);
@@ -69,6 +88,11 @@ static err_code_t data_open(train_state_t *run, err_t *err)
 
     train_storage_begin(&run->world, "opening data");
     rc = train_open_voted(run, graph_open, err);
+    if (rc == ERR_OK)
+        rc = train_open_voted(run, targets_look, err);
+    if (rc == ERR_OK)
+        rc = comm_broadcast(run->world.group, &run->data.inputs_only,
+                            sizeof run->data.inputs_only, 0, err);
     if (rc == ERR_OK)
         rc = train_open_voted(run, samples_open, err);
     if (rc == ERR_OK)
@@ -149,8 +173,10 @@ static err_code_t outputs_write(train_state_t *run, err_t *err)
     train_outputs_close(outputs);
     if (rc != ERR_OK)
         return rc;
-    run->last_eval.found = eval;
-    run->last_eval.step = run->progress.step;
+    if (!run->data.inputs_only) {
+        run->last_eval.found = eval;
+        run->last_eval.step = run->progress.step;
+    }
     if (run->world.rank == 0)
         log_info("train", "%s: outputs of %lld samples", plan.path,
                  (long long)plan.samples);

@@ -40,13 +40,13 @@ typedef struct train_compute {
     int threads;    /* threads of a step, summed over teams */
     /* Cores that this rank has for itself, whatever train.threads is. */
     int cores;
-    /* Teams that compute leaves side by side; 1 in the default mode. */
-    int teams;
+    int teams; /* that compute leaves side by side; 1 in the default mode */
 } train_compute_t;
 
 /* The samples, and the steps of an epoch over them. */
 typedef struct train_splits {
     train_data_t train, valid;
+    bool inputs_only;     /* the samples of [valid] have no targets */
     unsigned lone;        /* flags of the last step of an epoch: see lone.h */
     hdf5io_mark_t *marks; /* hashes of both splits, for checkpoints */
     int mark_count;

@@ -144,6 +144,8 @@ err_code_t train_values_check(const train_values_t *values,
     err_code_t rc;
 
     sweep.count = sweep.inputs + hdf5io_dataset_targets(dataset);
+    if (!values->inputs && sweep.count == sweep.inputs)
+        return ERR_OK;
     sweep.begin = part_begin(&sweep, values->rank);
     sweep.end = part_begin(&sweep, values->rank + 1);
     sweep.rows = rows_of(&sweep);

@@ -172,6 +172,85 @@ Test(predict, several_losses)
     harness_close(&harness);
 }
 
+/* ---- samples without targets --------------------------------------------- */
+
+/* Copy valid.h5 to [name], without the datasets of [lacks]. The caller frees
+ * the setting, data.valid=PATH. */
+static char *valid_without(const harness_t *harness, const char *name,
+                           const char *const *lacks)
+{
+    char *from = str_printf("%s/valid.h5", harness->dir);
+    char *setting = str_printf("data.valid=%s/%s", harness->dir, name);
+    const char *to = strchr(setting, '=') + 1;
+    char *bytes;
+    size_t length;
+    err_t err = ERR_INIT;
+    hid_t file;
+
+    cr_assert_eq(file_read(from, &bytes, &length, &err), ERR_OK);
+    cr_assert_eq(file_publish(to, bytes, length, &err), ERR_OK);
+    file = H5Fopen(to, H5F_ACC_RDWR, H5P_DEFAULT);
+    for (int i = 0; lacks[i] != NULL; i++)
+        cr_assert_geq(H5Ldelete(file, lacks[i], H5P_DEFAULT), 0);
+    cr_assert_geq(H5Fclose(file), 0);
+    free(bytes);
+    free(from);
+    return setting;
+}
+
+/* Without targets the outputs are the same, and there is no loss. */
+static void without_targets(const char *const *settings,
+                            const char *const *lacks)
+{
+    static const char *const hows[] = {
+        "data.validate=quick", "data.validate=labels", "data.validate=full"};
+    train_outcome_t out;
+    harness_t harness;
+    char *with, *valid;
+    int count = 0;
+
+    trained(&harness, settings, 2, &out);
+    with = predicted(&harness, "with.h5", 2, &out);
+    cr_expect(out.have_eval);
+    valid = valid_without(&harness, "new.h5", lacks);
+    while (harness.settings[count] != NULL)
+        count++;
+    harness.settings[count] = valid;
+    for (int n = 1; n <= 4; n++) {
+        char name[16];
+        char *next;
+
+        harness.settings[count + 1] = hows[n % 3];
+        harness.settings[count + 2] = n > 3 ? "train.device=far" : NULL;
+        snprintf(name, sizeof name, "%d.h5", n);
+        next = predicted(&harness, name, n > 3 ? 2 : n, &out);
+        same_files(with, next);
+        cr_expect_not(out.have_eval);
+        free(next);
+    }
+    free(valid);
+    free(with);
+    harness_close(&harness);
+}
+
+Test(predict, samples_without_targets)
+{
+    without_targets((const char *const[]){NULL},
+                    (const char *const[]){"y", NULL});
+}
+
+/* Zeros are no probabilities, and give no sample a weight. */
+Test(predict, samples_without_probabilities_and_weights)
+{
+    without_targets(
+        (const char *const[]){
+            "data.target={label: {path: /h}, weight: {path: /v}}",
+            "loss={cross_entropy: {soft_target: true}, target: label, "
+            "sample_weight: weight}",
+            NULL},
+        (const char *const[]){"h", "v", NULL});
+}
+
 /* ---- errors -------------------------------------------------------------- */
 
 /* Predicting fails with [code] and the word [word]; no new file is left. */
@@ -240,6 +319,36 @@ Test(predict, refusals)
     cr_expect_eq(harness_run(&harness, 2, &out, &err), ERR_USAGE);
     cr_expect(strstr(err.text, "exists"), "%s", err.text);
     free(path);
+    harness_close(&harness);
+}
+
+/* A file that has one of two targets has lost the other one, so it is not taken
+ * for samples without targets. */
+Test(predict, one_of_two_targets_is_missing)
+{
+    static const char *const settings[] = {
+        "data.target={label: {path: /y}, weight: {path: /v}}",
+        "loss={cross_entropy: , target: label, sample_weight: weight}", NULL};
+    static const char *const names[] = {"y", "v"};
+    train_outcome_t out;
+    harness_t harness;
+    char *valid;
+
+    trained(&harness, settings, 1, &out);
+    for (int i = 0; i < 2; i++) {
+        valid = valid_without(&harness, "new.h5",
+                              (const char *const[]){names[i], NULL});
+        harness.settings[2] = valid;
+        refused(&harness, 2, ERR_DATA, "new.h5");
+        refused(&harness, 2, ERR_DATA, i == 0 ? "/y" : "/v");
+        free(valid);
+    }
+    /* The inputs are needed. */
+    valid = valid_without(&harness, "new.h5",
+                          (const char *const[]){"x", "y", "v", NULL});
+    harness.settings[2] = valid;
+    refused(&harness, 2, ERR_DATA, "/x");
+    free(valid);
     harness_close(&harness);
 }
 
