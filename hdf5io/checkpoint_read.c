@@ -6,11 +6,13 @@
  * (checkpoint_load.h); the number of writers does not matter. If a candidate
  * turns out to be damaged, the next one overwrites what was read from it.
  */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/check.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "hdf5io/checkpoint.h"
@@ -96,6 +98,66 @@ static err_code_t manifest_get(reader_t *r, const char *path, bool *damaged,
 
 /* ---- one candidate ------------------------------------------------------- */
 
+/* Which tensors does this rank want? numbers[0] is a hash of the answer,
+ * numbers[1] the number of tensors. */
+static void wanted_sum(const hdf5io_manifest_t *m, const int *wanted,
+                       uint64_t numbers[VOTE_NUMBERS])
+{
+    hash_state_t *state = hash_state_open();
+
+    for (int i = 0; i < m->tensor_count; i++) {
+        const uint64_t wants = wanted[i] >= 0;
+
+        hash_state_add(state, &wants, sizeof wants);
+        numbers[1] += wants;
+    }
+    numbers[0] = hash_state_value(state);
+    hash_state_free(state);
+}
+
+/* Do all ranks want the same tensors, so that they can share the reading?
+ * [other]: why this rank wants none. If some ranks have such an error and
+ * others have none, it is the error of all ranks. */
+static err_code_t wanted_agree(const reader_t *r, const char *path,
+                               const err_t *other, err_t *err)
+{
+    const hdf5io_ballot_t *b = r->ballots;
+    int rank = 1;
+    err_code_t rc;
+
+    while (rank < r->votes->size && b[rank].numbers[0] == b[0].numbers[0])
+        rank++;
+    if (rank >= r->votes->size)
+        return ERR_OK;
+    rc = hdf5io_vote(r->votes, other, NULL, NULL, NULL, err);
+    if (rc != ERR_OK)
+        return rc;
+    return err_set(err, ERR_CONFIG,
+                   "%s: rank %d wants %" PRIu64 " of its tensors, and rank 0 "
+                   "wants %" PRIu64 "%s: all ranks must name the same tensors",
+                   path, rank, b[rank].numbers[1], b[0].numbers[1],
+                   b[rank].numbers[1] == b[0].numbers[1] ? " others" : "");
+}
+
+/* Compare the candidate [path] with the tensors of this run, and set [wanted].
+ * If it is of another model, [other] says so, and nothing is wanted. */
+static err_code_t tensors_match(reader_t *r, const char *path, int *wanted,
+                                err_t *other, err_t *err)
+{
+    const hdf5io_manifest_t *m = &r->manifest;
+    uint64_t numbers[VOTE_NUMBERS] = {0};
+    const err_t fine = ERR_INIT;
+    err_code_t rc;
+
+    if (hdf5io_model_compare(r->config, m, path, r->tensors, r->tensor_count,
+                             wanted, other) != ERR_OK)
+        for (int i = 0; i < m->tensor_count; i++)
+            wanted[i] = -1;
+    wanted_sum(m, wanted, numbers);
+    rc = hdf5io_vote(r->votes, &fine, numbers, r->ballots, NULL, err);
+    return rc == ERR_OK ? wanted_agree(r, path, other, err) : rc;
+}
+
 /* Read the tensors of this run from the candidate [path]. If it is of another
  * model, no tensor is filled, but all hashes are compared: if it is damaged as
  * well, the damage is reported. */
@@ -115,11 +177,8 @@ static err_code_t tensors_read(reader_t *r, const char *path, bool *damaged,
     mem_new(int, (size_t)m->tensor_count, "reading a checkpoint", &wanted,
             &memory);
     rc = hdf5io_vote(r->votes, &memory, NULL, NULL, NULL, err);
-    if (rc == ERR_OK &&
-        hdf5io_model_compare(r->config, m, path, r->tensors, r->tensor_count,
-                             wanted, &other) != ERR_OK)
-        for (int i = 0; i < m->tensor_count; i++)
-            wanted[i] = -1;
+    if (rc == ERR_OK)
+        rc = tensors_match(r, path, wanted, &other, err);
     load.wanted = wanted;
     if (rc == ERR_OK)
         rc = hdf5io_load(&load, damaged, err);

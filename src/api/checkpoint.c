@@ -10,6 +10,7 @@
 #include "hdf5io/checkpoint.h"
 #include "train/patience.h"
 #include "train/relay.h"
+#include "train/vote.h"
 
 #define KEEP 3
 #define IO_TIMEOUT 600.0 /* seconds */
@@ -91,9 +92,8 @@ static void storage_close(storage_t *storage)
     mem_free(storage->tensors);
 }
 
-/* Fill [storage], which must not be moved before storage_close: its votes point
- * to it. Close it after a failure, too. */
-static err_code_t storage_open(cddp_group_t *group,
+/* Fill [storage]; local. */
+static err_code_t storage_make(cddp_group_t *group,
                                const cddp_checkpoint_config_t *config,
                                const cddp_tensor_t *tensors, int count,
                                storage_t *storage, err_t *err)
@@ -122,6 +122,22 @@ static err_code_t storage_open(cddp_group_t *group,
         rc =
             train_patience_open(inner, comm_group_timeout(inner),
                                 io_timeout_of(config), &storage->patience, err);
+    return rc;
+}
+
+/* Fill [storage], which must not be moved before storage_close: its votes point
+ * to it. Close it after a failure, too. An error of one rank is that of all, as
+ * the others would wait for it. Collective. */
+static err_code_t storage_open(cddp_group_t *group,
+                               const cddp_checkpoint_config_t *config,
+                               const cddp_tensor_t *tensors, int count,
+                               storage_t *storage, err_t *err)
+{
+    const train_votes_t votes = train_votes_of_group(api_group(group));
+    bool speaker;
+    err_code_t rc = storage_make(group, config, tensors, count, storage, err);
+
+    rc = train_vote(&votes, rc, &speaker, err);
     if (rc == ERR_OK)
         storage_alive(storage);
     return rc;

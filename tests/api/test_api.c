@@ -450,6 +450,45 @@ static cddp_code_t loop_run(cddp_group_t *group, loop_t *loop,
                           error);
 }
 
+/* A rank that names no tensors, or others than rank 0, is an error of all. */
+static cddp_code_t odd_read(cddp_group_t *group, void *directory,
+                            cddp_error_t *error)
+{
+    static float weight[2], slot[2];
+    const cddp_tensor_t tensors[] = {{"model/weight", 1, {2}, weight},
+                                     {"optimizer/slot", 1, {2}, slot}};
+    const cddp_checkpoint_config_t config = {.directory = directory};
+    const int odd = cddp_group_rank(group) == 1;
+    cddp_progress_t progress = {.step = 1};
+    cddp_error_t why;
+    int found;
+
+    OK(cddp_checkpoint_write(group, &config, &progress, tensors, 2, error));
+    CHECK(cddp_checkpoint_read(group, &config, tensors, odd ? 1 : 2, &found,
+                               &progress, &why) == CDDP_CONFIG);
+    CHECK(strstr(why.text, "rank 1") != NULL);
+    CHECK(cddp_checkpoint_read(group, &config, tensors, odd ? 0 : 2, &found,
+                               &progress, &why) == CDDP_CONFIG);
+    CHECK(strstr(why.text, odd ? "needs a tensor" : "rank 1") != NULL);
+    return cddp_checkpoint_read(group, &config, tensors, 2, &found, &progress,
+                                error);
+}
+
+Test(api, ranks_that_name_different_tensors_are_refused, .timeout = 60)
+{
+    const cddp_run_config_t two = {.local = 2};
+    cddp_error_t error = {0};
+    char directory[300];
+    err_t err = ERR_INIT;
+
+    snprintf(directory, sizeof directory, "%s/cddp-odd-XXXXXX",
+             getenv("TMPDIR") != NULL ? getenv("TMPDIR") : "/tmp");
+    cr_assert_not_null(mkdtemp(directory));
+    cr_expect_eq(cddp_run(&two, odd_read, directory, &error), CDDP_OK, "%s",
+                 error.text);
+    cr_assert_eq(file_remove_tree(directory, &err), ERR_OK);
+}
+
 /* Ranks share the plan; rank 0 stores its losses there. */
 static cddp_code_t loop_main(cddp_group_t *group, void *context,
                              cddp_error_t *error)

@@ -9,6 +9,7 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "ckpt_parts.h"
 
@@ -76,6 +77,52 @@ static int saves(int n, way_t way)
     ckpt_home_remove(home);
     return cases;
 }
+
+/* ---- ranks that name different tensors ------------------------------------
+ */
+
+typedef enum odd { ODD_OPTIMIZER, ODD_NAME, ODDS } odd_t;
+
+/* A rank with an odd number wants nothing of the last tensor's group, or a
+ * tensor that is not there. */
+static void body_odd(ckpt_rank_t *rank, void *context)
+{
+    hdf5io_tensor_t *tensors = rank->state.tensors;
+    const int count = rank->state.count;
+
+    if (rank->votes.rank % 2 == 1 && *(odd_t *)context == ODD_NAME)
+        tensors[0].name = "model/elsewhere";
+    else if (rank->votes.rank % 2 == 1)
+        while (strncmp(tensors[rank->state.count - 1].name, "model/", 6) != 0)
+            rank->state.count--;
+    ckpt_body_read(rank, NULL);
+    rank->state.count = count;
+}
+
+Test(checkpoint_ranks, ranks_that_name_different_tensors_are_refused)
+{
+    static const char *const words[] = {"rank 1 wants 6 of its tensors",
+                                        "model/elsewhere"};
+    char *home = ckpt_home_make();
+
+    ckpt_write(home, 2, SEED);
+    for (odd_t odd = 0; odd < ODDS; odd++)
+        for (int size = 2; size <= 5; size++) {
+            ckpt_rank_t *ranks =
+                ckpt_ranks_run(home, size, SEED, body_odd, &odd);
+
+            for (int r = 0; r < size; r++) {
+                cr_expect_eq(ranks[r].code, ERR_CONFIG);
+                cr_expect(strstr(ranks[r].err.text, words[odd]), "rank %d: %s",
+                          r, ranks[r].err.text);
+            }
+            ckpt_ranks_free(ranks, size);
+        }
+    ckpt_home_remove(home);
+}
+
+/* ---- all numbers ----------------------------------------------------------
+ */
 
 Test(checkpoint_ranks, any_number_reads_what_any_number_wrote)
 {
