@@ -10,7 +10,9 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/log.h"
 #include "base/str.h"
+#include "hdf5io/checkpoint_dir.h"
 #include "hdf5io/checkpoint_io.h"
 
 static char *path_of(const char *directory)
@@ -37,7 +39,8 @@ static bool best_parse(const char *text, hdf5io_best_t *out)
     return whole;
 }
 
-err_code_t hdf5io_best_read(const hdf5io_io_t *io, const char *directory,
+/* Read the file, whether its checkpoint is there or not. */
+static err_code_t file_take(const hdf5io_io_t *io, const char *directory,
                             hdf5io_best_t *out, err_t *err)
 {
     char *path = path_of(directory), *text = NULL;
@@ -53,6 +56,40 @@ err_code_t hdf5io_best_read(const hdf5io_io_t *io, const char *directory,
     if (rc == ERR_OK || (rc == ERR_DATA && cause == RETRY_ABSENT))
         return ERR_OK;
     return err_copy(err, &why);
+}
+
+/* Is the checkpoint of [step] gone? */
+static bool is_gone(const char *directory, int64_t step)
+{
+    char *path = hdf5io_dir_path(directory, "", step, 0);
+    const bool gone = access(path, F_OK) != 0 && errno == ENOENT;
+
+    free(path);
+    return gone;
+}
+
+err_code_t hdf5io_best_read(const hdf5io_io_t *io, const char *directory,
+                            hdf5io_best_t *out, err_t *err)
+{
+    const err_code_t rc = file_take(io, directory, out, err);
+
+    if (out->step >= 0 && is_gone(directory, out->step))
+        *out = (hdf5io_best_t){.step = -1};
+    return rc;
+}
+
+void hdf5io_best_tidy(const hdf5io_io_t *io, const char *directory,
+                      int64_t step)
+{
+    hdf5io_best_t best;
+    err_t err = ERR_INIT;
+    bool dropped;
+
+    if (file_take(io, directory, &best, NULL) != ERR_OK || best.step < 0 ||
+        (best.step <= step && !is_gone(directory, best.step)))
+        return;
+    if (hdf5io_best_drop(directory, &dropped, &err) != ERR_OK)
+        log_warn("hdf5io", "%s", err.text);
 }
 
 err_code_t hdf5io_best_write(const char *directory, const hdf5io_best_t *best,

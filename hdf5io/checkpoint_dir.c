@@ -250,15 +250,13 @@ err_code_t hdf5io_checkpoint_supersede(const char *directory, const char *path,
     return rc;
 }
 
-/* The step of the best checkpoint; -1: there is none. A best one of a later
- * step is of a line that the run has left: then none is the best any more.
- * False: storage does not tell. */
+/* The step of the best checkpoint; -1: there is none. False: storage does not
+ * tell. */
 static bool best_find(const hdf5io_io_t *io, const char *directory,
-                      const hdf5io_retire_t *retire, int64_t *step)
+                      int64_t *step)
 {
     hdf5io_best_t best;
     err_t err = ERR_INIT;
-    bool dropped;
 
     if (hdf5io_best_read(io, directory, &best, &err) != ERR_OK) {
         log_warn("hdf5io",
@@ -267,9 +265,6 @@ static bool best_find(const hdf5io_io_t *io, const char *directory,
                  err.text);
         return false;
     }
-    if (best.step > retire->step &&
-        hdf5io_best_drop(directory, &dropped, &err) != ERR_OK)
-        log_warn("hdf5io", "%s", err.text);
     *step = best.step;
     return true;
 }
@@ -304,6 +299,8 @@ err_code_t hdf5io_dir_supersede(const hdf5io_io_t *io, const char *directory,
     if (rc == ERR_OK && moved > 0)
         rc = hdf5io_io_sync(io, directory, err);
     free(steps);
+    if (rc == ERR_OK)
+        hdf5io_best_tidy(io, directory, step);
     return rc;
 }
 
@@ -327,7 +324,7 @@ void hdf5io_dir_retire(const hdf5io_io_t *io, const char *directory,
     int64_t *steps = NULL, best = -1;
     int count = 0, kept = 0;
     err_t err = ERR_INIT;
-    const bool known = best_find(io, directory, retire, &best);
+    const bool known = best_find(io, directory, &best);
 
     if (hdf5io_dir_steps(io, directory, &steps, &count, &err) != ERR_OK)
         log_warn("hdf5io", "cannot retire old checkpoints: %s", err.text);

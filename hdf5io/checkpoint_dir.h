@@ -107,13 +107,13 @@ typedef struct hdf5io_retire {
 } hdf5io_retire_t;
 
 /* Rename the checkpoints after [step] to superseded-*, durably: the run was
- * resumed before them, or started anew. ERR_IO: some may not be renamed. */
+ * resumed before them, or started anew. A best.json that names one of them, or
+ * one that is not there, is removed. ERR_IO: some may not be renamed. */
 err_code_t hdf5io_dir_supersede(const hdf5io_io_t *io, const char *directory,
                                 int64_t step, uint64_t nonce, err_t *err);
 
-/* Delete the checkpoints up to retire->step that do not stay. A best.json of a
- * later step is removed; if it cannot be read, nothing is deleted. Failures are
- * logged. */
+/* Delete the checkpoints up to retire->step that do not stay. If best.json
+ * cannot be read, nothing is deleted. Failures are logged. */
 void hdf5io_dir_retire(const hdf5io_io_t *io, const char *directory,
                        const hdf5io_retire_t *retire);
 

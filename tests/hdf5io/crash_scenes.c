@@ -85,6 +85,15 @@ static void prepare_best(const char *home)
     save_whole(home, 10, (save_t){0});
 }
 
+static void prepare_best_last(const char *home)
+{
+    const hdf5io_best_t best = {"valid_loss", 0.5, 30};
+
+    save_whole(home, 10, (save_t){0});
+    save_whole(home, 20, (save_t){0});
+    save_whole(home, 30, (save_t){.best = &best});
+}
+
 static void entry_rename(const char *home, const char *from, const char *to)
 {
     char *old = str_printf("%s/%s", home, from);
@@ -227,6 +236,12 @@ const crash_scene_t crash_scenes[] = {
     {"best", SAVE, prepare_best, act_best, {{10, 10}}, {20, 20}},
     {"debris", SAVE, prepare_debris, act_save, {{15, 15}}, {20, 20}},
     {"back", SAVE, prepare_three, act_back, {{30, 30}, {20, 20}}, {25, 25}},
+    {"back before the best",
+     SAVE,
+     prepare_best_last,
+     act_back,
+     {{30, 30}, {20, 20}},
+     {25, 25}},
     {"supersede",
      RENAMES,
      prepare_three,

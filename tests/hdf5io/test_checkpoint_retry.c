@@ -6,6 +6,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -237,6 +238,37 @@ Test(checkpoint_retry, the_best_one_outlives_a_failed_read)
 }
 
 /* "It cannot be read" is not "there is none". */
+/* The run went back before its best checkpoint, and was killed before it could
+ * remove best.json: there is no best one, and a checkpoint that gets the same
+ * name later is not it. */
+Test(checkpoint_retry, a_best_one_that_is_gone_is_none)
+{
+    char *home = ckpt_home_make();
+    char *old = str_printf("%s/step-0000000020", home);
+    char *new =
+        str_printf("%s/superseded-step-0000000020-00000000000000aa", home);
+    char *file = str_printf("%s/best.json", home);
+    hdf5io_best_t best = {.step = 7};
+    err_t err = ERR_INIT;
+
+    best_write(home, 10, (best_plan_t){0});
+    best_write(home, 20, (best_plan_t){.best = true});
+    cr_assert_eq(rename(old, new), 0);
+    cr_expect_eq(hdf5io_best_read(&hdf5io_io_system, home, &best, &err),
+                 ERR_OK);
+    cr_expect_eq(best.step, -1);
+    cr_expect_eq(access(file, F_OK), 0);
+    best_write(home, 20, (best_plan_t){0});
+    cr_expect_eq(hdf5io_best_read(&hdf5io_io_system, home, &best, &err),
+                 ERR_OK);
+    cr_expect_eq(best.step, -1);
+    cr_expect_neq(access(file, F_OK), 0, "%s is still there", file);
+    free(file);
+    free(new);
+    free(old);
+    ckpt_home_remove(home);
+}
+
 Test(checkpoint_retry, what_is_the_best_may_be_unknown)
 {
     char *home = ckpt_home_make();
