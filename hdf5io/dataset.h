@@ -41,8 +41,7 @@ typedef enum hdf5io_as {
     HDF5IO_AS_CLASSES /* int64 from 0 to limit - 1 */
 } hdf5io_as_t;
 
-/* Which probabilities sum to 1: groups of [count] numbers with distance
- * [step]. */
+/* Probabilities that sum to 1: [count] numbers with distance [step]. */
 typedef struct hdf5io_sum {
     int64_t count, step;
 } hdf5io_sum_t;
@@ -73,10 +72,10 @@ typedef struct hdf5io_dataset_config {
     const opt_texts_t *shards; /* glob patterns or file names */
     hdf5io_want_t inputs[HDF5IO_FIELDS_MAX], targets[HDF5IO_FIELDS_MAX];
     int input_count, target_count; /* 0 counts as 1 */
+    bool inputs_only; /* there are no targets. Not with [sequence] */
     int64_t sequence; /* tokens per sample (T); 0: samples along dimension 0.
                          With T > 0 there is one input and one target, and both
                          use the field of the input. */
-    bool inputs_only; /* samples have no targets. Not with [sequence] */
     bool whole;   /* each shard is one sample: all of its datasets, which may
                      have any shape. Not with [sequence] */
     h5mpi_t *mpi; /* not NULL: collective MPI-IO reads */

@@ -20,6 +20,7 @@
 #include "base/check.h"
 #include "hdf5io/dataset_row.h"
 #include "hdf5io/dataset_scratch.h"
+#include "hdf5io/dataset_whole.h"
 
 /* One call of hdf5io_dataset_read. */
 typedef struct read_call {
@@ -30,6 +31,7 @@ typedef struct read_call {
     void *const *fields;
     int64_t count; /* samples */
     const hdf5io_draw_t *draw;
+    bool whole; /* check what a crop leaves out, too */
 } read_call_t;
 
 /* Consecutive sorted entries of one shard that are read together. */
@@ -85,10 +87,13 @@ static err_code_t read_place(const read_call_t *call, int k,
                                .stored = stored,
                                .out = call->fields[k],
                                .slot = entry->slot};
+    err_code_t rc = ERR_OK;
 
     check(entry->slot >= 0 && entry->slot < call->count, "sample %lld of %lld",
           (long long)entry->slot, (long long)call->count);
-    return hdf5io_dataset_row(&row, err);
+    if (call->whole)
+        rc = hdf5io_dataset_row_whole(call->dataset, k, &row, err);
+    return rc == ERR_OK ? hdf5io_dataset_row(&row, err) : rc;
 }
 
 /* Read [rows] and count them; [different] of them are different rows. */
@@ -315,22 +320,20 @@ static err_code_t read_shards(read_call_t *call, int64_t count, err_t *err)
     return first;
 }
 
-err_code_t hdf5io_dataset_read_drawn(hdf5io_dataset_t *dataset,
-                                     const hdf5io_draw_t *draw,
-                                     const int64_t *index, int64_t count,
-                                     void *const *fields, err_t *err)
+static err_code_t samples_read(read_call_t *call, const int64_t *index,
+                               err_t *err)
 {
-    read_call_t call = {
-        .dataset = dataset, .fields = fields, .count = count, .draw = draw};
+    hdf5io_dataset_t *dataset = call->dataset;
+    const int64_t count = call->count;
     double begin;
     err_code_t rc;
 
-    rc = hdf5io_read_scratch_take(dataset, count, &call.scratch, err);
+    rc = hdf5io_read_scratch_take(dataset, count, &call->scratch, err);
     if (rc != ERR_OK)
         return rc;
-    begin = trace_begin(call.scratch->trace);
+    begin = trace_begin(call->scratch->trace);
     for (int64_t i = 0; i < count && rc == ERR_OK; i++) {
-        call.scratch->entries[i] = (read_entry_t){index[i], i};
+        call->scratch->entries[i] = (read_entry_t){index[i], i};
         if (index[i] < 0 || index[i] >= dataset->samples)
             rc = err_set(err, ERR_DATA,
                          "sample %" PRId64 " was asked for, the dataset has "
@@ -338,15 +341,36 @@ err_code_t hdf5io_dataset_read_drawn(hdf5io_dataset_t *dataset,
                          index[i], dataset->samples);
     }
     if (rc == ERR_OK) {
-        hdf5io_read_sort(call.scratch->entries, count);
-        rc = read_shards(&call, count, err);
+        hdf5io_read_sort(call->scratch->entries, count);
+        rc = read_shards(call, count, err);
     } else if (dataset->mpi != NULL) {
         /* The other ranks wait for this rank in their reads. */
-        read_shards(&call, 0, NULL);
+        read_shards(call, 0, NULL);
     }
-    trace_end(call.scratch->trace, begin, "batch", "data", TRACE_NO_NUMBER);
-    hdf5io_read_scratch_give(dataset, call.scratch);
+    trace_end(call->scratch->trace, begin, "batch", "data", TRACE_NO_NUMBER);
+    hdf5io_read_scratch_give(dataset, call->scratch);
     return rc;
+}
+
+err_code_t hdf5io_dataset_read_drawn(hdf5io_dataset_t *dataset,
+                                     const hdf5io_draw_t *draw,
+                                     const int64_t *index, int64_t count,
+                                     void *const *fields, err_t *err)
+{
+    read_call_t call = {
+        .dataset = dataset, .fields = fields, .count = count, .draw = draw};
+
+    return samples_read(&call, index, err);
+}
+
+err_code_t hdf5io_dataset_read_whole(hdf5io_dataset_t *dataset,
+                                     const int64_t *index, int64_t count,
+                                     void *const *fields, err_t *err)
+{
+    read_call_t call = {
+        .dataset = dataset, .fields = fields, .count = count, .whole = true};
+
+    return samples_read(&call, index, err);
 }
 
 err_code_t hdf5io_dataset_read_fields(hdf5io_dataset_t *dataset,

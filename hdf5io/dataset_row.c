@@ -60,6 +60,13 @@ static err_code_t class_fail(const dataset_row_t *row, const void *value,
         one_hot ? "" : " classes");
 }
 
+static transform_crop_t crop_of(const dataset_row_t *row)
+{
+    return row->crop != NULL ? *row->crop
+                             : hdf5io_transform_crop(&row->field->transform,
+                                                     row->draw, row->sample);
+}
+
 /* Convert the stored pixels of [line] to classes at [out]. */
 static err_code_t line_classes(const dataset_row_t *row, transform_line_t line,
                                int64_t *out, err_t *err)
@@ -86,8 +93,7 @@ static err_code_t row_classes(const dataset_row_t *row, int64_t *out,
                               err_t *err)
 {
     const hdf5io_transform_t *how = &row->field->transform;
-    const transform_crop_t crop =
-        hdf5io_transform_crop(how, row->draw, row->sample);
+    const transform_crop_t crop = crop_of(row);
     err_code_t rc = ERR_OK;
 
     for (int64_t l = 0; l < how->planes * how->out_height && rc == ERR_OK; l++)
@@ -101,8 +107,7 @@ static err_code_t row_one_hot(const dataset_row_t *row, float *out, err_t *err)
 {
     const hdf5io_transform_t *how = &row->field->transform;
     const size_t bytes = hdf5io_convert_bytes(row->column->type);
-    const transform_crop_t crop =
-        hdf5io_transform_crop(how, row->draw, row->sample);
+    const transform_crop_t crop = crop_of(row);
     const int64_t apart = how->out_elems / how->classes;
 
     for (int64_t l = 0; l < how->planes * how->out_height; l++) {
@@ -187,9 +192,8 @@ static err_code_t row_reals(const dataset_row_t *row, float *out, err_t *err)
     if (how->exact)
         rc = row_exact(row, err);
     if (rc == ERR_OK)
-        hdf5io_transform_reals(
-            how, hdf5io_transform_crop(how, row->draw, row->sample),
-            row->column->type, row->stored, out);
+        hdf5io_transform_reals(how, crop_of(row), row->column->type,
+                               row->stored, out);
     return rc;
 }
 

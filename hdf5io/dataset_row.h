@@ -11,10 +11,11 @@
 typedef struct dataset_row {
     const dataset_field_t *field;
     const hdf5io_column_t *column;
-    const char *file;          /* name of the shard, for error sentences */
-    int64_t number;            /* within the shard, for error sentences */
-    int64_t sample;            /* global */
-    const hdf5io_draw_t *draw; /* NULL: none */
+    const char *file;             /* name of the shard, for error sentences */
+    int64_t number;               /* within the shard, for error sentences */
+    int64_t sample;               /* global */
+    const hdf5io_draw_t *draw;    /* NULL: none */
+    const transform_crop_t *crop; /* NULL: that of [draw] */
     const void *stored;
     void *out;    /* [samples, field->elems]: transformed samples */
     int64_t slot; /* which of the samples at [out] it becomes */
@@ -24,6 +25,11 @@ typedef struct dataset_row {
  * label or token is out of range, the numbers are no probabilities, or float32
  * cannot hold an integer. */
 err_code_t hdf5io_dataset_row(const dataset_row_t *row, err_t *err);
+
+/* Check all numbers of [row], of field [k]: see dataset_whole.h. What is at its
+ * place in row->out is overwritten. */
+err_code_t hdf5io_dataset_row_whole(const hdf5io_dataset_t *dataset, int k,
+                                    const dataset_row_t *row, err_t *err);
 
 /* Does [field] deliver the bytes of [column] always as they are stored? Then
  * hdf5io_dataset_row only copies. */

@@ -105,6 +105,6 @@ const opt_row_t train_data_options[] = {
                    "of the bytes; none: shapes only; labels: as quick, and "
                    "before training the ranks look at every target: class "
                    "numbers in range, probabilities, no nan; full: all "
-                   "bytes, and every target and input. With crop, the ranks "
-                   "look only at the crop in the middle of an image"),
+                   "bytes, and every target and input, with what a crop "
+                   "leaves out of it"),
     {.name = NULL}};

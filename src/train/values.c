@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "hdf5io/dataset_whole.h"
 
 /* Bytes of the samples that are read at a time, and their largest number. */
 #define READ_BYTES ((size_t)8 << 20)
@@ -100,8 +101,8 @@ static err_code_t rows_check(const sweep_t *sweep, int64_t first, int64_t count,
         sweep->index[i] = first + i;
     for (int k = 0; k < sweep->count; k++)
         fields[k] = checked(sweep, k) ? sweep->fields[k] : NULL;
-    rc = hdf5io_dataset_read_fields(sweep->dataset, sweep->index, count,
-                                    sweep->fields, err);
+    rc = hdf5io_dataset_read_whole(sweep->dataset, sweep->index, count,
+                                   sweep->fields, err);
     return rc == ERR_OK ? hdf5io_dataset_finite(sweep->dataset,
                                                 (const uint64_t *)sweep->index,
                                                 count, fields, err)

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hdf5io/dataset_whole.h"
 #include "hdf5io/loader.h"
 #include "hdf5io/transform.h"
 #include "lib/facts.h"
@@ -332,6 +333,70 @@ Test(transform_moves, class_numbers_move_with_the_image)
                 (float)(classes[i][e] == -100 ? 100 : classes[i][e] - 100),
                 image[i][e]);
     hdf5io_dataset_close(dataset);
+    open_end(directory, &setup);
+}
+
+/* Does a check of all numbers find one that cannot be taken in element [e] of
+ * row 2? */
+static bool found(const open_setup_t *setup, const char *path, int e,
+                  double bad)
+{
+    static float image[3][OPEN_ELEMS];
+    static int64_t classes[3][OPEN_ELEMS];
+    void *const fields[] = {image, classes};
+    const int64_t index[] = {0, 2, 1};
+    hdf5io_dataset_t *dataset;
+    err_t err = ERR_INIT;
+    err_code_t rc;
+
+    files_poke(path, "/spins", 2 * OPEN_ELEMS + e, bad);
+    dataset = open_dataset(setup);
+    rc = hdf5io_dataset_read_whole(dataset, index, 3, fields, &err);
+    hdf5io_dataset_close(dataset);
+    files_poke(path, "/spins", 2 * OPEN_ELEMS + e, open_spin(2, e));
+    if (rc == ERR_OK)
+        return false;
+    cr_assert_eq(rc, ERR_DATA);
+    cr_assert_not_null(strstr(err.text, "row 2 of"), "%s", err.text);
+    return true;
+}
+
+/* Not only at the crop in the middle. */
+Test(transform_moves, a_check_looks_at_all_of_an_image)
+{
+    static const opt_ints_t crops[] = {{1, {1}},    {1, {2}},    {2, {2, 3}},
+                                       {2, {3, 2}}, {2, {1, 4}}, {2, {5, 6}}};
+    const files_column_t columns[] = {
+        {"/spins", 2, {3, 4}, H5T_NATIVE_FLOAT, open_spin},
+        {"/phase", 0, {0}, H5T_NATIVE_FLOAT, open_phase}};
+    open_setup_t setup;
+    char *directory, *path;
+
+    open_begin(&directory, &setup, "a.h5");
+    path = files_path(directory, "a.h5");
+    files_write(path, FILES_CONTIGUOUS, 0, 4, columns, 2);
+    setup.target.path = setup.input.path;
+    setup.target.shift = 200;
+    setup.config.targets[0].limit = 1000;
+    setup.config.targets[0].ignore = true;
+    setup.config.targets[0].ignored = -100;
+    for (size_t i = 0; i < sizeof crops / sizeof crops[0]; i++) {
+        const opt_ints_t *crop = &crops[i];
+        const int64_t elems =
+            crop->items[0] * crop->items[crop->count == 2 ? 1 : 0];
+
+        setup.input.crop = setup.target.crop = *crop;
+        setup.input.pad = setup.target.pad = i == 5 ? 1 : 0;
+        setup.config.inputs[0].elems = setup.config.targets[0].elems = elems;
+        for (int e = 0; e < OPEN_ELEMS; e++) {
+            cr_expect(found(&setup, path, e, (double)NAN),
+                      "crop %zu: nan in element %d", i, e);
+            cr_expect(found(&setup, path, e, 5000.0),
+                      "crop %zu: class 5200 in element %d", i, e);
+        }
+        cr_expect_not(found(&setup, path, 0, open_spin(2, 0)), "crop %zu", i);
+    }
+    free(path);
     open_end(directory, &setup);
 }
 
