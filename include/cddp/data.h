@@ -50,6 +50,11 @@ typedef struct cddp_field {
     int64_t tokens;   /* of an input: see cddp_data_config_t */
     double scale;     /* value = stored * scale + shift; 0 means 1 */
     double shift;
+    /* (optional) What else is done to a sample, as YAML: the options mean, std,
+     * layout, one_hot, flip, crop and pad of the run file (docs/CONFIG.md,
+     * data.input), such as "{crop: [32, 32], flip: horizontal}". [elems] counts
+     * the elements after that. */
+    const char *options;
 } cddp_field_t;
 
 /* Optional fields that are 0 have their defaults. */
@@ -78,14 +83,27 @@ typedef struct cddp_data_config {
     int prefetch;        /* batches read ahead; 0: none */
     /* (optional) Several inputs and targets, up to CDDP_FIELDS_MAX (8) of each,
      * in the order of the model's inputs and targets. They replace the fields
-     * from input to shift. Not with sequence, which takes one input and one
-     * target. */
+     * from input to shift, and their options. Not with sequence, which takes
+     * one input and one target. */
     const cddp_field_t *inputs, *targets;
     int input_count, target_count;
     /* How ranks check that they see the same data. "quick" (also NULL): compare
      * the shapes and a sample of the bytes. "full": compare all bytes, too.
      * "none": no check, for ranks that read different files on purpose. */
     const char *validate;
+    /* (optional) The options of [input] and [target]: see cddp_field_t. Not
+     * with sequence. */
+    const char *input_options, *target_options;
+    /* "rows" (also NULL): the rows of the datasets are the samples. "files":
+     * each file is one sample, all of its datasets; not with sequence. */
+    const char *samples;
+    /* 0: a crop is taken from the middle, and nothing is mirrored. Not 0, for
+     * training: [seed], epoch and number of a sample decide where its crop is
+     * taken, and whether it is mirrored. */
+    int augment;
+    /* Threads that read ahead, each of which reads one batch; no more than
+     * [prefetch] are used. 0: one. Their number changes no batch. */
+    int threads;
 } cddp_data_config_t;
 
 typedef struct cddp_batch {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "api/field.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "hdf5io/h5.h"
@@ -71,32 +72,17 @@ static err_code_t config_check(const cddp_data_config_t *config, int size,
                        "never have a sample",
                        (long long)config->batch, size);
     if (config->epoch < 0 || config->step < 0 || config->epochs < 0 ||
-        config->prefetch < 0)
+        config->prefetch < 0 || config->threads < 0)
         return err_set(err, ERR_CONFIG,
-                       "epoch, step, epochs and prefetch are not negative");
+                       "epoch, step, epochs, prefetch and threads are not "
+                       "negative");
+    if (config->sequence > 0 &&
+        (config->samples != NULL || config->input_options != NULL ||
+         config->target_options != NULL))
+        return err_set(err, ERR_CONFIG,
+                       "sequence cuts samples from a stream of tokens: leave "
+                       "samples and options out, or sequence");
     return fields_check(config, err);
-}
-
-/* Convert [field] to the type of the reader. The result points to [where] and
- * [shape], which are filled here. */
-static hdf5io_want_t want_of(const cddp_field_t *field, hdf5io_field_t *where,
-                             char shape[32])
-{
-    const int64_t elems = field->elems > 0 ? field->elems : 1;
-    hdf5io_want_t want = {
-        .field = where, .as = HDF5IO_AS_REALS, .elems = elems, .shape = shape};
-
-    *where = (hdf5io_field_t){.path = (char *)field->path,
-                              .cast = HDF5IO_CAST_FLOAT32,
-                              .scale = field->scale != 0 ? field->scale : 1,
-                              .shift = field->shift};
-    snprintf(shape, 32, "[%lld]", (long long)elems);
-    if (field->tokens > 0)
-        want.as = HDF5IO_AS_TOKENS;
-    if (field->classes > 0)
-        want.as = HDF5IO_AS_CLASSES;
-    want.limit = field->classes > 0 ? field->classes : field->tokens;
-    return want;
 }
 
 /* Seconds for which reads that fail are repeated. */
@@ -109,55 +95,6 @@ static void storage_alive(void *group)
     comm_group_report(group, 0, "reading data");
 }
 
-/* Open the files. [rc] is this rank's result so far. Collective, unless [how]
- * is TRAIN_VALIDATE_NONE: then ranks may read different files. */
-static err_code_t dataset_open(comm_group_t *group,
-                               const cddp_data_config_t *config,
-                               train_validate_t how, err_code_t rc,
-                               hdf5io_dataset_t **out, err_t *err)
-{
-    const bool several = config->inputs != NULL;
-    const cddp_field_t input = {.path = config->input,
-                                .elems = config->input_elems,
-                                .tokens = config->tokens,
-                                .scale = config->scale,
-                                .shift = config->shift};
-    const cddp_field_t target = {.path = config->sequence > 0 ? config->input
-                                                              : config->target,
-                                 .elems = config->target_elems,
-                                 .classes = config->classes};
-    const cddp_field_t *inputs = several ? config->inputs : &input;
-    const cddp_field_t *targets = several ? config->targets : &target;
-    opt_texts_t shards = {.items = (char **)config->files};
-    hdf5io_field_t where[2 * HDF5IO_FIELDS_MAX];
-    char shapes[2 * HDF5IO_FIELDS_MAX][32];
-    hdf5io_dataset_config_t inner = {
-        .shards = &shards,
-        .input_count = several ? config->input_count : 1,
-        .target_count = several ? config->target_count : 1,
-        .sequence = config->sequence,
-        .retry = {.seconds = RETRY_SECONDS,
-                  .alive = storage_alive,
-                  .context = group},
-        .digest = how != TRAIN_VALIDATE_NONE && comm_group_size(group) > 1};
-    const train_look_t look = {.group =
-                                   how != TRAIN_VALIDATE_NONE ? group : NULL,
-                               .alive = storage_alive,
-                               .context = group};
-    const int first = inner.input_count;
-
-    if (rc != ERR_OK)
-        return train_look_open(&look, &inner, rc, out, err);
-    for (int k = 0; k < inner.input_count; k++)
-        inner.inputs[k] = want_of(&inputs[k], &where[k], shapes[k]);
-    for (int k = 0; k < inner.target_count; k++)
-        inner.targets[k] =
-            want_of(&targets[k], &where[first + k], shapes[first + k]);
-    while (config->files[shards.count] != NULL)
-        shards.count++;
-    return train_look_open(&look, &inner, rc, out, err);
-}
-
 /* Index of [name] in [names], which ends with NULL; 0 if [name] is NULL, -1 if
  * it is not there. */
 static int name_find(const char *name, const char *const *names)
@@ -168,6 +105,50 @@ static int name_find(const char *name, const char *const *names)
         if (strcmp(names[k], name) == 0)
             return k;
     return -1;
+}
+
+static err_code_t samples_find(const char *name, bool *whole, err_t *err)
+{
+    static const char *const names[] = {"rows", "files", NULL};
+    const int k = name_find(name, names);
+
+    if (k < 0)
+        return err_set(err, ERR_CONFIG,
+                       "samples is '%s', but must be rows or files", name);
+    *whole = k == 1;
+    return ERR_OK;
+}
+
+/* Open the files. [rc] is this rank's result so far. Collective, unless [how]
+ * is TRAIN_VALIDATE_NONE: then ranks may read different files. */
+static err_code_t dataset_open(comm_group_t *group,
+                               const cddp_data_config_t *config,
+                               train_validate_t how, err_code_t rc,
+                               hdf5io_dataset_t **out, err_t *err)
+{
+    opt_texts_t shards = {.items = (char **)config->files};
+    hdf5io_dataset_config_t inner = {.shards = &shards,
+                                     .sequence = config->sequence,
+                                     .retry = {.seconds = RETRY_SECONDS,
+                                               .alive = storage_alive,
+                                               .context = group},
+                                     .digest = how != TRAIN_VALIDATE_NONE &&
+                                               comm_group_size(group) > 1};
+    const train_look_t look = {.group =
+                                   how != TRAIN_VALIDATE_NONE ? group : NULL,
+                               .alive = storage_alive,
+                               .context = group};
+    api_fields_t fields = {.input_count = 0};
+
+    if (rc == ERR_OK)
+        rc = samples_find(config->samples, &inner.whole, err);
+    if (rc == ERR_OK)
+        rc = api_fields_open(config, &fields, &inner, err);
+    while (rc == ERR_OK && config->files[shards.count] != NULL)
+        shards.count++;
+    rc = train_look_open(&look, &inner, rc, out, err);
+    api_fields_close(&fields);
+    return rc;
 }
 
 static err_code_t sampler_open(const comm_group_t *group,
@@ -259,6 +240,9 @@ static err_code_t data_open(comm_group_t *group,
                             err_t *err)
 {
     hdf5io_loader_config_t loader = {.prefetch = config->prefetch,
+                                     .threads = config->threads,
+                                     .augment = config->augment != 0,
+                                     .seed = config->seed,
                                      .epoch = config->epoch,
                                      .step = config->step,
                                      .epochs = config->epochs,

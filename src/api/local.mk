@@ -15,6 +15,7 @@ libapi_la_SOURCES = \
 	src/api/ddp.c \
 	src/api/device.c \
 	src/api/error.c \
+	src/api/field.c src/api/field.h \
 	src/api/group.c \
 	src/api/hook.c src/api/hook.h \
 	src/api/log.c \

@@ -7,6 +7,7 @@ EXTRA_DIST += tests/api/check.h tests/api/bad_plugin.c \
 
 API_TESTS = \
 	tests/api/test_api \
+	tests/api/test_data \
 	tests/api/test_device \
 	tests/api/test_fields \
 	tests/api/test_hook \
