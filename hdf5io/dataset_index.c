@@ -18,7 +18,8 @@
 #include "hdf5io/filter.h"
 #include "hdf5io/index.h"
 
-/* A larger file is no index: 10^6 shards take some 200 MB. */
+/* A larger file is no index, and is not written: 10^6 shards take some 200 MB,
+ * so several datasets of so many shards do not fit. */
 #define INDEX_BYTES_MAX ((off_t)1 << 30)
 
 /* The length of the directory in [path], with its slash. */
@@ -242,6 +243,15 @@ err_code_t hdf5io_dataset_index_write(hdf5io_dataset_t *dataset, err_t *err)
     if (rc == ERR_OK) {
         section.packed = packed;
         hdf5io_index_put(&index, &section);
+        hdf5io_index_shorten(&index, (size_t)INDEX_BYTES_MAX);
+        if (index.count == 0)
+            rc = err_set(err, ERR_DATA,
+                         "%s: the facts of %d shards take %zu bytes, and an "
+                         "index has at most %lld: each start opens the shards",
+                         name, dataset->count, section.bytes,
+                         (long long)INDEX_BYTES_MAX);
+    }
+    if (rc == ERR_OK) {
         rc = hdf5io_index_print(&index, &bytes, &count, err);
     }
     if (rc == ERR_OK)

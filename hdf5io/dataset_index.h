@@ -30,9 +30,10 @@ bool hdf5io_dataset_index_facts(const hdf5io_dataset_t *dataset, int shard,
 /* Free what was read of the index. No look follows. */
 void hdf5io_dataset_index_forget(hdf5io_dataset_t *dataset);
 
-/* Write the index, durably; sections of other datasets stay in it. All facts
- * are known. ERR_DATA: the shards are in several directories. ERR_IO, as for
- * file_publish. ERR_MEMORY. Local. */
+/* Write the index, durably. Sections of other datasets stay in it as long as it
+ * has at most 1 GiB; else those that were written first are dropped. All facts
+ * are known. ERR_DATA: the shards are in several directories, or their facts
+ * alone are larger. ERR_IO, as for file_publish. ERR_MEMORY. Local. */
 err_code_t hdf5io_dataset_index_write(hdf5io_dataset_t *dataset, err_t *err);
 
 /* Shall the index be written? There are many shards, the index does not have

@@ -85,16 +85,30 @@ void hdf5io_index_put(hdf5io_index_t *index, const index_section_t *section)
     index->sections[0] = *section;
 }
 
+/* The bytes of a file with these sections. */
+static size_t file_bytes(const hdf5io_index_t *index)
+{
+    size_t all = 3 * INDEX_NUMBER;
+
+    for (int i = 0; i < index->count; i++)
+        all += 2 * INDEX_NUMBER + index->sections[i].bytes;
+    return all;
+}
+
+void hdf5io_index_shorten(hdf5io_index_t *index, size_t most)
+{
+    while (index->count > 0 && file_bytes(index) > most)
+        index->count--;
+}
+
 err_code_t hdf5io_index_print(const hdf5io_index_t *index, void **out,
                               size_t *bytes, err_t *err)
 {
-    size_t all = 3 * INDEX_NUMBER;
+    const size_t all = file_bytes(index);
     unsigned char *next;
     void *data = NULL;
     err_code_t rc;
 
-    for (int i = 0; i < index->count; i++)
-        all += 2 * INDEX_NUMBER + index->sections[i].bytes;
     rc = mem_alloc(all, "the index of shards", &data, err);
     if (rc != ERR_OK)
         return rc;

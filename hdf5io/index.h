@@ -43,6 +43,10 @@ const index_section_t *hdf5io_index_find(const hdf5io_index_t *index,
  * there is none and no room, the last section. */
 void hdf5io_index_put(hdf5io_index_t *index, const index_section_t *section);
 
+/* Drop the last sections, which were written first, until the file has at most
+ * [most] bytes. It is at least as large as without any section. */
+void hdf5io_index_shorten(hdf5io_index_t *index, size_t most);
+
 /* The bytes of a file with these sections; the caller frees them with mem_free.
  * ERR_MEMORY. */
 err_code_t hdf5io_index_print(const hdf5io_index_t *index, void **out,

@@ -69,5 +69,7 @@ tests_hdf5io_test_epoch_reads_LDADD = libiocount.la $(LDADD)
 tests_hdf5io_test_index_LDADD = libiocount.la $(LDADD)
 tests_hdf5io_test_stage_LDADD = libiocount.la $(LDADD)
 tests_hdf5io_test_stage_fault_LDADD = libiotape.la $(LDADD)
+tests_hdf5io_test_index_LDFLAGS = $(AM_LDFLAGS) \
+	-Wl,--wrap=hdf5io_filter_zstd_built,--wrap=hdf5io_filter_blosc_built
 EXTRA_DIST += tests/hdf5io/h5py_read.py
 # End of tests/hdf5io

@@ -273,6 +273,69 @@ Test(index, what_is_damaged_is_ignored)
     free(path);
 }
 
+/* What a build without zstd or Blosc says of chunks is not true for a build
+ * with them, and the other way round. */
+static bool without_zstd, without_blosc;
+
+bool __wrap_hdf5io_filter_zstd_built(void);
+bool __real_hdf5io_filter_zstd_built(void);
+bool __wrap_hdf5io_filter_blosc_built(void);
+bool __real_hdf5io_filter_blosc_built(void);
+
+bool __wrap_hdf5io_filter_zstd_built(void)
+{
+    return __real_hdf5io_filter_zstd_built() != without_zstd;
+}
+
+bool __wrap_hdf5io_filter_blosc_built(void)
+{
+    return __real_hdf5io_filter_blosc_built() != without_blosc;
+}
+
+Test(index, builds_with_other_decoders_have_their_own)
+{
+    shards_write(FILES_CONTIGUOUS);
+    index_write();
+    cr_assert_leq(opens_of(false), 1);
+    for (int other = 1; other < 4; other++) {
+        without_zstd = (other & 1) != 0;
+        without_blosc = (other & 2) != 0;
+        cr_expect_geq(opens_of(false), SHARDS, "decoders %d", other);
+    }
+    without_zstd = without_blosc = false;
+    cr_assert_leq(opens_of(false), 1);
+}
+
+Test(index, what_is_too_much_drops_the_oldest_sections)
+{
+    static const char facts[100];
+    hdf5io_index_t index = {0};
+    void *data = NULL;
+    size_t bytes = 0;
+    err_t err = ERR_INIT;
+
+    for (uint64_t key = 1; key <= 5; key++)
+        hdf5io_index_put(&index, &(index_section_t){.key = key,
+                                                    .packed = facts,
+                                                    .bytes = sizeof facts});
+    cr_assert_eq(hdf5io_index_print(&index, &data, &bytes, &err), ERR_OK);
+    mem_free(data);
+    hdf5io_index_shorten(&index, bytes);
+    cr_assert_eq(index.count, 5);
+    hdf5io_index_shorten(&index, bytes - 1);
+    cr_assert_eq(index.count, 4);
+    cr_assert_null(hdf5io_index_find(&index, 1));
+    hdf5io_index_shorten(&index, 300);
+    cr_assert_eq(index.count, 2);
+    cr_assert_eq(index.sections[0].key, 5);
+    cr_assert_eq(index.sections[1].key, 4);
+    cr_assert_eq(hdf5io_index_print(&index, &data, &bytes, &err), ERR_OK);
+    cr_assert_leq(bytes, 300);
+    mem_free(data);
+    hdf5io_index_shorten(&index, 10);
+    cr_assert_eq(index.count, 0);
+}
+
 Test(index, the_sections_that_were_written_last_stay)
 {
     hdf5io_index_t index = {0}, again = {0};
