@@ -4,6 +4,7 @@
 #ifndef CDDP_IMPORT_BPE_CUTTER_H
 #define CDDP_IMPORT_BPE_CUTTER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/err.h"
@@ -22,5 +23,8 @@ typedef struct bpe_cutter {
 const bpe_cutter_t *import_cutter(void);
 
 extern const bpe_cutter_t import_cutter_pcre2;
+/* The same without machine code, as where PCRE2 can make none (SELinux, some
+ * processors); for tests. */
+extern const bpe_cutter_t import_cutter_plain;
 
 #endif

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Cuts a text into words, by PCRE2. */
+/*
+ * Cuts a text into words, by PCRE2. Its compiled code (JIT) gets the whole
+ * text. Without it, each call of pcre2_match first looks at all of the text for
+ * bytes that are not UTF-8. So it gets a window, which grows until the word
+ * ends well within it.
+ */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
@@ -18,9 +23,15 @@ static const char pattern[] =
     "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^" SPACE
     "\\p{L}\\p{N}]+|[" SPACE "]+(?![^" SPACE "])|[" SPACE "]+";
 
+#define WINDOW ((size_t)256) /* bytes */
+/* The pattern looks at less than this number of bytes behind the end of a
+ * word. */
+#define BEHIND ((size_t)16)
+
 typedef struct words {
     pcre2_code *code;
     pcre2_match_data *match;
+    bool compiled; /* to machine code */
 } words_t;
 
 static void words_close(void *state)
@@ -34,7 +45,8 @@ static void words_close(void *state)
     mem_free(words);
 }
 
-static err_code_t words_open(void **state, err_t *err)
+/* Open without machine code. */
+static err_code_t words_open_plain(void **state, err_t *err)
 {
     words_t *words = NULL;
     int number = 0;
@@ -55,28 +67,87 @@ static err_code_t words_open(void **state, err_t *err)
                        "at byte %zu)",
                        number, at);
     }
-    /* This may fail: then PCRE2 interprets the pattern. */
-    pcre2_jit_compile(words->code, PCRE2_JIT_COMPLETE);
     *state = words;
     return ERR_OK;
+}
+
+static err_code_t words_open(void **state, err_t *err)
+{
+    const err_code_t rc = words_open_plain(state, err);
+    words_t *words;
+
+    if (rc != ERR_OK)
+        return rc;
+    words = *state;
+    /* This may fail: then PCRE2 interprets the pattern. */
+    words->compiled = pcre2_jit_compile(words->code, PCRE2_JIT_COMPLETE) == 0;
+    return ERR_OK;
+}
+
+/* The end of a window of [window] bytes at [at]: before a character that would
+ * be cut into two. */
+static size_t window_end(const char *text, size_t bytes, size_t at,
+                         size_t window)
+{
+    size_t end = at + window;
+
+    if (window >= bytes - at)
+        return bytes;
+    for (int i = 0; i < 3 && ((unsigned char)text[end] & 0xc0) == 0x80; i++)
+        end--;
+    return end;
+}
+
+/* Match in windows at *at. The result is that of pcre2_match, and the place is
+ * counted from *at. Each character is in some word, so a window without a match
+ * has only bytes that are not UTF-8. */
+static int windows_match(const words_t *words, const char *text, size_t bytes,
+                         size_t *at)
+{
+    const size_t *place = pcre2_get_ovector_pointer(words->match);
+    size_t window = WINDOW;
+
+    for (;;) {
+        const size_t end = window_end(text, bytes, *at, window);
+        const int found = pcre2_match(words->code, (PCRE2_SPTR)(text + *at),
+                                      end - *at, 0, 0, words->match, NULL);
+
+        if (end < bytes && found == PCRE2_ERROR_NOMATCH) {
+            *at = end;
+            window = WINDOW;
+        } else if (end < bytes && found > 0 && place[1] + BEHIND > end - *at) {
+            window *= 2;
+        } else {
+            return found;
+        }
+    }
 }
 
 static err_code_t words_next(void *state, const char *text, size_t bytes,
                              size_t at, size_t *begin, size_t *end, err_t *err)
 {
     const words_t *words = state;
-    const int found = pcre2_match(words->code, (PCRE2_SPTR)text, bytes, at, 0,
-                                  words->match, NULL);
     const size_t *place = pcre2_get_ovector_pointer(words->match);
+    size_t from = at, base = 0;
+    int found;
 
+    if (words->compiled) {
+        found = pcre2_match(words->code, (PCRE2_SPTR)text, bytes, at, 0,
+                            words->match, NULL);
+    } else {
+        found = windows_match(words, text, bytes, &from);
+        base = from;
+    }
     if (found <= 0 && found != PCRE2_ERROR_NOMATCH)
         return err_set(err, ERR_DATA,
                        "PCRE2 finds no word after byte %zu (error %d)", at,
                        found);
-    *begin = found > 0 ? place[0] : bytes;
-    *end = found > 0 ? place[1] : bytes;
+    *begin = found > 0 ? base + place[0] : bytes;
+    *end = found > 0 ? base + place[1] : bytes;
     return ERR_OK;
 }
 
 const bpe_cutter_t import_cutter_pcre2 = {
     .open = words_open, .close = words_close, .next = words_next};
+const bpe_cutter_t import_cutter_plain = {
+    .open = words_open_plain, .close = words_close, .next = words_next};

@@ -10,8 +10,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
+#include "base/mem.h"
+#include "base/rng.h"
 #include "base/str.h"
+#include "import/bpe_cutter.h"
 #include "import/import_fixture.h"
 #include "lib/facts.h"
 
@@ -232,4 +236,123 @@ Test(text, files_that_are_no_vocabulary_are_refused)
     free(files[1]);
 }
 
+#endif
+
+/* ---- without machine code -------------------------------------------------
+ */
+
+#ifdef HAVE_PCRE2
+/* Texts of these, some of them many times: letters and spaces of 1 to 4 bytes,
+ * marks, digits, and bytes that are no characters. */
+static const char *const pieces[] = {"a",
+                                     "Z",
+                                     " ",
+                                     "\n",
+                                     "'",
+                                     "'s",
+                                     "'ll",
+                                     "'x",
+                                     "7",
+                                     "\xc3\xa9",
+                                     "\xe2\x80\x83",
+                                     "\xf0\x9f\x98\x80",
+                                     "\xff",
+                                     "\x80",
+                                     "\xe2\x80",
+                                     "\xf0",
+                                     "!",
+                                     ".",
+                                     "\xc2\xa0",
+                                     "\t"};
+
+/* A random text of [bytes] bytes at [text]. */
+static void text_make(uint64_t seed, char *text, size_t bytes)
+{
+    size_t at = 0;
+    rng_t rng;
+
+    rng_open(&rng, seed, RNG_INIT, 0, 0);
+    while (at < bytes) {
+        const char *piece =
+            pieces[rng_below(&rng, sizeof pieces / sizeof *pieces)];
+        size_t times = rng_below(&rng, 16) == 0 ? 1 + rng_below(&rng, 700) : 1;
+
+        for (; times > 0; times--)
+            for (const char *c = piece; *c != '\0' && at < bytes; c++)
+                text[at++] = *c;
+    }
+}
+
+/* The next word by [cutter]. */
+static void word_next(const bpe_cutter_t *cutter, void *state, const char *text,
+                      size_t bytes, size_t place[2])
+{
+    err_t err = ERR_INIT;
+
+    cr_assert_eq(
+        cutter->next(state, text, bytes, place[1], &place[0], &place[1], &err),
+        ERR_OK, "%s", err.text);
+}
+
+Test(text, words_are_the_same_without_machine_code)
+{
+    enum { BYTES = 5000 };
+    const bpe_cutter_t *cutters[] = {&import_cutter_pcre2,
+                                     &import_cutter_plain};
+    static char text[BYTES];
+    void *states[2] = {NULL};
+    err_t err = ERR_INIT;
+    int words = 0;
+
+    for (int i = 0; i < 2; i++)
+        cr_assert_eq(cutters[i]->open(&states[i], &err), ERR_OK);
+    for (uint64_t seed = 0; seed < 40; seed++) {
+        const size_t bytes = BYTES - (size_t)seed;
+        size_t a[2] = {0}, b[2] = {0};
+
+        text_make(seed, text, bytes);
+        while (a[1] < bytes) {
+            word_next(cutters[0], states[0], text, bytes, a);
+            word_next(cutters[1], states[1], text, bytes, b);
+            cr_assert(a[0] == b[0] && a[1] == b[1],
+                      "text %d: %zu to %zu, not %zu to %zu", (int)seed, b[0],
+                      b[1], a[0], a[1]);
+            words++;
+        }
+    }
+    cr_assert_gt(words, 40 * 100);
+    for (int i = 0; i < 2; i++)
+        cutters[i]->close(states[i]);
+}
+
+/* CPU seconds to cut a text of [bytes] bytes. */
+static double cut_seconds(size_t bytes)
+{
+    const bpe_cutter_t *cutter = &import_cutter_plain;
+    struct timespec begin, end;
+    size_t place[2] = {0};
+    void *state = NULL;
+    char *text = NULL;
+
+    cr_assert_eq(cutter->open(&state, NULL), ERR_OK);
+    cr_assert_eq(mem_new(char, bytes, "a text", &text, NULL), ERR_OK);
+    for (size_t i = 0; i < bytes; i++)
+        text[i] = i % 5 == 4 ? ' ' : 'a';
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &begin);
+    while (place[1] < bytes)
+        word_next(cutter, state, text, bytes, place);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
+    mem_free(text);
+    cutter->close(state);
+    return (double)(end.tv_sec - begin.tv_sec) +
+           1e-9 * (double)(end.tv_nsec - begin.tv_nsec);
+}
+
+/* A text of 16 times the length takes 16 times as long, not 256 times. */
+Test(text, long_texts_take_no_square_of_their_length)
+{
+    const double one = cut_seconds((size_t)1 << 16);
+
+    cr_expect_lt(cut_seconds((size_t)1 << 20), 64 * one);
+}
 #endif
