@@ -18,6 +18,7 @@
 #include "cmd/ckpt_repair.h"
 #include "cmd/ckpt_show.h"
 #include "cmd/output.h"
+#include "hdf5io/checkpoint_find.h"
 
 /* Exit status of diff if it found differences, like that of diff(1). */
 #define STATUS_DIFFERS 1
@@ -85,7 +86,7 @@ static err_code_t show_run(int argc, char **argv, str_buf_t *out, int *status,
     (void)status;
     if (argc != 1)
         return usage(err, "show: name one checkpoint");
-    rc = cmd_ckpt_find(argv[0], &path, err);
+    rc = hdf5io_checkpoint_find(argv[0], &path, err);
     if (rc != ERR_OK)
         return rc;
     rc = cmd_ckpt_show(path, out, err);
@@ -108,7 +109,7 @@ static err_code_t verify_run(int argc, char **argv, str_buf_t *out, int *status,
         err_t fault = ERR_INIT;
         char *path = NULL;
 
-        if (cmd_ckpt_find(argv[i], &path, &fault) != ERR_OK ||
+        if (hdf5io_checkpoint_find(argv[i], &path, &fault) != ERR_OK ||
             cmd_ckpt_verify(path, out, &fault) != ERR_OK) {
             str_buf_add(out, "BAD  %s\n", fault.text);
             rc = fault.code;
@@ -130,9 +131,9 @@ static err_code_t diff_run(int argc, char **argv, str_buf_t *out, int *status,
 
     if (argc != 2)
         return usage(err, "diff: name two checkpoints");
-    rc = cmd_ckpt_find(argv[0], &a, err);
+    rc = hdf5io_checkpoint_find(argv[0], &a, err);
     if (rc == ERR_OK)
-        rc = cmd_ckpt_find(argv[1], &b, err);
+        rc = hdf5io_checkpoint_find(argv[1], &b, err);
     if (rc == ERR_OK)
         rc = cmd_ckpt_diff(a, b, out, &differences, err);
     if (rc == ERR_OK && differences > 0)
@@ -240,7 +241,7 @@ static err_code_t export_run(int argc, char **argv, str_buf_t *out, int *status,
 
     (void)status;
     if (rc == ERR_OK)
-        rc = cmd_ckpt_find(move.from, &path, err);
+        rc = hdf5io_checkpoint_find(move.from, &path, err);
     if (rc == ERR_OK) {
         move.from = path;
         rc = cmd_ckpt_export(&move, out, err);

@@ -9,6 +9,7 @@
 #include "cmd/ckpt_lock.h"
 #include "cmd/ckpt_show.h"
 #include "hdf5io/checkpoint.h"
+#include "hdf5io/checkpoint_find.h"
 #include "hdf5io/checkpoint_prune.h"
 
 /* Set *out to the path of the newest intact checkpoint in [home]; free() it.
@@ -120,7 +121,7 @@ static err_code_t home_prune(prune_t *prune, const char *run, const char *home)
 err_code_t cmd_ckpt_prune(const char *run, bool dry, str_buf_t *out, err_t *err)
 {
     prune_t prune = {.dry = dry, .out = out, .err = err};
-    char *home = cmd_ckpt_home(run), *intact = NULL, size[32];
+    char *home = hdf5io_checkpoint_home(run), *intact = NULL, size[32];
     err_code_t rc = intact_find(home, &intact, err);
 
     if (rc == ERR_OK)

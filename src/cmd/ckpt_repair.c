@@ -11,6 +11,7 @@
 
 #include "cmd/ckpt_lock.h"
 #include "cmd/ckpt_show.h"
+#include "hdf5io/checkpoint_find.h"
 #include "hdf5io/checkpoint_manifest.h"
 #include "hdf5io/checkpoint_repair.h"
 
@@ -137,7 +138,7 @@ static err_code_t run_check(const char *run, err_t *err)
 err_code_t cmd_ckpt_repair(const cmd_ckpt_repair_t *repair, str_buf_t *out,
                            err_t *err)
 {
-    char *home = cmd_ckpt_home(repair->run);
+    char *home = hdf5io_checkpoint_home(repair->run);
     work_t work = {.repair = repair, .home = home, .out = out, .err = err};
     hdf5io_entry_t *entries = NULL;
     int count = 0;

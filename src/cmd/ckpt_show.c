@@ -8,72 +8,16 @@
 #include <sys/stat.h>
 
 #include "base/hash.h"
+#include "hdf5io/checkpoint_find.h"
 #include "hdf5io/checkpoint_io.h"
 #include "hdf5io/checkpoint_manifest.h"
 #include "hdf5io/checkpoint_prune.h"
-
-char *cmd_ckpt_home(const char *path)
-{
-    char *home = str_printf("%s/checkpoints", path);
-    struct stat st;
-
-    if (stat(home, &st) == 0 && S_ISDIR(st.st_mode))
-        return home;
-    free(home);
-    return str_dup(path);
-}
 
 static void paths_free(char **paths, int count)
 {
     for (int i = 0; i < count; i++)
         free(paths[i]);
     free(paths);
-}
-
-/* List the checkpoints of a run, newest first. ERR_DATA: there is none. */
-static err_code_t paths_list(const char *run, char ***paths, int *count,
-                             err_t *err)
-{
-    char *home = cmd_ckpt_home(run);
-    err_code_t rc = hdf5io_checkpoint_list(home, paths, count, err);
-
-    if (rc == ERR_OK && *count == 0) {
-        free(*paths);
-        rc = err_set(err, ERR_DATA,
-                     "%s has no checkpoint: expected directories like "
-                     "step-0000000100",
-                     home);
-    }
-    free(home);
-    return rc;
-}
-
-err_code_t cmd_ckpt_find(const char *path, char **out, err_t *err)
-{
-    char *home = cmd_ckpt_home(path), *manifest;
-    struct stat st;
-    char **paths;
-    int count;
-    err_code_t rc;
-
-    manifest = str_printf("%s/%s", path, MANIFEST_NAME);
-    if (stat(manifest, &st) == 0) {
-        *out = str_dup(path);
-        rc = ERR_OK;
-    } else if (stat(path, &st) != 0) {
-        rc = err_set(err, ERR_DATA, "%s: there is no such directory", path);
-    } else if (strcmp(home, path) == 0 && strstr(path, "step-") != NULL) {
-        rc = err_set(err, ERR_DATA, "%s: it is missing", manifest);
-    } else {
-        rc = paths_list(path, &paths, &count, err);
-        if (rc == ERR_OK) {
-            *out = str_dup(paths[0]);
-            paths_free(paths, count);
-        }
-    }
-    free(manifest);
-    free(home);
-    return rc;
 }
 
 static uint64_t bytes_of(const hdf5io_manifest_t *m)
@@ -113,7 +57,7 @@ static void line_print(const char *path, int64_t best, str_buf_t *out)
 /* Count what no run reads any more. */
 static err_code_t leftovers_print(const char *run, str_buf_t *out, err_t *err)
 {
-    char *home = cmd_ckpt_home(run), size[32];
+    char *home = hdf5io_checkpoint_home(run), size[32];
     hdf5io_leftover_t *list = NULL;
     uint64_t bytes = 0;
     int count = 0, superseded = 0;
@@ -139,11 +83,11 @@ err_code_t cmd_ckpt_list(const char *run, str_buf_t *out, err_t *err)
     char **paths, *home;
     hdf5io_best_t best;
     int count;
-    err_code_t rc = paths_list(run, &paths, &count, err);
+    err_code_t rc = hdf5io_checkpoint_list_of(run, &paths, &count, err);
 
     if (rc != ERR_OK)
         return rc;
-    home = cmd_ckpt_home(run);
+    home = hdf5io_checkpoint_home(run);
     rc = hdf5io_best_read(&hdf5io_io_system, home, &best, err);
     free(home);
     str_buf_add(out, "%-16s %6s %10s %5s %5s %10s  %s\n", "checkpoint", "epoch",

@@ -7,15 +7,6 @@
 #include "base/err.h"
 #include "base/str.h"
 
-/* Directory that has the checkpoints of [path]: [path]/checkpoints if it
- * exists, else [path] itself. The caller frees it. */
-char *cmd_ckpt_home(const char *path);
-
-/* Set *out to the path of a checkpoint: [path] itself, or the newest checkpoint
- * if [path] is a run directory. The caller frees it. ERR_DATA: there is none.
- */
-err_code_t cmd_ckpt_find(const char *path, char **out, err_t *err);
-
 /* Append one line to [out] for each checkpoint of [run] (a run directory, or
  * its checkpoints/), newest first, and one that counts what no run reads any
  * more. Only manifests are read. ERR_DATA: there is none. */

@@ -178,10 +178,12 @@ static const opt_row_t checkpoint_options[] = {
                    "limit of the job, until one was measured; at most half of "
                    "the time that the job has left at its start"),
     CONFIG(checkpoint.init, "init", OPT_TEXT, "", .free = true,
-           .help = "safetensors file with the weights with which the run "
-                   "begins: each parameter and running statistic under its "
-                   "name, as cddp-ckpt export writes them. A run that resumes "
-                   "takes its own checkpoint instead. Empty: random weights"),
+           .help = "the weights with which the run begins, each parameter and "
+                   "running statistic under its name: a safetensors file, as "
+                   "cddp-ckpt export writes it, the directory of a "
+                   "checkpoint, or a run directory, of which the newest "
+                   "checkpoint is taken. A run that resumes takes its own "
+                   "checkpoint instead. Empty: random weights"),
     CONFIG(checkpoint.init_skip, "init_skip", OPT_TEXTS, "[]", .free = true,
            .help = "names of tensors, perhaps with *, that init does not set: "
                    "they have random values, as for a new head, and the file "

@@ -134,7 +134,7 @@ typedef struct train_config {
         double reserve;           /* seconds */
         int64_t failures;         /* of saves in a row, which end the run */
         int64_t format;           /* version of the manifest */
-        char *init;               /* a safetensors file; "": random weights */
+        char *init; /* a safetensors file, or a directory; "": random weights */
         opt_texts_t init_skip;
     } checkpoint;
     struct {

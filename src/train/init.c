@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "hdf5io/checkpoint_manifest.h"
-#include "hdf5io/safetensors.h"
+#include "train/init_source.h"
 
 #define SHAPE_TEXT 160
+#define NAMES_SAID 8 /* of tensors with random values */
 
 bool train_init_given(const train_config_t *config)
 {
@@ -44,19 +44,18 @@ static const nn_param_t *tensor_of(const nn_graph_t *graph, int index)
 
 /* ---- checking ------------------------------------------------------------ */
 
-static err_code_t shape_check(const hdf5io_safe_t *file,
-                              const nn_param_t *param, int at, err_t *err)
+static err_code_t shape_check(const train_source_t *source,
+                              const nn_param_t *param,
+                              const train_source_tensor_t *tensor, err_t *err)
 {
-    const hdf5io_safe_tensor_t *tensor = &file->tensors[at];
     char expected[SHAPE_TEXT], found[SHAPE_TEXT];
 
-    if (tensor->type != HDF5IO_SAFE_F32)
+    if (strcmp(tensor->type, "F32") != 0)
         return err_set(err, ERR_DATA,
                        "checkpoint.init: tensor %s of %s has the type %s: "
                        "expected F32; convert it to float32 where the file "
                        "was written",
-                       tensor->name, file->path,
-                       hdf5io_safe_type_name(tensor->type));
+                       tensor->name, source->path, tensor->type);
     if (tensor->ndim == param->ndim &&
         memcmp(tensor->dims, param->dims,
                (size_t)param->ndim * sizeof *param->dims) == 0)
@@ -67,29 +66,31 @@ static err_code_t shape_check(const hdf5io_safe_t *file,
                    "checkpoint.init: tensor %s of %s has the shape %s: "
                    "expected %s as in the model; change the model, or let the "
                    "tensor have random values by checkpoint.init_skip",
-                   tensor->name, file->path, found, expected);
+                   tensor->name, source->path, found, expected);
 }
 
-/* Each tensor of the model that is not skipped must be in the file. */
+/* Each tensor of the model that is not skipped must be there. */
 static err_code_t model_check(const train_config_t *config,
                               const nn_graph_t *graph,
-                              const hdf5io_safe_t *file, err_t *err)
+                              const train_source_t *source, err_t *err)
 {
     err_code_t rc = ERR_OK;
 
     for (int i = 0; i < tensors_of(graph) && rc == ERR_OK; i++) {
         const nn_param_t *param = tensor_of(graph, i);
-        const int at = hdf5io_safe_find(file, param->name);
+        const train_source_tensor_t *tensor =
+            train_source_find(source, param->name);
 
         if (skipped(config, param->name))
             continue;
-        rc = at >= 0 ? shape_check(file, param, at, err)
-                     : err_set(err, ERR_CONFIG,
-                               "checkpoint.init: %s has no tensor %s, which "
-                               "the model has; give it our names by cddp-ckpt "
-                               "import, or let the tensor have random values "
-                               "by checkpoint.init_skip",
-                               file->path, param->name);
+        rc = tensor != NULL
+                 ? shape_check(source, param, tensor, err)
+                 : err_set(err, ERR_CONFIG,
+                           "checkpoint.init: %s has no tensor %s, which the "
+                           "model has; give it our names by cddp-ckpt import, "
+                           "or let the tensor have random values by "
+                           "checkpoint.init_skip",
+                           source->path, param->name);
     }
     return rc;
 }
@@ -102,91 +103,108 @@ static bool model_has(const nn_graph_t *graph, const char *name)
     return false;
 }
 
-/* Each tensor of the file that is not skipped must be in the model. */
-static err_code_t file_check(const train_config_t *config,
-                             const nn_graph_t *graph, const hdf5io_safe_t *file,
-                             err_t *err)
+/* Each tensor there that is not skipped must be in the model. */
+static err_code_t source_check(const train_config_t *config,
+                               const nn_graph_t *graph,
+                               const train_source_t *source, err_t *err)
 {
-    for (int i = 0; i < file->count; i++) {
-        const char *name = file->tensors[i].name;
+    for (int i = 0; i < source->count; i++) {
+        const char *name = source->tensors[i].name;
 
         if (!skipped(config, name) && !model_has(graph, name))
             return err_set(err, ERR_CONFIG,
                            "checkpoint.init: %s has the tensor %s, which the "
                            "model has not; change the model, or name it in "
                            "checkpoint.init_skip",
-                           file->path, name);
+                           source->path, name);
     }
     return ERR_OK;
 }
 
-/* Open the file and check it. */
-static err_code_t file_open(const train_config_t *config,
-                            const nn_graph_t *graph, hdf5io_safe_t *out,
-                            err_t *err)
+/* Open what checkpoint.init names, and check it. To be closed in any case. */
+static err_code_t source_open(const train_config_t *config,
+                              const nn_graph_t *graph, train_source_t *out,
+                              err_t *err)
 {
-    err_code_t rc = hdf5io_safe_open(config->checkpoint.init, out, err);
+    err_code_t rc = train_source_open(config->checkpoint.init, out, err);
 
     if (rc != ERR_OK) {
         err_prefix(err, "checkpoint.init");
         return rc;
     }
     rc = model_check(config, graph, out, err);
-    if (rc == ERR_OK)
-        rc = file_check(config, graph, out, err);
-    if (rc != ERR_OK)
-        hdf5io_safe_close(out);
-    return rc;
+    return rc == ERR_OK ? source_check(config, graph, out, err) : rc;
 }
 
 err_code_t train_init_check(const train_config_t *config,
                             const nn_graph_t *graph, err_t *err)
 {
-    hdf5io_safe_t file = {0};
-    err_code_t rc = file_open(config, graph, &file, err);
+    train_source_t source;
+    err_code_t rc = source_open(config, graph, &source, err);
 
-    hdf5io_safe_close(&file);
+    train_source_close(&source);
     return rc;
 }
 
 /* ---- reading ------------------------------------------------------------- */
 
-static err_code_t tensor_read(const hdf5io_safe_t *file,
+static err_code_t tensor_read(const train_source_t *source,
                               const nn_param_t *param, float *out, err_t *err)
 {
-    const int at = hdf5io_safe_find(file, param->name);
-    err_code_t rc = hdf5io_safe_read(file, at, out, err);
+    err_code_t rc = train_source_read(
+        source, train_source_find(source, param->name), out, err);
 
     for (size_t i = 0; i < param->count && rc == ERR_OK; i++)
         if (!isfinite(out[i]))
             rc = err_set(err, ERR_DATA,
                          "checkpoint.init: element %zu of tensor %s of %s is "
                          "%g: expected a finite number",
-                         i, param->name, file->path, (double)out[i]);
+                         i, param->name, source->path, (double)out[i]);
     return rc;
+}
+
+/* Say what was read, and which tensors of the model have random values. */
+static void read_say(const train_config_t *config, const nn_graph_t *graph,
+                     const train_source_t *source, int read)
+{
+    str_buf_t names = {0};
+    int random = 0;
+
+    for (int i = 0; i < tensors_of(graph); i++) {
+        const char *name = tensor_of(graph, i)->name;
+
+        if (skipped(config, name) && random++ < NAMES_SAID)
+            str_buf_add(&names, "%s%s", random == 1 ? ": " : ", ", name);
+    }
+    if (random > NAMES_SAID)
+        str_buf_add(&names, " and %d others", random - NAMES_SAID);
+    log_info("train",
+             "initial weights: %d tensors of %s; %d have random values%s", read,
+             source->path, random, random == 0 ? "" : names.text);
+    str_buf_free(&names);
 }
 
 err_code_t train_init_read(const train_config_t *config,
                            const nn_graph_t *graph, float *params,
                            float *buffers, err_t *err)
 {
-    hdf5io_safe_t file = {0};
+    train_source_t source;
     int read = 0;
-    err_code_t rc = file_open(config, graph, &file, err);
+    err_code_t rc = source_open(config, graph, &source, err);
 
+    if (rc == ERR_OK && train_source_verify(&source, err) != ERR_OK)
+        rc = err_prefix(err, "checkpoint.init");
     for (int i = 0; rc == ERR_OK && i < tensors_of(graph); i++) {
         const nn_param_t *param = tensor_of(graph, i);
         float *arena = i < nn_graph_params(graph) ? params : buffers;
 
         if (skipped(config, param->name))
             continue;
-        rc = tensor_read(&file, param, arena + param->offset, err);
+        rc = tensor_read(&source, param, arena + param->offset, err);
         read++;
     }
     if (rc == ERR_OK)
-        log_info("train",
-                 "initial weights: %d tensors of %s; %d have random values",
-                 read, config->checkpoint.init, tensors_of(graph) - read);
-    hdf5io_safe_close(&file);
+        read_say(config, graph, &source, read);
+    train_source_close(&source);
     return rc;
 }

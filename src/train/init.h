@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* init: a run that begins with the weights of a safetensors file
- * (checkpoint.init) instead of random ones. */
+/* init: a run that begins with the weights of a safetensors file, or of a
+ * checkpoint (checkpoint.init), instead of random ones. */
 #ifndef CDDP_TRAIN_INIT_H
 #define CDDP_TRAIN_INIT_H
 
@@ -11,16 +11,16 @@
 /* Are there such weights? */
 bool train_init_given(const train_config_t *config);
 
-/* Compare names and shapes in the file with parameters and buffers of [graph].
+/* Compare names and shapes there with parameters and buffers of [graph].
  * ERR_CONFIG names the first tensor that differs, with the expected shape and
- * the found one; ERR_DATA: it is no safetensors file, or a tensor is not
- * float32; ERR_IO. Reads no weights. Local. */
+ * the found one; ERR_DATA: it is no safetensors file and no checkpoint, or a
+ * tensor is not float32; ERR_IO. Reads no weights. Local. */
 err_code_t train_init_check(const train_config_t *config,
                             const nn_graph_t *graph, err_t *err);
 
 /* Read the weights to the arenas [params] and [buffers]; what init_skip names
- * stays as it is. Errors as above; ERR_DATA also for a number that is not
- * finite. Local. */
+ * stays as it is, and is named in a line. Errors as above; ERR_DATA also for a
+ * number that is not finite, and for a damaged checkpoint. Local. */
 err_code_t train_init_read(const train_config_t *config,
                            const nn_graph_t *graph, float *params,
                            float *buffers, err_t *err);

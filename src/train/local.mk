@@ -24,6 +24,7 @@ libtrain_la_SOURCES = \
 	src/train/gpus.c src/train/gpus.h \
 	src/train/hello.c src/train/hello.h \
 	src/train/init.c src/train/init.h \
+	src/train/init_source.c src/train/init_source.h \
 	src/train/inputs.c src/train/inputs.h \
 	src/train/intro.c src/train/intro.h \
 	src/train/join.c \

@@ -39,6 +39,12 @@ for task in 1 2 3; do
     [ -s runs/planet-$task/summary.json ] || fail "task $task has no result"
 done
 grep -q 'batch: 100' runs/planet-2/config.yaml || fail "task 2 has another batch"
+grep -q 'have random values: linear1.bias, linear1.weight' log ||
+    fail "the fine-tuning does not name its new tensors"
+cddp-ckpt diff runs/planet runs/size >differs
+grep -q 'model/conv1' differs && fail "the frozen layer has changed: $(cat differs)"
+grep -q 'model/linear1.weight' differs || fail "there is no new layer: $(cat differs)"
+grep -q 'no dataset /planet' log || fail "predictions do not say that targets are missing"
 # One of 500 samples may lie on the border.
 awk '/^accuracy / {found = $2}
      /^cddp says / {said = $3}

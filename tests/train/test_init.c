@@ -165,6 +165,105 @@ Test(init, what_is_skipped_is_random)
     }
 }
 
+/* ---- weights of a checkpoint ----------------------------------------------
+ */
+
+/* Run once, and call the run directory "first" then. [init] names it, or with
+ * [step] its checkpoint. */
+static void first_run(harness_t *harness, weights_t *weights, bool step,
+                      char init[400])
+{
+    train_outcome_t out;
+    char *from, *to;
+
+    init_open(harness, weights, init);
+    harness_run_ok(harness, 2, &out);
+    from = str_printf("%s/run", harness->dir);
+    to = str_printf("%s/first", harness->dir);
+    cr_assert_eq(rename(from, to), 0);
+    snprintf(init, 400, "checkpoint.init=%s%s", to,
+             step ? "/checkpoints/step-0000000001" : "");
+    free(to);
+    free(from);
+}
+
+Test(init, a_run_begins_with_the_weights_of_another)
+{
+    train_outcome_t out;
+    harness_t harness;
+    weights_t weights;
+    char init[400];
+
+    for (int step = 0; step < 2; step++) {
+        weights_make(&weights);
+        first_run(&harness, &weights, step == 1, init);
+        harness_run_ok(&harness, 3, &out);
+        for (int i = 0; i < TENSORS; i++)
+            if (strstr(model[i].name, "running") == NULL)
+                cr_expect(kept(&harness, &weights, i), "%s", model[i].name);
+        cr_expect_eq(harness_events(&harness, "weights"), 1);
+        harness_close(&harness);
+    }
+}
+
+/* Fine-tuning: another number of classes, and frozen layers. The line names the
+ * new tensors. */
+Test(init, a_new_head_is_trained_and_the_rest_stays)
+{
+    harness_t harness;
+    weights_t weights;
+    char init[400], *said;
+
+    weights_make(&weights);
+    first_run(&harness, &weights, false, init);
+    harness.settings[1] =
+        "optimizer={sgd: {lr: 0.1}, groups: [{match: [linear1.*, "
+        "batchnorm1.*], freeze: true}]}";
+    harness.settings[4] = "checkpoint.init_skip=[linear2.*]";
+    harness.settings[5] =
+        "model.layers=[{linear: {out: 16}}, batchnorm, relu, {dropout: {rate: "
+        "0.1}}, {linear: {out: 3}}]";
+    said = harness_listen(&harness, 2);
+    cr_expect_not_null(strstr(said, "6 tensors of "), "%s", said);
+    cr_expect_not_null(
+        strstr(said, "2 have random values: linear2.bias, linear2.weight"),
+        "%s", said);
+    for (int i = 0; i < 4; i++)
+        cr_expect(kept(&harness, &weights, i), "%s", model[i].name);
+    free(said);
+    harness_close(&harness);
+}
+
+Test(init, checkpoints_that_are_damaged_or_missing_are_refused)
+{
+    harness_t harness;
+    train_outcome_t out;
+    weights_t weights;
+    err_t err = ERR_INIT;
+    char init[400], *path, *bytes;
+    size_t length;
+
+    weights_make(&weights);
+    first_run(&harness, &weights, false, init);
+    path = str_printf("%s/first/checkpoints/step-0000000001/shard-0.h5",
+                      harness.dir);
+    cr_assert_eq(file_read(path, &bytes, &length, &err), ERR_OK);
+    bytes[length - 9] ^= 1;
+    cr_assert_eq(file_publish(path, bytes, length, &err), ERR_OK);
+    cr_expect_eq(harness_run(&harness, 2, &out, &err), ERR_DATA);
+    cr_expect(strstr(err.text, "checkpoint.init"), "%s", err.text);
+    cr_expect(strstr(err.text, "shard-0.h5"), "%s", err.text);
+    snprintf(init, sizeof init, "checkpoint.init=%s", harness.dir);
+    cr_expect_eq(harness_run(&harness, 2, &out, &err), ERR_DATA);
+    cr_expect(strstr(err.text, "has no checkpoint"), "%s", err.text);
+    free(bytes);
+    free(path);
+    harness_close(&harness);
+}
+
+/* ---- what does not fit -----------------------------------------------------
+ */
+
 static void expect_refusal(weights_t *weights, err_code_t code,
                            const char *const *words)
 {
