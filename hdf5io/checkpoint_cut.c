@@ -26,7 +26,17 @@ static void files_cut(hdf5io_cut_t *cut, uint64_t each)
     }
 }
 
-static void ranks_cut(hdf5io_cut_t *cut, int ranks)
+/* The first chunk after those of [rank], if [readers] read the files. */
+static size_t readers_cut(const hdf5io_cut_t *cut, const int *readers, int rank)
+{
+    int file = 0;
+
+    while (file < cut->manifest->file_count && readers[file] <= rank)
+        file++;
+    return cut->files[file];
+}
+
+static void ranks_cut(hdf5io_cut_t *cut, int ranks, const int *readers)
 {
     const int files = cut->manifest->file_count;
     const size_t chunks = cut->files[files];
@@ -38,6 +48,8 @@ static void ranks_cut(hdf5io_cut_t *cut, int ranks)
         hdf5io_manifest_share(blocks ? (int64_t)chunks : files, r, ranks,
                               &first, &last);
         cut->ranks[r + 1] = blocks ? (size_t)last : cut->files[last];
+        if (readers != NULL)
+            cut->ranks[r + 1] = readers_cut(cut, readers, r);
         if (cut->ranks[r + 1] - cut->ranks[r] > cut->turns)
             cut->turns = cut->ranks[r + 1] - cut->ranks[r];
     }
@@ -47,7 +59,7 @@ static void ranks_cut(hdf5io_cut_t *cut, int ranks)
 }
 
 err_code_t hdf5io_cut_open(const hdf5io_manifest_t *manifest, int ranks,
-                           hdf5io_cut_t *out, err_t *err)
+                           const int *readers, hdf5io_cut_t *out, err_t *err)
 {
     static const char what[] = "reading a checkpoint";
     const uint64_t block = manifest->block_bytes;
@@ -62,7 +74,7 @@ err_code_t hdf5io_cut_open(const hdf5io_manifest_t *manifest, int ranks,
         return rc;
     }
     files_cut(&cut, block > 0 ? block : MANIFEST_BLOCK);
-    ranks_cut(&cut, ranks);
+    ranks_cut(&cut, ranks, readers);
     *out = cut;
     return ERR_OK;
 }

@@ -38,9 +38,10 @@ typedef struct hdf5io_cut {
 } hdf5io_cut_t;
 
 /* Cut the files of [manifest], which outlives the cut, for [ranks] ranks.
+ * [readers] (or NULL): the rank that reads each file, in ascending order.
  * hdf5io_cut_close frees what is inside. ERR_MEMORY. */
 err_code_t hdf5io_cut_open(const hdf5io_manifest_t *manifest, int ranks,
-                           hdf5io_cut_t *out, err_t *err);
+                           const int *readers, hdf5io_cut_t *out, err_t *err);
 void hdf5io_cut_close(hdf5io_cut_t *cut);
 
 /* The chunk that [rank] reads in turn number [turn]; false: none. */

@@ -134,7 +134,8 @@ static err_code_t loader_open(loader_t *l, err_t *err)
                                 .tensors = l->load->tensors,
                                 .wanted = l->load->wanted,
                                 .rank = l->votes->rank};
-    err_code_t rc = hdf5io_cut_open(l->manifest, l->votes->size, &l->cut, err);
+    err_code_t rc = hdf5io_cut_open(l->manifest, l->votes->size,
+                                    l->load->readers, &l->cut, err);
 
     if (rc == ERR_OK)
         rc = hdf5io_wants_open(&wish, &l->wants, err);

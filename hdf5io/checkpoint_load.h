@@ -24,6 +24,9 @@ typedef struct hdf5io_load {
     const hdf5io_tensor_t *tensors; /* of this rank */
     /* [manifest->tensor_count]: index in [tensors], -1: not wanted */
     const int *wanted;
+    /* [manifest->file_count]: the rank that reads each file, in ascending
+     * order; NULL: all ranks read equally much */
+    const int *readers;
 } hdf5io_load_t;
 
 /*

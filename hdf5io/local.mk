@@ -175,6 +175,9 @@ libhdf5io_la_SOURCES += hdf5io/checkpoint_vote.h
 libhdf5io_la_SOURCES += hdf5io/checkpoint_wants.c
 libhdf5io_la_SOURCES += hdf5io/checkpoint_wants.h
 libhdf5io_la_SOURCES += hdf5io/checkpoint_write.c
+libhdf5io_la_SOURCES += hdf5io/nodeset.c hdf5io/nodeset.h
+libhdf5io_la_SOURCES += hdf5io/nodeset_copy.c hdf5io/nodeset_copy.h
+libhdf5io_la_SOURCES += hdf5io/nodeset_read.c hdf5io/nodeset_write.c
 # Models in and out
 libhdf5io_la_SOURCES += hdf5io/outputs.c
 libhdf5io_la_SOURCES += hdf5io/outputs.h

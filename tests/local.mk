@@ -24,6 +24,7 @@ libfixtures_la_SOURCES = \
 	tests/hdf5io/ckpt_parts.c tests/hdf5io/ckpt_parts.h \
 	tests/hdf5io/crash_scenes.c tests/hdf5io/crash_scenes.h \
 	tests/hdf5io/files.c tests/hdf5io/files.h \
+	tests/hdf5io/nodesets.c tests/hdf5io/nodesets.h \
 	tests/hdf5io/open.c tests/hdf5io/open.h \
 	tests/hdf5io/sampler_plan.c tests/hdf5io/sampler_plan.h \
 	tests/import/import_fixture.c tests/import/import_fixture.h \

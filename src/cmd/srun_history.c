@@ -85,6 +85,9 @@ static void line_see(void *context, const obs_lives_read_t *read)
         maximum(&history->save_s, line->seconds);
         checkpoint_see(history, line->step);
         break;
+    case OBS_LIVES_RESUMED: /* perhaps from a local checkpoint */
+        checkpoint_see(history, line->step);
+        break;
     case OBS_LIVES_REQUEUE:
         history->io_requeued |= line->status == ERR_IO;
         break;

@@ -327,6 +327,20 @@ static void host_print(const check_t *check)
         memory_line(train_memory_name(TRAIN_MEMORY_HOOK), check->hook);
 }
 
+/* Print what local checkpoints need on a node, in memory or on a disk. */
+static void local_print(const check_t *check)
+{
+    const uint64_t share = train_memory_share(&check->plan, &check->replica);
+
+    if (check->config->checkpoint.local[0] == '\0')
+        return;
+    str_print("local checkpoints per rank, two in %s:\n",
+              check->config->checkpoint.local);
+    memory_line("its own parts", 2 * share);
+    if (check->ranks > 1)
+        memory_line("if several nodes, copies", 2 * share);
+}
+
 static err_code_t memory_print(check_t *check, err_t *err)
 {
     const bool host = dev_host_visible(check->device.dev);
@@ -358,6 +372,7 @@ static err_code_t memory_print(check_t *check, err_t *err)
     if (!host)
         memory_line("free there", have);
     host_print(check);
+    local_print(check);
     return ERR_OK;
 }
 

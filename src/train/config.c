@@ -172,6 +172,15 @@ static const opt_row_t checkpoint_options[] = {
                    "quota, an error of the storage), after which the run ends "
                    "with status 74. Before, it goes on, and tries again after "
                    "a quarter of every. The last checkpoint has one try"),
+    CONFIG(checkpoint.local, "local", OPT_TEXT, "", .free = true,
+           .help = "directory of each node, in memory (/dev/shm) or on a local "
+                   "disk, for local checkpoints between the others: a restart "
+                   "on the same nodes resumes from the newest one and reads no "
+                   "other checkpoint. Needs async. Empty: none"),
+    CONFIG(checkpoint.local_every, "local_every", OPT_EVERY, "100 steps",
+           .free = true,
+           .help = "when to write local checkpoints, a number of steps. One "
+                   "that is due while a checkpoint is written is left out"),
     CONFIG(checkpoint.reserve, "reserve", OPT_SECONDS, "60 s", .min = 0,
            .max = 86400, .unit = "s", .free = true,
            .help = "time that is kept for the last checkpoint before the time "
@@ -413,6 +422,16 @@ static err_code_t config_check(const tree_t *tree, const train_config_t *config,
     if (train_writers_wrong(config) != NULL)
         return refuse(tree, "checkpoint", "writers",
                       train_writers_wrong(config), err);
+    if (config->checkpoint.local[0] != '\0' && !train_config_async(config))
+        return refuse(tree, "checkpoint", "local",
+                      "is set, but local checkpoints are written behind "
+                      "training only: leave out checkpoint.async and "
+                      "checkpoint.io, or leave it out",
+                      err);
+    if (config->checkpoint.local_every.unit != OPT_STEPS ||
+        config->checkpoint.local_every.value < 1)
+        return refuse(tree, "checkpoint", "local_every",
+                      "is no number of steps; expected '100 steps'", err);
     if (!train_trace_steps(config, &first, &last))
         return refuse(tree, "obs", "trace_steps",
                       "is not FIRST:LAST, such as 11:20, with 1 <= FIRST <= "

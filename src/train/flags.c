@@ -23,7 +23,7 @@ void train_flags_fill(train_state_t *run, double *flags)
         train_saver_failed(run->saving.saver))
         flags[TRAIN_TAIL_DUE] += TRAIN_DUE_JOIN;
     if (every->unit == OPT_TIME && now >= train_save_instant(run) &&
-        !train_saver_busy(run->saving.saver))
+        (run->saving.local || !train_saver_busy(run->saving.saver)))
         flags[TRAIN_TAIL_DUE] += TRAIN_DUE_SAVE;
     if (train_straggler_due(&run->straggler, now))
         flags[TRAIN_TAIL_DUE] += TRAIN_DUE_LOOK;

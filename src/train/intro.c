@@ -58,10 +58,11 @@ static void run_add(const train_state_t *run, str_buf_t *text)
         str_buf_add(text, "new\n");
         return;
     }
+    str_buf_add(text, "resumed from step %lld", (long long)run->progress.step);
     if (stat(run->dir.resumed, &status) == 0)
-        clock_format((double)status.st_mtime, when, sizeof when);
-    str_buf_add(text, "resumed from step %lld of %s\n",
-                (long long)run->progress.step, when);
+        str_buf_add(text, " of %s",
+                    clock_format((double)status.st_mtime, when, sizeof when));
+    str_buf_add(text, "\n");
 }
 
 static bool host_is_new(const comm_group_t *group, int rank)

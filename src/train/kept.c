@@ -197,6 +197,23 @@ static void begin_anew(const train_kept_t *kept,
                  info->path, info->world_size, votes->size);
 }
 
+/* Read the first [count] tensors. */
+static err_code_t tensors_read(const train_kept_source_t *source,
+                               const train_kept_t *kept, int count, bool *found,
+                               hdf5io_checkpoint_info_t *info, err_t *err)
+{
+    err_code_t rc;
+
+    if (source->set == NULL)
+        return hdf5io_checkpoint_read(source->config, source->path,
+                                      kept->tensors, count, found, info, err);
+    rc = hdf5io_nodeset_read(source->set, source->least, kept->tensors, count,
+                             source->found, info, err);
+    if (rc == ERR_OK)
+        *found = source->found->found;
+    return rc;
+}
+
 err_code_t train_kept_read(const train_kept_t *kept,
                            const train_kept_source_t *source, bool *found,
                            hdf5io_checkpoint_info_t *info, err_t *err)
@@ -210,8 +227,7 @@ err_code_t train_kept_read(const train_kept_t *kept,
      * later version of cddp. In the last two cases the second read, without the
      * hook's tensors, fails, too. */
     if (kept->hook_count > 0)
-        rc = hdf5io_checkpoint_read(config, source->path, kept->tensors,
-                                    kept->count, found, info, &why);
+        rc = tensors_read(source, kept, kept->count, found, info, &why);
     if (rc == ERR_OK) {
         if (*found && info->world_size != config->votes->size)
             begin_anew(kept, source, info);
@@ -219,9 +235,8 @@ err_code_t train_kept_read(const train_kept_t *kept,
     }
     if (rc != ERR_CONFIG)
         return err_copy(err, &why);
-    rc = hdf5io_checkpoint_read(config, source->path, kept->tensors,
-                                kept->count - kept->hook_count, found, info,
-                                err);
+    rc = tensors_read(source, kept, kept->count - kept->hook_count, found, info,
+                      err);
     if (rc == ERR_OK && *found)
         begin_anew(kept, source, info);
     return rc;

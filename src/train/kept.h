@@ -12,6 +12,7 @@
 
 #include "ddp/ddp.h"
 #include "hdf5io/checkpoint_share.h"
+#include "hdf5io/nodeset.h"
 #include "train/config.h"
 #include "train/mirror.h"
 #include "train/shard.h"
@@ -53,6 +54,11 @@ typedef struct train_kept_source {
     ddp_t *ddp;
     const hdf5io_checkpoint_config_t *config;
     const char *path;
+    /* Read a node set of step [least] or later, and set [found] to what was
+     * found; NULL: a checkpoint. See hdf5io_nodeset_read. */
+    const hdf5io_nodeset_t *set;
+    int64_t least;
+    hdf5io_nodeset_found_t *found;
 } train_kept_source_t;
 
 /* Read all tensors of [kept] with hdf5io_checkpoint_read. If the checkpoint has

@@ -41,6 +41,7 @@ libtrain_la_SOURCES = \
 	src/train/marks.c src/train/marks.h \
 	src/train/near.c src/train/near.h \
 	src/train/oom.c src/train/oom.h \
+	src/train/nodeset.c src/train/nodeset.h \
 	src/train/open.c src/train/open.h \
 	src/train/memory.c src/train/memory.h \
 	src/train/mirror.c src/train/mirror.h \
@@ -49,6 +50,7 @@ libtrain_la_SOURCES = \
 	src/train/outputs.c src/train/outputs.h \
 	src/train/own.h \
 	src/train/owner.c src/train/owner.h \
+	src/train/partners.c src/train/partners.h \
 	src/train/patience.c src/train/patience.h \
 	src/train/plateau.c src/train/plateau.h \
 	src/train/predict.c src/train/predict.h \

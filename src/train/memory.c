@@ -37,22 +37,26 @@ uint64_t train_memory_batches(const train_replica_plan_t *plan, int64_t count)
     return sample * (uint64_t)plan->samples * (uint64_t)count;
 }
 
-/* Bytes of the copy of what a rank writes: its share of what all ranks hold,
- * and with ddp.zero its own state of the optimizer. The state of a comm hook is
- * not counted, as it is not known here. */
-static uint64_t copy_bytes(const train_replica_plan_t *plan,
-                           const train_replica_t *replica)
+uint64_t train_memory_share(const train_replica_plan_t *plan,
+                            const train_replica_t *replica)
 {
     const uint64_t state = optim_state_bytes(replica->optim);
     uint64_t common = sizeof(float) * (nn_graph_param_elems(plan->graph) +
                                        nn_graph_buffer_elems(plan->graph));
 
-    if (!dev_host_visible(plan->dev) || !train_config_async(plan->config))
-        return 0;
     if (replica->shard == NULL)
         common += state;
     return common / (uint64_t)plan->ranks +
            (replica->shard == NULL ? 0 : state);
+}
+
+/* Bytes of the copy of what a rank writes. */
+static uint64_t copy_bytes(const train_replica_plan_t *plan,
+                           const train_replica_t *replica)
+{
+    return dev_host_visible(plan->dev) && train_config_async(plan->config)
+               ? train_memory_share(plan, replica)
+               : 0;
 }
 
 train_memory_t train_memory_of(const train_replica_plan_t *plan,

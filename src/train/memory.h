@@ -43,6 +43,12 @@ train_memory_t train_memory_of(const train_replica_plan_t *plan,
 /* Bytes of [count] batches of this rank. */
 uint64_t train_memory_batches(const train_replica_plan_t *plan, int64_t count);
 
+/* Bytes of what this rank writes of a checkpoint: its share of what all ranks
+ * hold, and with ddp.zero its own state of the optimizer. The state of a comm
+ * hook is not counted, as it is not known here. */
+uint64_t train_memory_share(const train_replica_plan_t *plan,
+                            const train_replica_t *replica);
+
 uint64_t train_memory_total(const train_memory_t *memory);
 
 /* The kind for people: "parameters". */

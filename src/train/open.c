@@ -22,6 +22,7 @@
 #include "train/lives.h"
 #include "train/lone.h"
 #include "train/marks.h"
+#include "train/nodeset.h"
 #include "train/open.h"
 #include "train/order.h"
 #include "train/owner.h"
@@ -345,6 +346,8 @@ static err_code_t directory_accept(train_state_t *run, err_t *err)
         return train_record_open(run, err);
     rc = train_begin_done(&run->dir, run->progress.step, err);
     if (rc == ERR_OK)
+        rc = train_nodeset_forget(run, err);
+    if (rc == ERR_OK)
         rc = train_rundir_accept(run->dir.lock, run->config, run->progress.step,
                                  err);
     return rc == ERR_OK ? train_record_open(run, err) : rc;
@@ -428,6 +431,8 @@ static err_code_t position_read(train_state_t *run, err_t *err)
         train_storage_begin(&run->world, "run directory");
         rc = train_open_voted(run, directory_accept, err);
     }
+    if (rc == ERR_OK)
+        rc = train_nodeset_accept(run, err);
     train_storage_end(&run->world);
     run->dir.accepted = rc == ERR_OK;
     if (rc == ERR_OK && run->world.rank == 0) {

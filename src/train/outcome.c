@@ -12,6 +12,7 @@
 #include "slurm/job.h"
 #include "train/limits.h"
 #include "train/lives.h"
+#include "train/nodeset.h"
 #include "train/seen.h"
 
 void train_outcome_fill(const train_state_t *run, train_outcome_t *out)
@@ -30,6 +31,7 @@ void train_outcome_tell(train_state_t *run, const err_t *fault)
 {
     train_world_tell(&run->world, fault);
     train_saver_tell(run->saving.saver, fault);
+    train_nodeset_tell(run, fault);
 }
 
 bool train_outcome_survivor(const train_world_t *world, err_code_t rc,

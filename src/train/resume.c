@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "train/checkpoint.h"
+#include "train/nodeset.h"
 #include "train/open.h"
 #include "train/order.h"
 #include "train/resumed.h"
@@ -14,19 +15,19 @@
 typedef err_code_t resumed_check_t(const train_resumed_t *resumed,
                                    const char *path, err_t *err);
 
-/* Rank 0 checks the checkpoint at [path]; all ranks get the outcome.
+/* The rank [teller] checks the checkpoint at [path]; all ranks get the outcome.
  * Collective. */
-static err_code_t rank0_check(const train_world_t *world,
-                              const train_resumed_t *resumed,
-                              resumed_check_t *look, const char *path,
-                              err_t *err)
+static err_code_t teller_check(const train_world_t *world, int teller,
+                               const train_resumed_t *resumed,
+                               resumed_check_t *look, const char *path,
+                               err_t *err)
 {
     err_t said = ERR_INIT;
     err_code_t rc = ERR_OK;
 
-    if (world->rank == 0)
+    if (world->rank == teller)
         look(resumed, path, &said);
-    rc = train_tell(&world->votes, 0, &said, sizeof said, err);
+    rc = train_tell(&world->votes, teller, &said, sizeof said, err);
     if (rc != ERR_OK || said.code == ERR_OK)
         return rc;
     return err_copy(err, &said);
@@ -109,6 +110,7 @@ static err_code_t resumed_check(train_state_t *run, const char *path,
                                 err_t *err)
 {
     const train_data_t *train = &run->data.train;
+    const int teller = train_nodeset_teller(run);
     const train_resumed_t resumed = {.config = run->config,
                                      .progress = &run->progress,
                                      .samples =
@@ -116,7 +118,7 @@ static err_code_t resumed_check(train_state_t *run, const char *path,
                                      .epoch_steps = train->steps,
                                      .marks = run->data.marks,
                                      .mark_count = run->data.mark_count,
-                                     .logs = run->world.rank == 0};
+                                     .logs = run->world.rank == teller};
     const hdf5io_order_t order =
         hdf5io_sampler_order(train->sampler, run->progress.epoch);
     err_code_t rc = train_resumed_data(&resumed, err);
@@ -124,13 +126,14 @@ static err_code_t resumed_check(train_state_t *run, const char *path,
     if (rc == ERR_OK)
         rc = train_order_check(&resumed, &order, err);
     if (rc == ERR_OK)
-        rc = rank0_check(&run->world, &resumed, train_resumed_marks, path, err);
+        rc = teller_check(&run->world, teller, &resumed, train_resumed_marks,
+                          path, err);
     if (rc == ERR_OK)
         rc = place_in_epoch(train, run->config->train.batch, &run->progress,
                             err);
     if (rc == ERR_OK)
-        rc = rank0_check(&run->world, &resumed, train_resumed_settings, path,
-                         err);
+        rc = teller_check(&run->world, teller, &resumed, train_resumed_settings,
+                          path, err);
     return rc;
 }
 
@@ -145,7 +148,10 @@ err_code_t train_restore(train_state_t *run, err_t *err)
     rc = train_begin(&run->dir, &run->world, err);
     if (rc != ERR_OK || (fresh && run->dir.first))
         return rc;
-    rc = state_read(run, run->dir.first, &found, &info, err);
+    if (how != TRAIN_RESUME_PATH || !run->dir.first)
+        rc = train_nodeset_restore(run, &found, &info, err);
+    if (rc == ERR_OK && !found)
+        rc = state_read(run, run->dir.first, &found, &info, err);
     run->world.speaker = run->world.rank == 0 || rc == ERR_PEER;
     if (rc != ERR_OK || !found)
         return rc;
@@ -192,8 +198,9 @@ err_code_t train_restore_again(train_state_t *run, err_t *err)
     run->world.speaker = run->world.rank == 0 || rc == ERR_PEER;
     if (rc == ERR_OK && !found)
         rc = err_set(err, ERR_DATA,
-                     "%s/checkpoints has no checkpoint any more to which the "
-                     "run can go back; who has removed that of step %lld?",
+                     "%s/checkpoints has no checkpoint to which the run can go "
+                     "back: that of step %lld was a local one "
+                     "(checkpoint.local), or somebody has removed it",
                      run->dir.path, (long long)run->dir.saved_step);
     if (rc != ERR_OK)
         return rc;

@@ -9,6 +9,7 @@
 #include "base/str.h"
 #include "train/best.h"
 #include "train/lives.h"
+#include "train/nodeset.h"
 #include "train/record.h"
 #include "train/save.h"
 
@@ -154,7 +155,8 @@ static err_code_t go_back(train_state_t *run, err_t *err)
         run->last_eval.step = -1;
     train_best_back(run);
     rc = begin_again(run, err);
-    return train_world_vote(&run->world, rc, err);
+    rc = train_world_vote(&run->world, rc, err);
+    return rc == ERR_OK ? train_nodeset_back(run, err) : rc;
 }
 
 /* End the save in progress. If it has found that training diverged in its step,

@@ -19,6 +19,7 @@
 #include "train/last_words.h"
 #include "train/leave.h"
 #include "train/lives.h"
+#include "train/nodeset.h"
 #include "train/outcome.h"
 #include "train/predict.h"
 #include "train/record.h"
@@ -250,7 +251,9 @@ static err_code_t step_boundary(train_state_t *run, err_t *err)
     if (run->progress.epoch_step == run->data.train.steps &&
         epoch_saves(config, run->progress.epoch))
         run->agreed.due.save = false;
-    return due_do(run, err);
+    rc = due_do(run, err);
+    return rc == ERR_OK && train_nodeset_due(run) ? train_save_nodes(run, err)
+                                                  : rc;
 }
 
 /* After the last step of an epoch: evaluate, print a line, save if due. */
@@ -482,6 +485,7 @@ err_code_t train_run(const train_config_t *config, const train_env_t *env,
         save_finish(&run);
     if (rc == ERR_PEER)
         train_outcome_tell(&run, err);
+    train_nodeset_end(&run, rc);
     train_seen_end(&run, rc);
     if (rc == ERR_PEER && culprit_is_here(&run.world, err))
         rc = train_oom_look(&run.life.oom, err);

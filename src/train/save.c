@@ -8,6 +8,7 @@
 #include "train/best.h"
 #include "train/checkpoint.h"
 #include "train/leave.h"
+#include "train/nodeset.h"
 #include "train/record.h"
 #include "train/save_failed.h"
 #include "train/seen.h"
@@ -104,16 +105,19 @@ static void published(void *context, double seconds)
     train_saved_add(run, &saved, &run->saving.spent);
 }
 
-static void saving_begin(train_state_t *run)
+/* [local]: it is a local checkpoint, which needs no run directory. */
+static void saving_begin(train_state_t *run, bool local)
 {
     train_saving_t *saving = &run->saving;
     train_save_t save = {.config = &saving->config->checkpoint,
                          .saved_step = run->dir.saved_step,
                          .context = run,
-                         .allowed = directory_check,
-                         .published = published};
+                         .allowed = local ? NULL : directory_check,
+                         .published = published,
+                         .write = local ? train_nodeset_write : NULL};
 
-    train_best_saving(run);
+    if (!local)
+        train_best_saving(run);
     train_record_saving(run);
     train_checkpoint_config_fill(run, saving->config);
     progress_complete(run);
@@ -123,6 +127,7 @@ static void saving_begin(train_state_t *run)
     saving->newest = run->newest;
     saving->spent = run->seen.spent;
     saving->lost = false;
+    saving->local = local;
     train_saver_start(saving->saver, &save);
 }
 
@@ -161,6 +166,8 @@ static err_code_t saving_end(train_state_t *run, train_after_t after,
         run->dir.owned = false;
     if (rc == ERR_DIVERGED)
         run->newest = saving->newest;
+    if (saving->local)
+        return train_nodeset_saved(run, saving->saved.step, rc, err);
     if (rc == ERR_IO && train_saver_allowed(saving->saver))
         return train_save_failed(run, &saving->saved, after, err);
     if (rc != ERR_OK)
@@ -199,7 +206,8 @@ static void wait_say(train_state_t *run, double seconds)
 err_code_t train_save_begin(train_state_t *run, err_t *err)
 {
     const bool waits = train_saver_busy(run->saving.saver) &&
-                       !train_saver_ended(run->saving.saver);
+                       !train_saver_ended(run->saving.saver) &&
+                       !run->saving.local;
     double begin = clock_now();
     err_code_t rc;
 
@@ -214,10 +222,25 @@ err_code_t train_save_begin(train_state_t *run, err_t *err)
         rc = device_pull(run, err);
     if (rc == ERR_OK) {
         run->saving.began = begin;
-        saving_begin(run);
+        saving_begin(run, false);
         run->saving.exposed = clock_now() - begin;
     }
     train_storage_end(&run->world);
+    train_seen_mark(run, OBS_SPENT_SAVE);
+    return rc;
+}
+
+err_code_t train_save_nodes(train_state_t *run, err_t *err)
+{
+    const double begin = clock_now();
+    err_code_t rc;
+
+    train_seen_mark(run, OBS_SPENT_OTHER);
+    rc = device_pull(run, err);
+    if (rc == ERR_OK) {
+        run->saving.began = begin;
+        saving_begin(run, true);
+    }
     train_seen_mark(run, OBS_SPENT_SAVE);
     return rc;
 }
@@ -252,7 +275,8 @@ err_code_t train_save_open(train_state_t *run, err_t *err)
     if (rc == ERR_OK)
         rc = mem_new(train_checkpoint_config_t, 1, "checkpoints",
                      &run->saving.config, err);
-    return train_world_vote(&run->world, rc, err);
+    rc = train_world_vote(&run->world, rc, err);
+    return rc == ERR_OK ? train_nodeset_open(run, err) : rc;
 }
 
 void train_save_close(train_state_t *run)
@@ -262,6 +286,7 @@ void train_save_close(train_state_t *run)
 
     train_saver_close(saving->saver);
     saving->saver = NULL;
+    train_nodeset_close(run);
     if (busy)
         train_checkpoint_config_free(saving->config);
     mem_free(saving->config);

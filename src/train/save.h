@@ -31,6 +31,11 @@ err_code_t train_save(train_state_t *run, bool last, err_t *err);
  * Collective. */
 err_code_t train_save_begin(train_state_t *run, err_t *err);
 
+/* Begin to write a local checkpoint (nodeset.h) of the current step in the
+ * thread. No save is in progress. Errors are those of the device. Collective;
+ * returns as train_save_begin does. */
+err_code_t train_save_nodes(train_state_t *run, err_t *err);
+
 /* Wait for the save in progress, if there is one; [last]: no other follows. All
  * ranks get one outcome.
  * After ERR_DIVERGED, run->newest has the samples of the step that was to be

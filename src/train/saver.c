@@ -125,6 +125,8 @@ static err_code_t save_write(train_saver_t *saver, err_t *err)
     hdf5io_checkpoint_info_t info;
     err_code_t rc;
 
+    if (save->write != NULL)
+        return save->write(save, &saver->votes, err);
     config.votes = &saver->votes;
     config.share = saver->kept->share;
     rc = hdf5io_checkpoint_write(&config, &save->progress, saver->kept->tensors,
@@ -320,6 +322,11 @@ void train_saver_start(train_saver_t *saver, const train_save_t *save)
     saver->state = SAVER_WORKS;
     pthread_cond_broadcast(&saver->changed);
     pthread_mutex_unlock(&saver->lock);
+}
+
+void train_saver_also(train_saver_t *saver, comm_group_t *group)
+{
+    train_patience_also(saver->patience, group);
 }
 
 double train_saver_settle(train_saver_t *saver)

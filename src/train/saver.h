@@ -64,6 +64,10 @@ typedef struct train_save {
     err_code_t (*allowed)(void *context, err_t *err);
     /* (optional) It was published, [seconds] after start. */
     void (*published)(void *context, double seconds);
+    /* (optional) What is called, with the saver's votes, in place of
+     * hdf5io_checkpoint_write and published. */
+    err_code_t (*write)(const struct train_save *save,
+                        const hdf5io_votes_t *votes, err_t *err);
 } train_save_t;
 
 /* Begin to save. No save is in progress. All ranks call this at the same step.
@@ -81,6 +85,10 @@ bool train_saver_failed(train_saver_t *saver);
 /* This rank ends because of [fault], an ERR_PEER: tell the savers of the other
  * ranks (comm_group_tell). NULL: nothing is done. Does not wait. */
 void train_saver_tell(train_saver_t *saver, const err_t *fault);
+
+/* The thread reports its progress to [group], too, which is closed after the
+ * saver. No save is in progress. */
+void train_saver_also(train_saver_t *saver, comm_group_t *group);
 
 /* Before the tensors change: return when all of them are copied. Cheap if they
  * are. Returns the seconds that this took. NULL: nothing is done. */
@@ -135,7 +143,9 @@ typedef struct train_saving {
     double began;         /* clock instant */
     double exposed;       /* seconds in which it has kept training waiting */
     bool lost;            /* the run directory is no longer this run's */
-    int64_t waits;        /* saves that were due before the last one's end */
+    bool local;           /* it is a local checkpoint; see nodeset.h */
+    struct train_nodeset *nodeset; /* NULL: there are no local checkpoints */
+    int64_t waits; /* saves that were due before the last one's end */
     train_failures_t failures;
     train_best_t best;
 } train_saving_t;

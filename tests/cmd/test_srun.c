@@ -340,6 +340,11 @@ Test(srun_history, starts_count_until_a_newer_checkpoint)
     next_start(1, 2);
     add(OBS_LIVES_CHECKPOINT, 5, NULL);
     cr_assert_eq(history().fruitless, 1, "step 5 is no newer checkpoint");
+    next_start(1, 3);
+    add(OBS_LIVES_RESUMED, 5, NULL);
+    cr_assert_eq(history().fruitless, 2, "it has resumed from there");
+    add(OBS_LIVES_RESUMED, 7, NULL);
+    cr_assert_eq(history().fruitless, 0, "from a local checkpoint");
 }
 
 Test(srun_history, a_job_that_is_submitted_anew_starts_anew)

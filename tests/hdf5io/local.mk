@@ -36,6 +36,8 @@ HDF5IO_TESTS = \
 	tests/hdf5io/test_index \
 	tests/hdf5io/test_links \
 	tests/hdf5io/test_loader \
+	tests/hdf5io/test_nodeset \
+	tests/hdf5io/test_nodeset_crash \
 	tests/hdf5io/test_pool \
 	tests/hdf5io/test_safetensors \
 	tests/hdf5io/test_sampler \
@@ -55,7 +57,8 @@ check_PROGRAMS += $(HDF5IO_TESTS)
 LONG_CHECKS = tests/hdf5io/test_checkpoint_crash \
 	tests/hdf5io/test_checkpoint_flips \
 	tests/hdf5io/test_checkpoint_power \
-	tests/hdf5io/test_checkpoint_ranks
+	tests/hdf5io/test_checkpoint_ranks \
+	tests/hdf5io/test_nodeset_crash
 HDF5IO_TEST_LIBS = libfixtures.la libhdf5io.la libbase.la
 $(HDF5IO_TESTS): $(HDF5IO_TEST_LIBS)
 $(HDF5IO_TESTS): LDADD = $(HDF5IO_TEST_LIBS) $(HDF5_LIBS) $(TEST_LIBS)
@@ -63,6 +66,7 @@ tests_hdf5io_test_filter_LDADD = $(LDADD) $(ZSTD_LIBS) $(BLOSC_LIBS)
 tests_hdf5io_test_loader_LDADD = liballoc.la $(LDADD)
 tests_hdf5io_test_checkpoint_crash_LDADD = libiotape.la $(LDADD)
 tests_hdf5io_test_checkpoint_power_LDADD = libiotape.la $(LDADD)
+tests_hdf5io_test_nodeset_crash_LDADD = libiotape.la $(LDADD)
 tests_hdf5io_test_checkpoint_load_LDADD = libiocount.la $(LDADD)
 tests_hdf5io_test_dataset_look_LDADD = libiocount.la $(LDADD)
 tests_hdf5io_test_epoch_reads_LDADD = libiocount.la $(LDADD)

@@ -53,6 +53,7 @@ SLURM_TESTS = \
 	api.t \
 	fault.t \
 	checkpoint.t \
+	local.t \
 	info.t \
 	scale.t
 # Long tests that are not in SLURM_TESTS.

@@ -23,10 +23,12 @@ TRAIN_TESTS = \
 	tests/train/test_look \
 	tests/train/test_look_opens \
 	tests/train/test_marks \
+	tests/train/test_nodeset \
 	tests/train/test_oom \
 	tests/train/test_order \
 	tests/train/test_owner \
 	tests/train/test_pairs \
+	tests/train/test_partners \
 	tests/train/test_patience \
 	tests/train/test_planted \
 	tests/train/test_plateau \

@@ -249,7 +249,13 @@ Test(memory, check_prints_that_of_the_device_and_of_the_host)
     char *far = check_print("train.device=far", NULL, 1);
     char *two = check_print("train.device=far", NULL, 2);
     char *cpu = check_print("train.device=cpu", NULL, 1);
+    char *one = check_print("checkpoint.local=/dev/shm", NULL, 1);
+    char *local = check_print("checkpoint.local=/dev/shm", NULL, 2);
 
+    cr_expect_null(strstr(cpu, "local checkpoints"));
+    FACTS(one, "local checkpoints per rank, two in /dev/shm", "its own parts");
+    cr_expect_null(strstr(one, "if several nodes"));
+    FACTS(local, "if several nodes, copies");
     FACTS(far, "on far", "activations, scratch", "free there", "1.0 TiB");
     FACTS(far, "workspace of an op");
     FACTS(far, "memory of the host", "copy for checkpoints", "batches, pinned");
@@ -263,6 +269,8 @@ Test(memory, check_prints_that_of_the_device_and_of_the_host)
           "  train: 2 threads read ahead\n");
     /* This is for the targets: the inputs are contiguous and have long rows. */
     FACTS(cpu, "chunks, short rows");
+    free(local);
+    free(one);
     free(cpu);
     free(two);
     free(far);

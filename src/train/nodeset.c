@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+#include "train/nodeset.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "hdf5io/checkpoint_dir.h"
+#include "hdf5io/nodeset.h"
+#include "train/checkpoint.h"
+#include "train/partners.h"
+
+/* The numbers in RUNDIR/local; 0: there are none. */
+typedef struct line {
+    uint64_t run, line;
+} line_t;
+
+struct train_nodeset {
+    hdf5io_nodeset_t set;
+    line_t line;
+    char *home;       /* of the sets on this node; NULL: no line has begun */
+    const char *host; /* of this rank */
+    int *nodes;
+    train_partners_t *partners; /* NULL: there is only one node */
+    bool leads;                 /* this is the first rank of its node */
+    bool resumed;               /* the run has resumed from a set */
+    bool failed;                /* the newest set could not be written */
+    int teller;
+    uint64_t written; /* nonce of the set that the saver's thread wrote */
+};
+
+/* ---- opening ------------------------------------------------------------- */
+
+/* Number the nodes in the order of their first ranks. */
+static void nodes_find(const comm_group_t *group, int *nodes)
+{
+    int count = 0;
+
+    for (int r = 0; r < comm_group_size(group); r++) {
+        nodes[r] = -1;
+        for (int k = 0; k < r && nodes[r] < 0; k++)
+            if (strcmp(comm_group_host(group, k), comm_group_host(group, r)) ==
+                0)
+                nodes[r] = nodes[k];
+        if (nodes[r] < 0)
+            nodes[r] = count++;
+    }
+}
+
+static err_code_t own_open(train_state_t *run, err_t *err)
+{
+    const comm_group_t *group = run->world.group;
+    train_nodeset_t *nodeset = NULL;
+    err_code_t rc =
+        mem_new(train_nodeset_t, 1, "local checkpoints", &nodeset, err);
+
+    if (rc != ERR_OK)
+        return rc;
+    run->saving.nodeset = nodeset;
+    rc = mem_new(int, (size_t)run->world.size, "local checkpoints",
+                 &nodeset->nodes, err);
+    if (rc != ERR_OK)
+        return rc;
+    nodes_find(group, nodeset->nodes);
+    nodeset->set.nodes = nodeset->nodes;
+    nodeset->host = comm_group_host(group, run->world.rank);
+    nodeset->leads = true;
+    for (int r = 0; r < run->world.rank; r++)
+        nodeset->leads = nodeset->leads &&
+                         nodeset->nodes[r] != nodeset->nodes[run->world.rank];
+    return ERR_OK;
+}
+
+static err_code_t partners_open(train_state_t *run, err_t *err)
+{
+    train_nodeset_t *nodeset = run->saving.nodeset;
+    err_code_t rc = train_partners_open(run->world.group, nodeset->nodes,
+                                        &nodeset->partners, err);
+
+    if (rc != ERR_OK || nodeset->partners == NULL)
+        return rc;
+    nodeset->set.partners = train_partners_votes(nodeset->partners);
+    nodeset->set.members = train_partners_members(nodeset->partners);
+    train_saver_also(run->saving.saver,
+                     train_partners_group(nodeset->partners));
+    return ERR_OK;
+}
+
+err_code_t train_nodeset_open(train_state_t *run, err_t *err)
+{
+    err_code_t rc;
+
+    if (run->config->checkpoint.local[0] == '\0')
+        return ERR_OK;
+    rc = train_world_vote(&run->world, own_open(run, err), err);
+    return rc == ERR_OK ? partners_open(run, err) : rc;
+}
+
+void train_nodeset_close(train_state_t *run)
+{
+    train_nodeset_t *nodeset = run->saving.nodeset;
+
+    if (nodeset == NULL)
+        return;
+    train_partners_close(nodeset->partners);
+    free(nodeset->home);
+    mem_free(nodeset->nodes);
+    mem_free(nodeset);
+    run->saving.nodeset = NULL;
+}
+
+void train_nodeset_tell(const train_state_t *run, const err_t *fault)
+{
+    const train_nodeset_t *nodeset = run->saving.nodeset;
+
+    if (nodeset != NULL && nodeset->partners != NULL)
+        comm_group_tell(train_partners_group(nodeset->partners), fault);
+}
+
+/* ---- the line of the run ------------------------------------------------- */
+
+static char *line_path(const train_state_t *run)
+{
+    return str_printf("%s/local", run->dir.path);
+}
+
+/* Read RUNDIR/local. What is no such file counts as none. */
+static line_t line_read(const train_state_t *run)
+{
+    char *path = line_path(run), *text = NULL;
+    line_t line = {0};
+
+    if (file_read_own(path, &text, NULL, NULL) == ERR_OK &&
+        sscanf(text, "%" SCNx64 " %" SCNx64, &line.run, &line.line) != 2)
+        line = (line_t){0};
+    free(text);
+    free(path);
+    return line;
+}
+
+static err_code_t line_write(const train_state_t *run, line_t line, err_t *err)
+{
+    char *path = line_path(run);
+    char *text =
+        str_printf("%016" PRIx64 " %016" PRIx64 "\n", line.run, line.line);
+    err_code_t rc = file_publish(path, text, strlen(text), err);
+
+    free(text);
+    free(path);
+    return rc;
+}
+
+static void home_set(const train_state_t *run)
+{
+    train_nodeset_t *nodeset = run->saving.nodeset;
+
+    free(nodeset->home);
+    nodeset->home = NULL;
+    if (nodeset->line.line != 0)
+        nodeset->home =
+            str_printf("%s/cddp-%016" PRIx64 "-%016" PRIx64 "-%s",
+                       run->config->checkpoint.local, nodeset->line.run,
+                       nodeset->line.line, nodeset->host);
+    nodeset->set.home = nodeset->home;
+}
+
+/* Is [name] the home of another line of this run on this node? */
+static bool is_old(const train_nodeset_t *nodeset, const char *name)
+{
+    line_t line = {0};
+    int end = 0;
+
+    return sscanf(name, "cddp-%" SCNx64 "-%" SCNx64 "-%n", &line.run,
+                  &line.line, &end) == 2 &&
+           end > 0 && strcmp(name + end, nodeset->host) == 0 &&
+           line.run == nodeset->line.run && line.line != nodeset->line.line;
+}
+
+/* Delete the homes of older lines of this run on this node. */
+static void homes_clean(const train_state_t *run)
+{
+    const train_nodeset_t *nodeset = run->saving.nodeset;
+    const char *where = run->config->checkpoint.local;
+    DIR *dir = opendir(where);
+    const struct dirent *entry;
+
+    while (dir != NULL && (entry = readdir(dir)) != NULL) {
+        char *path = str_printf("%s/%s", where, entry->d_name);
+        err_t err = ERR_INIT;
+
+        if (is_old(nodeset, entry->d_name) && hdf5io_nodeset_own(path) &&
+            file_remove_tree(path, &err) != ERR_OK)
+            log_warn("train", "cannot remove old local checkpoints: %s",
+                     err.text);
+        free(path);
+    }
+    if (dir != NULL)
+        closedir(dir);
+}
+
+/* Rank 0 begins a new line. */
+static void line_begin(const train_state_t *run, line_t *line)
+{
+    err_t why = ERR_INIT;
+
+    if (line->run == 0)
+        line->run = hdf5io_dir_nonce();
+    line->line = hdf5io_dir_nonce();
+    if (line_write(run, *line, &why) == ERR_OK)
+        return;
+    log_warn("train", "%s: this start writes no local checkpoints", why.text);
+    line->line = 0;
+}
+
+/* All ranks take over the line of rank 0. */
+static err_code_t line_tell(train_state_t *run, err_t *err)
+{
+    train_nodeset_t *nodeset = run->saving.nodeset;
+    err_code_t rc = train_tell(&run->world.votes, 0, &nodeset->line,
+                               sizeof nodeset->line, err);
+
+    if (rc == ERR_OK)
+        home_set(run);
+    return rc;
+}
+
+err_code_t train_nodeset_forget(const train_state_t *run, err_t *err)
+{
+    char *path;
+    err_code_t rc = ERR_OK;
+
+    if (run->config->checkpoint.local[0] != '\0')
+        return ERR_OK;
+    path = line_path(run);
+    if (unlink(path) != 0 && errno != ENOENT)
+        rc =
+            err_set(err, ERR_IO, "cannot remove %s: %s", path, strerror(errno));
+    free(path);
+    return rc;
+}
+
+err_code_t train_nodeset_accept(train_state_t *run, err_t *err)
+{
+    train_nodeset_t *nodeset = run->saving.nodeset;
+    err_code_t rc;
+
+    if (nodeset == NULL)
+        return ERR_OK;
+    if (run->world.rank == 0 && !nodeset->resumed) {
+        nodeset->line = line_read(run);
+        line_begin(run, &nodeset->line);
+    }
+    rc = line_tell(run, err);
+    if (rc == ERR_OK && nodeset->leads && nodeset->line.run != 0)
+        homes_clean(run);
+    return rc;
+}
+
+err_code_t train_nodeset_back(train_state_t *run, err_t *err)
+{
+    train_nodeset_t *nodeset = run->saving.nodeset;
+
+    if (nodeset == NULL)
+        return ERR_OK;
+    nodeset->resumed = false;
+    nodeset->set.keep = 0;
+    return train_nodeset_accept(run, err);
+}
+
+/* ---- the start ----------------------------------------------------------- */
+
+/* The newest checkpoint of the run directory, by its name; -1: there is none,
+ * or the directory cannot be read. Rank 0 only. */
+static int64_t newest_step(const char *directory)
+{
+    int64_t *steps = NULL, newest = -1;
+    int count = 0;
+    err_t why = ERR_INIT;
+
+    if (hdf5io_dir_steps(&hdf5io_io_system, directory, &steps, &count, &why) !=
+        ERR_OK)
+        log_warn("train",
+                 "%s: checkpoints there are not looked at, unless "
+                 "there is no whole local checkpoint",
+                 why.text);
+    else if (count > 0)
+        newest = steps[0];
+    free(steps);
+    return newest;
+}
+
+/* Read a set of a step after that of the newest checkpoint, or of this step. */
+static err_code_t set_read(train_state_t *run, bool *found,
+                           hdf5io_checkpoint_info_t *info, err_t *err)
+{
+    train_nodeset_t *nodeset = run->saving.nodeset;
+    const train_kept_t *kept = &run->replica.kept;
+    hdf5io_nodeset_found_t set = {0};
+    train_checkpoint_config_t config;
+    train_kept_source_t source = {.ddp = run->replica.ddp};
+    int64_t least = 0;
+    err_code_t rc;
+
+    train_checkpoint_config_fill(run, &config);
+    source.config = nodeset->set.checkpoint = &config.checkpoint;
+    source.set = &nodeset->set;
+    source.found = &set;
+    if (run->world.rank == 0)
+        least = newest_step(config.directory);
+    rc = train_tell(&run->world.votes, 0, &least, sizeof least, err);
+    source.least = least;
+    if (rc == ERR_OK)
+        rc = train_kept_read(kept, &source, found, info, err);
+    train_checkpoint_config_free(&config);
+    nodeset->set.checkpoint = NULL;
+    if (rc != ERR_OK || !*found)
+        return rc;
+    nodeset->resumed = true;
+    nodeset->teller = set.teller;
+    nodeset->set.keep = set.nonce;
+    return ERR_OK;
+}
+
+err_code_t train_nodeset_restore(train_state_t *run, bool *found,
+                                 hdf5io_checkpoint_info_t *info, err_t *err)
+{
+    train_nodeset_t *nodeset = run->saving.nodeset;
+    err_t why = ERR_INIT;
+    err_code_t rc;
+
+    *found = false;
+    if (nodeset == NULL)
+        return ERR_OK;
+    if (run->world.rank == 0)
+        nodeset->line = line_read(run);
+    rc = line_tell(run, err);
+    if (rc != ERR_OK || nodeset->home == NULL)
+        return rc;
+    rc = set_read(run, found, info, &why);
+    if (rc == ERR_CONFIG) {
+        if (run->world.rank == 0)
+            log_warn("train", "the local checkpoints are not used: %s",
+                     why.text);
+        *found = false;
+        return ERR_OK;
+    }
+    return rc == ERR_OK ? ERR_OK : err_copy(err, &why);
+}
+
+int train_nodeset_teller(const train_state_t *run)
+{
+    const train_nodeset_t *nodeset = run->saving.nodeset;
+
+    return nodeset != NULL && nodeset->resumed ? nodeset->teller : 0;
+}
+
+/* ---- saves --------------------------------------------------------------- */
+
+bool train_nodeset_due(const train_state_t *run)
+{
+    const train_nodeset_t *nodeset = run->saving.nodeset;
+    const int64_t every = (int64_t)run->config->checkpoint.local_every.value;
+    const bool last = run->progress.epoch + 1 >= run->config->train.epochs &&
+                      run->progress.epoch_step == run->data.train.steps;
+
+    return nodeset != NULL && nodeset->home != NULL &&
+           run->progress.step % every == 0 && !last && !run->agreed.stop &&
+           !run->local.apart && run->dir.saved_step != run->progress.step &&
+           !train_saver_busy(run->saving.saver);
+}
+
+err_code_t train_nodeset_write(const train_save_t *save,
+                               const hdf5io_votes_t *votes, err_t *err)
+{
+    train_state_t *run = save->context;
+    train_nodeset_t *nodeset = run->saving.nodeset;
+    const train_kept_t *kept = &run->replica.kept;
+    hdf5io_checkpoint_config_t config = *save->config;
+    hdf5io_nodeset_t set = nodeset->set;
+
+    config.votes = votes;
+    set.checkpoint = &config;
+    return hdf5io_nodeset_write(&set, &save->progress, kept->tensors,
+                                kept->count, &nodeset->written, err);
+}
+
+err_code_t train_nodeset_saved(train_state_t *run, int64_t step, err_code_t rc,
+                               err_t *err)
+{
+    train_nodeset_t *nodeset = run->saving.nodeset;
+    const bool says = run->world.rank == 0;
+
+    if (rc == ERR_PEER || rc == ERR_DIVERGED)
+        return rc;
+    if (rc == ERR_OK) {
+        nodeset->set.keep = nodeset->written;
+        if (nodeset->failed && says)
+            log_info("train",
+                     "local checkpoints are written again, of step "
+                     "%lld",
+                     (long long)step);
+        nodeset->failed = false;
+        return ERR_OK;
+    }
+    if (!nodeset->failed && says)
+        log_warn("train",
+                 "no local checkpoint of step %lld was written: %s; the run "
+                 "goes on, and tries again every %lld steps",
+                 (long long)step, err->text,
+                 (long long)run->config->checkpoint.local_every.value);
+    nodeset->failed = true;
+    *err = (err_t)ERR_INIT;
+    return ERR_OK;
+}
+
+void train_nodeset_end(const train_state_t *run, err_code_t rc)
+{
+    const train_nodeset_t *nodeset = run->saving.nodeset;
+    err_t err = ERR_INIT;
+
+    if (nodeset == NULL || nodeset->home == NULL || !nodeset->leads ||
+        !run->life.opened || (rc != ERR_OK && rc != ERR_REQUEUE))
+        return;
+    if (hdf5io_nodeset_own(nodeset->home) &&
+        file_remove_tree(nodeset->home, &err) != ERR_OK)
+        log_warn("train", "cannot remove the local checkpoints: %s", err.text);
+}

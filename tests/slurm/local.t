@@ -1,0 +1,72 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# SPDX-FileCopyrightText: The cddp authors
+#
+# Local checkpoints (checkpoint.local) of a run on two nodes: after the death of
+# a rank the restart in place resumes from them, and reads no checkpoint of the
+# run directory, which is gone. So it does if all local checkpoints of one node
+# are gone, too. The run ends with the bits of an undisturbed one.
+# shellcheck disable=SC2317 # cases are called by name
+# shellcheck source=SCRIPTDIR/lib.sh
+. "$(dirname "$0")/lib.sh"
+# shellcheck source=SCRIPTDIR/trainlib.sh
+. "$(dirname "$0")/trainlib.sh"
+# shellcheck source=SCRIPTDIR/lifelib.sh
+. "$(dirname "$0")/lifelib.sh"
+life_open
+
+set_there()
+{
+    compgen -G "local/cddp-*-$1/step-*/MANIFEST.json" >/dev/null
+}
+
+home_gone()
+{
+    rm -rf local/cddp-*-"$1" && ! compgen -G "local/cddp-*-$1" >/dev/null
+}
+
+# Run until both nodes have a set; then rank 3 stands still.
+local_begin()
+{
+    life_file
+    at 3 ucp_tag_send_nbx STOP
+    export FAULT_AFTER=$PWD/go FAULT_TEXT=go
+    supervise --set checkpoint.local="$PWD/local" \
+        --set checkpoint.local_every="5 steps" \
+        --set checkpoint.every=never --set fault.timeout="300 s"
+    wait_until 120 set_there n1
+    wait_until 120 set_there n2
+    echo go >go
+    wait_until 60 test -s hit
+    mv run/checkpoints hidden
+    expect_equal "checkpoints" "$(find hidden -name 'step-*' | wc -l)" 0
+}
+
+# Rank 3 dies, and the run goes on in place.
+local_end()
+{
+    kill -KILL "$(cat hit)"
+    finish 0
+    expect_lines bg.err ': restart, restart in place' 1
+    expect_lines run/lives.jsonl '"event":"resumed".*/local/cddp-' 1
+    same_bits
+    expect_equal "homes" "$(find local -name 'cddp-*' | wc -l)" 0
+}
+
+restart_in_place()
+{
+    local_begin
+    local_end
+}
+
+node_lost()
+{
+    local_begin
+    wait_until 60 home_gone "$1"
+    local_end
+}
+
+test_case "a restart in place reads no checkpoint" restart_in_place
+test_case "the sets of the first node are lost" node_lost n1
+test_case "the sets of the second node are lost" node_lost n2
+test_done

@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * Whole runs with checkpoint.local. A run is killed after it has written a
+ * local checkpoint, and no other one; the next start resumes from it, and ends
+ * with the bits of a run that was never killed. Ranks are threads of a process
+ * that the test starts for each life, so all of them die at once.
+ */
+#include <criterion/criterion.h>
+#include <dirent.h>
+#include <float.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/str.h"
+#include "hdf5io/nodeset.h"
+#include "train/saves.h"
+
+enum { RANKS = 2 };
+
+/* ---- the homes ----------------------------------------------------------- */
+
+static char local[1000];        /* checkpoint.local */
+static char local_option[1024]; /* --set */
+
+/* The path of the only home, to be freed; NULL: there is none. */
+static char *home_find(void)
+{
+    const struct dirent *entry;
+    DIR *dir = opendir(local);
+    char *home = NULL;
+
+    while (dir != NULL && (entry = readdir(dir)) != NULL) {
+        if (strncmp(entry->d_name, "cddp-", 5) != 0)
+            continue;
+        cr_assert_null(home, "there are two homes");
+        home = str_printf("%s/%s", local, entry->d_name);
+    }
+    if (dir != NULL)
+        closedir(dir);
+    return home;
+}
+
+/* The path of the newest set, to be freed; NULL: there is none. */
+static char *set_find(void)
+{
+    char *home = home_find(), *set = NULL;
+    DIR *dir = home == NULL ? NULL : opendir(home);
+    hdf5io_nodeset_name_t name;
+    const struct dirent *entry;
+    int64_t newest = -1;
+
+    while (dir != NULL && (entry = readdir(dir)) != NULL) {
+        if (!hdf5io_nodeset_parse(entry->d_name, &name) || name.step <= newest)
+            continue;
+        newest = name.step;
+        free(set);
+        set = str_printf("%s/%s", home, entry->d_name);
+    }
+    if (dir != NULL)
+        closedir(dir);
+    free(home);
+    return set;
+}
+
+/* ---- lives --------------------------------------------------------------- */
+
+static void run_open(harness_t *harness, const char *more)
+{
+    saves_open(harness, "checkpoint.async=true", "checkpoint.every=never",
+               NULL);
+    snprintf(local, sizeof local, "%s/local", harness->dir);
+    snprintf(local_option, sizeof local_option, "checkpoint.local=%s", local);
+    harness->settings[5] = "checkpoint.local_every=2 steps";
+    harness->settings[6] = local_option;
+    harness->settings[7] = more;
+}
+
+static atomic_int looks;
+
+/* Each rank looks for signals when a step begins. In the fifth step, wait for
+ * the set of the second one, or of the fourth one, and die. */
+static slurm_signal_t die(void)
+{
+    char *set = NULL;
+
+    if (atomic_fetch_add(&looks, 1) < RANKS * 5)
+        return SLURM_SIGNAL_NONE;
+    while ((set = set_find()) == NULL)
+        usleep(1000); /* another process would get an event */
+    kill(getpid(), SIGKILL);
+    return SLURM_SIGNAL_NONE;
+}
+
+static void life_killed(harness_t *harness)
+{
+    const pid_t child = fork();
+    train_outcome_t out;
+    char *set;
+    int status;
+
+    cr_assert_geq(child, 0);
+    if (child == 0) {
+        harness->signal = die;
+        harness_run_ok(harness, RANKS, &out);
+        _exit(1);
+    }
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    cr_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL, "status %x",
+              (unsigned)status);
+    cr_assert_eq(harness_events(harness, "checkpoint"), 0);
+    set = set_find();
+    cr_assert_not_null(set);
+    free(set);
+}
+
+/* The run ends with the bits of the undisturbed run [whole], and nothing stays
+ * on its nodes. [resumed]: from how many checkpoints it has resumed. */
+static void life_finish(harness_t *harness, int ranks, const harness_t *whole,
+                        int resumed)
+{
+    train_outcome_t out;
+    char *home;
+
+    harness_run_ok(harness, ranks, &out);
+    cr_expect_eq(harness_events(harness, "resumed"), resumed);
+    harness_compare(whole, harness, SAVES_STEPS, 0, "killed");
+    home = home_find();
+    cr_expect_null(home, "%s stays", home);
+    free(home);
+}
+
+static void whole_run(harness_t *whole, int ranks, const char *more)
+{
+    train_outcome_t out;
+
+    saves_open(whole, "checkpoint.async=true", "checkpoint.every=never", more);
+    harness_run_ok(whole, ranks, &out);
+}
+
+/* ---- resuming ------------------------------------------------------------ */
+
+Test(nodeset, a_killed_run_resumes_with_the_same_bits, .timeout = 300)
+{
+    static const char *const kinds[] = {
+        NULL, "ddp.zero=1", "ddp.hook={powersgd: {rank: 2, start_step: 0}}",
+        "model.layers=[{linear: {out: 8}}, batchnorm, relu, {linear: {out: "
+        "2}}]"};
+
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        harness_t whole, parts;
+
+        whole_run(&whole, RANKS, kinds[i]);
+        run_open(&parts, kinds[i]);
+        life_killed(&parts);
+        life_finish(&parts, RANKS, &whole, 1);
+        harness_close(&parts);
+        harness_close(&whole);
+    }
+}
+
+Test(nodeset, other_numbers_of_ranks_resume, .timeout = 300)
+{
+    for (int ranks = 1; ranks <= 3; ranks += 2) {
+        harness_t whole, parts;
+
+        whole_run(&whole, RANKS, "train.reproducible=true");
+        run_open(&parts, "train.reproducible=true");
+        life_killed(&parts);
+        life_finish(&parts, ranks, &whole, 1);
+        harness_close(&parts);
+        harness_close(&whole);
+    }
+}
+
+/* The directory of checkpoints is gone. */
+Test(nodeset, no_checkpoint_is_read, .timeout = 120)
+{
+    harness_t whole, parts;
+    char *path;
+
+    whole_run(&whole, RANKS, NULL);
+    run_open(&parts, NULL);
+    life_killed(&parts);
+    path = str_printf("%s/run/checkpoints", parts.dir);
+    cr_assert_eq(rmdir(path), 0);
+    life_finish(&parts, RANKS, &whole, 1);
+    free(path);
+    harness_close(&parts);
+    harness_close(&whole);
+}
+
+/* ---- sets that are not used ---------------------------------------------- */
+
+/* Cut off a part of each set. */
+static void sets_cut(void)
+{
+    char *home = home_find();
+    const struct dirent *entry;
+    DIR *dir = opendir(home);
+    int cut = 0;
+
+    cr_assert_not_null(dir);
+    while ((entry = readdir(dir)) != NULL) {
+        char *path = str_printf("%s/%s/rank-1.f32", home, entry->d_name);
+
+        cut += truncate(path, 8) == 0;
+        free(path);
+    }
+    cr_assert_gt(cut, 0);
+    closedir(dir);
+    free(home);
+}
+
+Test(nodeset, damaged_ones_are_not_used, .timeout = 120)
+{
+    harness_t whole, parts;
+
+    whole_run(&whole, RANKS, NULL);
+    run_open(&parts, NULL);
+    life_killed(&parts);
+    sets_cut();
+    life_finish(&parts, RANKS, &whole, 0);
+    harness_close(&parts);
+    harness_close(&whole);
+}
+
+/* --fresh begins a new line: what the old one has left is deleted, and does not
+ * come back in a later life. */
+Test(nodeset, a_fresh_start_leaves_the_line, .timeout = 120)
+{
+    harness_t whole, parts;
+
+    whole_run(&whole, RANKS, NULL);
+    run_open(&parts, NULL);
+    life_killed(&parts);
+    parts.resume = TRAIN_RESUME_FRESH;
+    life_finish(&parts, RANKS, &whole, 0);
+    harness_close(&parts);
+    harness_close(&whole);
+}
+
+/* A start without checkpoint.local ends the line. */
+Test(nodeset, a_start_without_them_ends_the_line, .timeout = 120)
+{
+    harness_t parts;
+    char *path, *home;
+    train_outcome_t out;
+
+    run_open(&parts, NULL);
+    life_killed(&parts);
+    path = str_printf("%s/run/local", parts.dir);
+    cr_expect_eq(access(path, F_OK), 0);
+    parts.settings[6] = NULL;
+    harness_run_ok(&parts, RANKS, &out);
+    cr_expect_eq(harness_events(&parts, "resumed"), 0);
+    cr_expect_neq(access(path, F_OK), 0);
+    home = home_find();
+    cr_expect_not_null(home);
+    free(home);
+    free(path);
+    harness_close(&parts);
+}
+
+/* A checkpoint of the same step or a later one is newer than a set. */
+Test(nodeset, a_newer_checkpoint_wins, .timeout = 120)
+{
+    harness_t harness;
+    char *path, *text = NULL;
+    train_outcome_t out;
+    err_t err = ERR_INIT;
+
+    run_open(&harness, NULL);
+    life_killed(&harness);
+    path = str_printf("%s/run/checkpoints/step-0000000009", harness.dir);
+    cr_assert_eq(mkdir(path, 0777), 0);
+    free(path);
+    /* It is damaged, so no checkpoint of the run directory is intact. */
+    cr_expect_eq(harness_run(&harness, RANKS, &out, &err), ERR_DATA, "%s",
+                 err.text);
+    path = str_printf("%s/run/lives.jsonl", harness.dir);
+    cr_assert_eq(file_read(path, &text, NULL, NULL), ERR_OK);
+    cr_expect_null(strstr(text, "\"resumed\""));
+    free(text);
+    free(path);
+    harness_close(&harness);
+}
+
+/* ---- saves --------------------------------------------------------------- */
+
+/* Neither the numbers of a run nor its checkpoints depend on local ones. */
+Test(nodeset, they_change_no_bits, .timeout = 120)
+{
+    static const char *const every[] = {"checkpoint.local_every=1 steps",
+                                        "checkpoint.local_every=3 steps"};
+    harness_t plain;
+
+    saves_open(&plain, "checkpoint.async=true", "checkpoint.every=3 steps",
+               NULL);
+    harness_run_ok(&plain, RANKS, &(train_outcome_t){0});
+    for (int i = 0; i < 2; i++) {
+        harness_t harness;
+
+        run_open(&harness, NULL);
+        harness.settings[1] = "checkpoint.every=3 steps";
+        harness.settings[5] = every[i];
+        harness_run_ok(&harness, RANKS, &(train_outcome_t){0});
+        harness_compare(&plain, &harness, SAVES_STEPS, 0, every[i]);
+        cr_expect_eq(harness_events(&harness, "checkpoint"), 4);
+        harness_close(&harness);
+    }
+    harness_close(&plain);
+}
+
+/* A file is where the directory should be: the run goes on, and says so once.
+ */
+Test(nodeset, a_place_that_cannot_be_written_does_not_end_a_run, .timeout = 120)
+{
+    harness_t harness;
+    char *heard, *at;
+    FILE *file;
+
+    run_open(&harness, NULL);
+    file = fopen(local, "w");
+    cr_assert_not_null(file);
+    fclose(file);
+    heard = harness_listen(&harness, RANKS);
+    at = strstr(heard, "no local checkpoint of step");
+    cr_assert_not_null(at, "%s", heard);
+    cr_expect_null(strstr(at + 1, "no local checkpoint of step"), "%s", heard);
+    free(heard);
+    harness_close(&harness);
+}
+
+/* A run that goes back begins a new line, and ends as without local ones. */
+Test(nodeset, a_rollback_leaves_the_line, .timeout = 240)
+{
+    train_outcome_t out[2];
+    harness_t harnesses[2];
+
+    for (int i = 0; i < 2; i++) {
+        harness_t *harness = &harnesses[i];
+
+        run_open(harness, "fault.diverge=rollback");
+        harness->settings[1] = "checkpoint.every=2 steps";
+        harness->settings[8] = "data.shuffle=none";
+        harness->settings[9] = "model.layers=[{linear: {out: 2}}]";
+        harness->settings[5] = "checkpoint.local_every=1 steps";
+        if (i == 0)
+            harness->settings[6] = "checkpoint.local=\"\"";
+        for (int row = 50; row < 52; row++) { /* one is taken for the other */
+            harness_input_set(harness, row, FLT_MAX);
+            harness_label_set(harness, row, row % 2);
+        }
+        harness_run_ok(harness, RANKS, &out[i]);
+        cr_expect_gt(harness_events(harness, "rollback"), 0);
+    }
+    cr_expect_eq(memcmp(&out[0].loss, &out[1].loss, sizeof(double)), 0);
+    harness_compare(&harnesses[0], &harnesses[1], SAVES_STEPS, 0, "rollback");
+    harness_close(&harnesses[1]);
+    harness_close(&harnesses[0]);
+}
+
+/* ---- settings ------------------------------------------------------------ */
+
+Test(nodeset, settings_that_do_not_fit_are_refused)
+{
+    static const char *const wrong[] = {
+        "checkpoint.async=false", "checkpoint.local_every=1 epoch",
+        "checkpoint.local_every=10 min", "checkpoint.local_every=never"};
+
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        train_config_t config;
+        tree_t *tree = NULL;
+        harness_t harness;
+        err_t err = ERR_INIT;
+
+        run_open(&harness, NULL);
+        harness.settings[i == 0 ? 0 : 5] = wrong[i];
+        cr_expect_eq(harness_config(&harness, &tree, &config, &err), ERR_CONFIG,
+                     "%s", wrong[i]);
+        cr_expect_not_null(strstr(err.text, "local"), "%d: %s", (int)i,
+                           err.text);
+        tree_free(tree);
+        harness_close(&harness);
+    }
+}
