@@ -135,9 +135,8 @@ typedef struct train_config {
         int64_t failures;         /* of saves in a row, which end the run */
         int64_t format;           /* version of the manifest */
         char *init; /* a safetensors file, or a directory; "": random weights */
-        char *local;              /* a directory of each node; "": none */
+        char *local; /* a directory of each node; "": none */
         opt_every_t local_every;
-        char *init; /* a safetensors file; "": random weights */
         opt_texts_t init_skip;
     } checkpoint;
     struct {
