@@ -16,17 +16,20 @@ static int word_of(const train_config_t *config)
     return writers->count < 0 ? -1 - writers->count : TRAIN_WRITERS_NUMBER;
 }
 
-/* The ranks of a node are usually consecutive: then the search ends at once. */
+/* The head of a rank is the first rank of its node. The ranks of a node are
+ * usually consecutive: then nothing is searched. */
 static void heads_by_node(const comm_group_t *group, int size, int *heads)
 {
     for (int r = 0; r < size; r++) {
-        int other = r - 1;
+        const char *host = comm_group_host(group, r);
+        int other = 0;
 
-        while (other >= 0 && (heads[other] != other ||
-                              strcmp(comm_group_host(group, other),
-                                     comm_group_host(group, r)) != 0))
-            other = heads[other] != other ? heads[other] : other - 1;
-        heads[r] = other >= 0 ? other : r;
+        if (r > 0 && strcmp(comm_group_host(group, r - 1), host) == 0)
+            other = heads[r - 1];
+        while (other < r && (heads[other] != other ||
+                             strcmp(comm_group_host(group, other), host) != 0))
+            other++;
+        heads[r] = other;
     }
 }
 

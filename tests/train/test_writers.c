@@ -8,8 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "base/str.h"
+#include "lib/ranks.h"
 #include "train/harness.h"
+#include "train/writers.h"
 
 #define SAMPLES 60
 
@@ -81,6 +84,55 @@ Test(writers, interrupted_runs_go_on_with_the_same_bits, .timeout = 60)
     harness_compare(&harness, &straight, -1, 0, "interrupted");
     harness_close(&harness);
     harness_close(&straight);
+}
+
+/* ---- which ranks write together ------------------------------------------ */
+
+#define PLACES 6
+
+/* The host of each rank, and the rank whose shard it writes to. */
+typedef struct place_case {
+    const char *hosts[PLACES];
+    int heads[PLACES];
+} place_case_t;
+
+static int heads_compare(const comm_oob_t *oob, void *argument)
+{
+    const comm_config_t group_config = {.backend = "ucx", .timeout = 300};
+    const place_case_t *test = argument;
+    comm_oob_t own = *oob;
+    comm_group_t *group = NULL;
+    train_config_t config;
+    tree_t *tree = NULL;
+    harness_t harness = {.settings = {"checkpoint.writers=node"}};
+    int *heads = NULL;
+    err_t err = ERR_INIT;
+
+    own.host = test->hosts[oob->rank];
+    RANKS_OK(comm_group_open(&group_config, &own, &group, &err), err);
+    RANKS_OK(harness_config(&harness, &tree, &config, &err), err);
+    RANKS_OK(train_writers_open(&config, group, &heads, &err), err);
+    RANKS_CHECK(heads != NULL);
+    for (int r = 0; r < PLACES; r++)
+        RANKS_CHECK(heads[r] == test->heads[r]);
+    mem_free(heads);
+    train_config_free(&config);
+    tree_free(tree);
+    comm_group_close(group);
+    return 0;
+}
+
+Test(writers, ranks_of_a_node_write_together_wherever_they_are, .timeout = 300)
+{
+    place_case_t cases[] = {
+        {{"a", "a", "a", "b", "b", "b"}, {0, 0, 0, 3, 3, 3}},
+        {{"a", "b", "a", "b", "a", "b"}, {0, 1, 0, 1, 0, 1}},
+        {{"a", "b", "c", "c", "b", "a"}, {0, 1, 2, 2, 1, 0}}};
+
+    ranks_transports();
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
+        cr_expect_eq(ranks_threads(PLACES, heads_compare, &cases[c]), 0,
+                     "case %zu", c);
 }
 
 static void refused(const char *writers, const char *other, const char *words)
