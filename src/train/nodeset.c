@@ -207,8 +207,22 @@ static void homes_clean(const train_state_t *run)
         closedir(dir);
 }
 
-/* Rank 0 begins a new line. */
-static void line_begin(const train_state_t *run, line_t *line)
+/* A start without RUNDIR/local finds no line. */
+static err_code_t line_remove(const train_state_t *run, err_t *err)
+{
+    char *path = line_path(run);
+    err_code_t rc = ERR_OK;
+
+    if (unlink(path) != 0 && errno != ENOENT)
+        rc =
+            err_set(err, ERR_IO, "cannot remove %s: %s", path, strerror(errno));
+    free(path);
+    return rc;
+}
+
+/* Rank 0 begins a new line. No start may find the old one, also if the new one
+ * cannot be written. */
+static err_code_t line_begin(const train_state_t *run, line_t *line, err_t *err)
 {
     err_t why = ERR_INIT;
 
@@ -216,9 +230,10 @@ static void line_begin(const train_state_t *run, line_t *line)
         line->run = hdf5io_dir_nonce();
     line->line = hdf5io_dir_nonce();
     if (line_write(run, *line, &why) == ERR_OK)
-        return;
+        return ERR_OK;
     log_warn("train", "%s: this start writes no local checkpoints", why.text);
     line->line = 0;
+    return line_remove(run, err);
 }
 
 /* All ranks take over the line of rank 0. */
@@ -233,33 +248,37 @@ static err_code_t line_tell(train_state_t *run, err_t *err)
     return rc;
 }
 
-err_code_t train_nodeset_forget(const train_state_t *run, err_t *err)
+err_code_t train_nodeset_leave(const train_state_t *run, err_t *err)
 {
-    char *path;
-    err_code_t rc = ERR_OK;
+    line_t line;
+    err_t why = ERR_INIT;
 
-    if (run->config->checkpoint.local[0] != '\0')
+    if (run->saving.nodeset == NULL)
+        return line_remove(run, err);
+    if (run->env->resume == TRAIN_RESUME_AUTO || !run->dir.first)
         return ERR_OK;
-    path = line_path(run);
-    if (unlink(path) != 0 && errno != ENOENT)
-        rc =
-            err_set(err, ERR_IO, "cannot remove %s: %s", path, strerror(errno));
-    free(path);
-    return rc;
+    line = line_read(run);
+    if (line.line == 0)
+        return ERR_OK;
+    line.line = 0; /* the number of the run stays, to clean the nodes by */
+    return line_write(run, line, &why) == ERR_OK ? ERR_OK
+                                                 : line_remove(run, err);
 }
 
 err_code_t train_nodeset_accept(train_state_t *run, err_t *err)
 {
     train_nodeset_t *nodeset = run->saving.nodeset;
-    err_code_t rc;
+    err_code_t rc = ERR_OK;
 
     if (nodeset == NULL)
         return ERR_OK;
     if (run->world.rank == 0 && !nodeset->resumed) {
         nodeset->line = line_read(run);
-        line_begin(run, &nodeset->line);
+        rc = line_begin(run, &nodeset->line, err);
     }
-    rc = line_tell(run, err);
+    rc = train_world_vote(&run->world, rc, err);
+    if (rc == ERR_OK)
+        rc = line_tell(run, err);
     if (rc == ERR_OK && nodeset->leads && nodeset->line.run != 0)
         homes_clean(run);
     return rc;

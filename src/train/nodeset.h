@@ -10,8 +10,8 @@
  * RUNDIR/local has both numbers. A start that resumes from a set goes on with
  * its line; any other start, and a rollback, begins a new line.
  *
- * All functions take part only if checkpoint.local is set; otherwise they do
- * nothing.
+ * Without checkpoint.local the functions do nothing, but for
+ * train_nodeset_leave.
  */
 #ifndef CDDP_TRAIN_NODESET_H
 #define CDDP_TRAIN_NODESET_H
@@ -41,14 +41,17 @@ err_code_t train_nodeset_restore(train_state_t *run, bool *found,
  * whose node has the set. */
 int train_nodeset_teller(const train_state_t *run);
 
-/* Rank 0, without checkpoint.local: forget the line of the run, so that no
- * later start takes a set of it. The start is accepted. Local. */
-err_code_t train_nodeset_forget(const train_state_t *run, err_t *err);
+/* Rank 0, before the start changes the run directory: end the line of the run,
+ * so that no later start takes a set of it, even if this one dies. Without
+ * checkpoint.local, and in the life that does what --fresh or --resume asks;
+ * otherwise nothing is done. ERR_IO. Local. */
+err_code_t train_nodeset_leave(const train_state_t *run, err_t *err);
 
 /* The start is accepted: begin a new line unless the run has resumed from a
  * set, and delete what older lines of the run have left on the nodes. If
  * RUNDIR/local cannot be written, rank 0 says so, and there are no local
- * checkpoints. Collective; blocks. */
+ * checkpoints; ERR_IO if it cannot be removed then. All ranks get one outcome.
+ * Collective; blocks. */
 err_code_t train_nodeset_accept(train_state_t *run, err_t *err);
 
 /* The run goes back to a checkpoint: begin a new line. Collective; blocks. */

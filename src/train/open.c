@@ -344,9 +344,9 @@ static err_code_t directory_accept(train_state_t *run, err_t *err)
 
     if (run->world.rank != 0)
         return train_record_open(run, err);
-    rc = train_begin_done(&run->dir, run->progress.step, err);
+    rc = train_nodeset_leave(run, err);
     if (rc == ERR_OK)
-        rc = train_nodeset_forget(run, err);
+        rc = train_begin_done(&run->dir, run->progress.step, err);
     if (rc == ERR_OK)
         rc = train_rundir_accept(run->dir.lock, run->config, run->progress.step,
                                  err);

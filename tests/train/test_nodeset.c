@@ -247,6 +247,30 @@ Test(nodeset, a_fresh_start_leaves_the_line, .timeout = 120)
     harness_close(&whole);
 }
 
+/* The fresh start has put the checkpoints aside, and then fails. */
+Test(nodeset, a_fresh_start_that_fails_leaves_the_line, .timeout = 120)
+{
+    harness_t whole, parts;
+    char *path;
+    train_outcome_t out;
+    err_t err = ERR_INIT;
+
+    whole_run(&whole, RANKS, NULL);
+    run_open(&parts, NULL);
+    life_killed(&parts);
+    path = str_printf("%s/run/begun", parts.dir);
+    cr_assert_eq(mkdir(path, 0777), 0);
+    parts.resume = TRAIN_RESUME_FRESH;
+    cr_expect_eq(harness_run(&parts, RANKS, &out, &err), ERR_IO, "%s",
+                 err.text);
+    cr_assert_eq(rmdir(path), 0);
+    parts.resume = TRAIN_RESUME_AUTO;
+    life_finish(&parts, RANKS, &whole, 0);
+    free(path);
+    harness_close(&parts);
+    harness_close(&whole);
+}
+
 /* A start without checkpoint.local ends the line. */
 Test(nodeset, a_start_without_them_ends_the_line, .timeout = 120)
 {
