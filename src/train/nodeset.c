@@ -102,7 +102,10 @@ err_code_t train_nodeset_open(train_state_t *run, err_t *err)
     if (run->config->checkpoint.local[0] == '\0')
         return ERR_OK;
     rc = train_world_vote(&run->world, own_open(run, err), err);
-    return rc == ERR_OK ? partners_open(run, err) : rc;
+    if (rc != ERR_OK)
+        return rc;
+    rc = partners_open(run, err); /* whose votes are within a group */
+    return train_world_vote(&run->world, rc, err);
 }
 
 void train_nodeset_close(train_state_t *run)
