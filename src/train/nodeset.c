@@ -15,6 +15,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "hdf5io/checkpoint_dir.h"
+#include "hdf5io/checkpoint_io.h"
 #include "hdf5io/nodeset.h"
 #include "train/checkpoint.h"
 #include "train/partners.h"
@@ -300,24 +301,21 @@ err_code_t train_nodeset_back(train_state_t *run, err_t *err)
 
 /* ---- the start ----------------------------------------------------------- */
 
-/* The newest checkpoint of the run directory, by its name; -1: there is none,
- * or the directory cannot be read. Rank 0 only. */
-static int64_t newest_step(const char *directory)
+/* The newest checkpoint of the run directory, by its name; *newest is -1: there
+ * is none. Rank 0 only. */
+static err_code_t newest_step(const train_checkpoint_config_t *config,
+                              int64_t *newest, err_t *err)
 {
-    int64_t *steps = NULL, newest = -1;
+    const hdf5io_io_t io = hdf5io_io_of(&config->checkpoint);
+    int64_t *steps = NULL;
     int count = 0;
-    err_t why = ERR_INIT;
+    err_code_t rc =
+        hdf5io_dir_steps(&io, config->directory, &steps, &count, err);
 
-    if (hdf5io_dir_steps(&hdf5io_io_system, directory, &steps, &count, &why) !=
-        ERR_OK)
-        log_warn("train",
-                 "%s: checkpoints there are not looked at, unless "
-                 "there is no whole local checkpoint",
-                 why.text);
-    else if (count > 0)
-        newest = steps[0];
+    if (rc == ERR_OK)
+        *newest = count > 0 ? steps[0] : -1;
     free(steps);
-    return newest;
+    return rc;
 }
 
 /* Read a set of a step after that of the newest checkpoint, or of this step. */
@@ -329,16 +327,18 @@ static err_code_t set_read(train_state_t *run, bool *found,
     hdf5io_nodeset_found_t set = {0};
     train_checkpoint_config_t config;
     train_kept_source_t source = {.ddp = run->replica.ddp};
-    int64_t least = 0;
-    err_code_t rc;
+    int64_t least = -1;
+    err_code_t rc = ERR_OK;
 
     train_checkpoint_config_fill(run, &config);
     source.config = nodeset->set.checkpoint = &config.checkpoint;
     source.set = &nodeset->set;
     source.found = &set;
     if (run->world.rank == 0)
-        least = newest_step(config.directory);
-    rc = train_tell(&run->world.votes, 0, &least, sizeof least, err);
+        rc = newest_step(&config, &least, err);
+    rc = train_world_vote(&run->world, rc, err);
+    if (rc == ERR_OK)
+        rc = train_tell(&run->world.votes, 0, &least, sizeof least, err);
     source.least = least;
     if (rc == ERR_OK)
         rc = train_kept_read(kept, &source, found, info, err);

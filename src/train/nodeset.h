@@ -31,9 +31,9 @@ void train_nodeset_tell(const train_state_t *run, const err_t *fault);
 /* ---- the start ----------------------------------------------------------- */
 
 /* Read the newest whole set, unless a checkpoint of the run directory is newer
- * or the set belongs to another model; *found is false then. A directory of
- * checkpoints that cannot be read has none. All ranks get one outcome.
- * Collective; blocks. */
+ * or the set belongs to another model; *found is false then. ERR_IO or ERR_DATA
+ * if the names of the checkpoints cannot be listed: then nobody knows which is
+ * newer. All ranks get one outcome. Collective; blocks. */
 err_code_t train_nodeset_restore(train_state_t *run, bool *found,
                                  hdf5io_checkpoint_info_t *info, err_t *err);
 

@@ -317,6 +317,33 @@ Test(nodeset, a_newer_checkpoint_wins, .timeout = 120)
     harness_close(&harness);
 }
 
+/* Nobody knows whether a checkpoint is newer than the set. */
+Test(nodeset, checkpoints_that_cannot_be_listed_refuse_the_start,
+     .timeout = 120)
+{
+    harness_t whole, parts;
+    char *path;
+    FILE *file;
+    train_outcome_t out;
+    err_t err = ERR_INIT;
+
+    whole_run(&whole, RANKS, NULL);
+    run_open(&parts, NULL);
+    life_killed(&parts);
+    path = str_printf("%s/run/checkpoints", parts.dir);
+    cr_assert_eq(rmdir(path), 0);
+    file = fopen(path, "w");
+    cr_assert_not_null(file);
+    fclose(file);
+    cr_expect_eq(harness_run(&parts, RANKS, &out, &err), ERR_DATA);
+    cr_expect_not_null(strstr(err.text, "cannot list"), "%s", err.text);
+    cr_assert_eq(unlink(path), 0);
+    life_finish(&parts, RANKS, &whole, 1);
+    free(path);
+    harness_close(&parts);
+    harness_close(&whole);
+}
+
 /* ---- saves --------------------------------------------------------------- */
 
 /* Neither the numbers of a run nor its checkpoints depend on local ones. */
