@@ -294,8 +294,7 @@ err_code_t train_nodeset_back(train_state_t *run, err_t *err)
 
     if (nodeset == NULL)
         return ERR_OK;
-    nodeset->resumed = false;
-    nodeset->set.keep = 0;
+    train_nodeset_drop(run);
     return train_nodeset_accept(run, err);
 }
 
@@ -376,6 +375,16 @@ err_code_t train_nodeset_restore(train_state_t *run, bool *found,
         return ERR_OK;
     }
     return rc == ERR_OK ? ERR_OK : err_copy(err, &why);
+}
+
+void train_nodeset_drop(train_state_t *run)
+{
+    train_nodeset_t *nodeset = run->saving.nodeset;
+
+    if (nodeset == NULL)
+        return;
+    nodeset->resumed = false;
+    nodeset->set.keep = 0;
 }
 
 int train_nodeset_teller(const train_state_t *run)

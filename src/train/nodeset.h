@@ -37,6 +37,10 @@ void train_nodeset_tell(const train_state_t *run, const err_t *fault);
 err_code_t train_nodeset_restore(train_state_t *run, bool *found,
                                  hdf5io_checkpoint_info_t *info, err_t *err);
 
+/* The set that was read does not fit the run, which goes on from another
+ * checkpoint. All ranks call it. Local. */
+void train_nodeset_drop(train_state_t *run);
+
 /* The rank that can read the manifest from which the run has resumed: 0, or one
  * whose node has the set. */
 int train_nodeset_teller(const train_state_t *run);

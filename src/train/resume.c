@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /* Resumes a run from a checkpoint. */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/check.h"
 #include "base/log.h"
@@ -137,34 +138,80 @@ static err_code_t resumed_check(train_state_t *run, const char *path,
     return rc;
 }
 
+/* The tensors are those of the checkpoint [info]: go on from its place, if it
+ * fits this run. Collective. */
+static err_code_t resume_from(train_state_t *run,
+                              const hdf5io_checkpoint_info_t *info, err_t *err)
+{
+    err_code_t rc;
+
+    run->dir.resumed = str_dup(info->path);
+    run->progress = info->progress;
+    run->dir.saved_step = info->progress.step;
+    rc = ddp_step_set(run->replica.ddp, info->progress.step, err);
+    if (run->world.rank == 0)
+        start_log(info, run->config->train.epochs);
+    train_plateau_resumed(&run->plateau);
+    return rc == ERR_OK ? resumed_check(run, info->path, err) : rc;
+}
+
+/* The local checkpoint [info], whose tensors are read, does not fit this run
+ * because of [why]. Read an older checkpoint of the run directory. If there is
+ * none, return [why]. Collective. */
+static err_code_t older_read(train_state_t *run, const err_t *why,
+                             hdf5io_checkpoint_info_t *info, err_t *err)
+{
+    const int64_t step = info->progress.step;
+    bool found = false;
+    err_code_t rc = state_read(run, false, &found, info, err);
+
+    if (rc != ERR_OK)
+        return rc;
+    if (!found)
+        return err_copy(err, why);
+    if (run->world.rank == 0)
+        log_warn("train", "the local checkpoint of step %lld is not used: %s",
+                 (long long)step, why->text);
+    train_nodeset_drop(run);
+    free(run->dir.resumed);
+    return resume_from(run, info, err);
+}
+
+/* Resume from the newest whole local checkpoint. Collective. */
+static err_code_t local_resume(train_state_t *run, bool *found, err_t *err)
+{
+    hdf5io_checkpoint_info_t info;
+    err_t why = ERR_INIT;
+    err_code_t rc = train_nodeset_restore(run, found, &info, err);
+
+    if (rc != ERR_OK || !*found)
+        return rc;
+    rc = resume_from(run, &info, &why);
+    if (rc == ERR_CONFIG || rc == ERR_DATA)
+        return older_read(run, &why, &info, err);
+    return rc == ERR_OK ? ERR_OK : err_copy(err, &why);
+}
+
 err_code_t train_restore(train_state_t *run, err_t *err)
 {
     hdf5io_checkpoint_info_t info;
     const train_resume_t how = run->env->resume;
     bool fresh = how == TRAIN_RESUME_NEVER || how == TRAIN_RESUME_FRESH;
-    bool found = false;
+    bool local = false, found = false;
     err_code_t rc;
 
     rc = train_begin(&run->dir, &run->world, err);
     if (rc != ERR_OK || (fresh && run->dir.first))
         return rc;
     if (how != TRAIN_RESUME_PATH || !run->dir.first)
-        rc = train_nodeset_restore(run, &found, &info, err);
-    if (rc == ERR_OK && !found)
+        rc = local_resume(run, &local, err);
+    if (rc == ERR_OK && !local)
         rc = state_read(run, run->dir.first, &found, &info, err);
     run->world.speaker = run->world.rank == 0 || rc == ERR_PEER;
-    if (rc != ERR_OK || !found)
-        return rc;
-    run->dir.resumed = str_dup(info.path);
-    run->progress = info.progress;
-    run->dir.saved_step = info.progress.step;
-    rc = ddp_step_set(run->replica.ddp, info.progress.step, err);
-    if (run->world.rank == 0)
-        start_log(&info, run->config->train.epochs);
-    train_plateau_resumed(&run->plateau);
-    if (rc == ERR_OK)
-        rc = resumed_check(run, info.path, err);
-    run->progress.seed = (uint64_t)run->config->run.seed;
+    if (rc == ERR_OK && found)
+        rc = resume_from(run, &info, err);
+    if (local || found)
+        run->progress.seed = (uint64_t)run->config->run.seed;
     return rc;
 }
 

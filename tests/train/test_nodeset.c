@@ -84,6 +84,8 @@ static void run_open(harness_t *harness, const char *more)
 }
 
 static atomic_int looks;
+static int last_steps = 5;  /* of the life that is killed */
+static int checkpoints = 0; /* that the lives before it have written */
 
 /* Each rank looks for signals when a step begins. In the fifth step, wait for
  * the set of the second one, or of the fourth one, and die. */
@@ -91,7 +93,7 @@ static slurm_signal_t die(void)
 {
     char *set = NULL;
 
-    if (atomic_fetch_add(&looks, 1) < RANKS * 5)
+    if (atomic_fetch_add(&looks, 1) < RANKS * last_steps)
         return SLURM_SIGNAL_NONE;
     while ((set = set_find()) == NULL)
         usleep(1000); /* another process would get an event */
@@ -115,7 +117,7 @@ static void life_killed(harness_t *harness)
     cr_assert_eq(waitpid(child, &status, 0), child);
     cr_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL, "status %x",
               (unsigned)status);
-    cr_assert_eq(harness_events(harness, "checkpoint"), 0);
+    cr_assert_eq(harness_events(harness, "checkpoint"), checkpoints);
     set = set_find();
     cr_assert_not_null(set);
     free(set);
@@ -342,6 +344,42 @@ Test(nodeset, checkpoints_that_cannot_be_listed_refuse_the_start,
     free(path);
     harness_close(&parts);
     harness_close(&whole);
+}
+
+/* The batch of the last life does not divide the samples at the set, but
+ * fits the checkpoint at the end of the first epoch. */
+Test(nodeset, one_that_does_not_fit_gives_way_to_a_checkpoint, .timeout = 120)
+{
+    harness_t harness;
+    train_outcome_t out;
+
+    run_open(&harness, NULL);
+    harness.settings[3] = "train.epochs=1";
+    harness_run_ok(&harness, RANKS, &out);
+    harness.settings[3] = "train.epochs=2";
+    last_steps = 3;
+    checkpoints = 1;
+    life_killed(&harness);
+    harness.settings[4] = "train.batch=16";
+    harness_run_ok(&harness, RANKS, &out);
+    cr_expect_eq(out.step, 5 + 7, "step %d", (int)out.step);
+    cr_expect_eq(harness_events(&harness, "resumed"), 2);
+    harness_close(&harness);
+}
+
+/* There is no checkpoint that it gives way to. */
+Test(nodeset, the_only_one_refuses_a_start_that_it_does_not_fit, .timeout = 120)
+{
+    harness_t harness;
+    train_outcome_t out;
+    err_t err = ERR_INIT;
+
+    run_open(&harness, NULL);
+    life_killed(&harness);
+    harness.settings[4] = "train.batch=30";
+    cr_expect_eq(harness_run(&harness, RANKS, &out, &err), ERR_CONFIG);
+    cr_expect_not_null(strstr(err.text, "does not divide"), "%s", err.text);
+    harness_close(&harness);
 }
 
 /* ---- saves --------------------------------------------------------------- */
