@@ -30,8 +30,11 @@ typedef struct train_dir {
     bool first;    /* this life has to do what --fresh or --resume asks */
     char *resumed; /* path of the checkpoint from which the run resumes; NULL:
                       none */
-    int64_t saved_step; /* step of the newest checkpoint; -1: none */
-    double saved_at;    /* clock instant of that checkpoint */
+    /* Steps of the newest checkpoint from which the run has resumed or which it
+     * has written, and of the newest one that the run directory has. The first
+     * one may be a local checkpoint. -1: none. */
+    int64_t saved_step, checkpoint_step;
+    double saved_at; /* clock instant of that checkpoint */
 } train_dir_t;
 
 /*

@@ -121,7 +121,7 @@ void train_saved_note(train_state_t *run, const train_saved_t *saved)
           "a checkpoint of step %lld after one of step %lld",
           (long long)saved->step, (long long)run->dir.saved_step);
     run->dir.saved_at = clock_now();
-    run->dir.saved_step = saved->step;
+    run->dir.saved_step = run->dir.checkpoint_step = saved->step;
     train_save_done(run);
     train_best_saved(run);
     if (run->world.rank == 0)

@@ -64,7 +64,8 @@ static err_code_t number_diverged(const train_state_t *run, const char *what,
                                   double value, err_t *err)
 {
     return train_diverged(what, isnan(value) ? "nan" : "infinite",
-                          run->progress.step + 1, run->dir.saved_step, err);
+                          run->progress.step + 1, run->dir.checkpoint_step,
+                          err);
 }
 
 err_code_t train_number_check(const train_state_t *run, const char *what,

@@ -35,6 +35,7 @@ struct train_nodeset {
     bool leads;                 /* this is the first rank of its node */
     bool resumed;               /* the run has resumed from a set */
     bool failed;                /* the newest set could not be written */
+    int64_t below;              /* see train_nodeset_below */
     int teller;
     uint64_t written; /* nonce of the set that the saver's thread wrote */
 };
@@ -346,6 +347,7 @@ static err_code_t set_read(train_state_t *run, bool *found,
     if (rc != ERR_OK || !*found)
         return rc;
     nodeset->resumed = true;
+    nodeset->below = least;
     nodeset->teller = set.teller;
     nodeset->set.keep = set.nonce;
     return ERR_OK;
@@ -392,6 +394,13 @@ int train_nodeset_teller(const train_state_t *run)
     const train_nodeset_t *nodeset = run->saving.nodeset;
 
     return nodeset != NULL && nodeset->resumed ? nodeset->teller : 0;
+}
+
+int64_t train_nodeset_below(const train_state_t *run, int64_t step)
+{
+    const train_nodeset_t *nodeset = run->saving.nodeset;
+
+    return nodeset != NULL && nodeset->resumed ? nodeset->below : step;
 }
 
 /* ---- saves --------------------------------------------------------------- */
@@ -459,7 +468,8 @@ void train_nodeset_end(const train_state_t *run, err_code_t rc)
     err_t err = ERR_INIT;
 
     if (nodeset == NULL || nodeset->home == NULL || !nodeset->leads ||
-        !run->life.opened || (rc != ERR_OK && rc != ERR_REQUEUE))
+        !run->life.opened || (rc != ERR_OK && rc != ERR_REQUEUE) ||
+        run->dir.checkpoint_step != run->progress.step)
         return;
     if (hdf5io_nodeset_own(nodeset->home) &&
         file_remove_tree(nodeset->home, &err) != ERR_OK)

@@ -45,6 +45,10 @@ void train_nodeset_drop(train_state_t *run);
  * whose node has the set. */
 int train_nodeset_teller(const train_state_t *run);
 
+/* The step of the newest checkpoint of the run directory, -1 if there is none,
+ * after a start that has resumed from one of [step], or from a set of it. */
+int64_t train_nodeset_below(const train_state_t *run, int64_t step);
+
 /* Rank 0, before the start changes the run directory: end the line of the run,
  * so that no later start takes a set of it, even if this one dies. Without
  * checkpoint.local, and in the life that does what --fresh or --resume asks;
@@ -77,9 +81,9 @@ err_code_t train_nodeset_write(const train_save_t *save,
 err_code_t train_nodeset_saved(train_state_t *run, int64_t step, err_code_t rc,
                                err_t *err);
 
-/* The run ends in an orderly way with [rc], after a checkpoint of its last
- * step: then the first rank of each node deletes the sets. After a failure they
- * stay for the next start. Local. */
+/* The run ends with [rc]. After an orderly end and a checkpoint of the last
+ * step in the run directory, the first rank of each node deletes the sets.
+ * Otherwise they stay for the next start. Local. */
 void train_nodeset_end(const train_state_t *run, err_code_t rc);
 
 #endif

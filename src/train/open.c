@@ -364,7 +364,10 @@ void train_state_init(train_state_t *run, const train_config_t *config,
                   .size = boot_size(boot),
                   .phase = "start",
                   .step = &run->progress.step},
-        .dir = {.path = config->run.dir, .env = env, .saved_step = -1},
+        .dir = {.path = config->run.dir,
+                .env = env,
+                .saved_step = -1,
+                .checkpoint_step = -1},
         .progress = {.seed = (uint64_t)config->run.seed, .best = -1.0},
         .last_eval = {.found = {.accuracy = NAN}, .step = -1}};
     run->world.speaker = run->world.rank == 0;

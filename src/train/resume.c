@@ -148,6 +148,7 @@ static err_code_t resume_from(train_state_t *run,
     run->dir.resumed = str_dup(info->path);
     run->progress = info->progress;
     run->dir.saved_step = info->progress.step;
+    run->dir.checkpoint_step = train_nodeset_below(run, info->progress.step);
     rc = ddp_step_set(run->replica.ddp, info->progress.step, err);
     if (run->world.rank == 0)
         start_log(info, run->config->train.epochs);
@@ -246,14 +247,13 @@ err_code_t train_restore_again(train_state_t *run, err_t *err)
     if (rc == ERR_OK && !found)
         rc = err_set(err, ERR_DATA,
                      "%s/checkpoints has no checkpoint to which the run can go "
-                     "back: that of step %lld was a local one "
-                     "(checkpoint.local), or somebody has removed it",
-                     run->dir.path, (long long)run->dir.saved_step);
+                     "back: somebody has removed that of step %lld",
+                     run->dir.path, (long long)run->dir.checkpoint_step);
     if (rc != ERR_OK)
         return rc;
     run->progress = info.progress;
     run->progress.seed = seed;
-    run->dir.saved_step = info.progress.step;
+    run->dir.saved_step = run->dir.checkpoint_step = info.progress.step;
     rc = ddp_step_set(run->replica.ddp, info.progress.step, err);
     return rc == ERR_OK
                ? place_in_epoch(&run->data.train, run->config->train.batch,

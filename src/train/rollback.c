@@ -89,7 +89,7 @@ static bool may_go_back(const train_state_t *run, err_t *err)
     if (config->fault.diverge != TRAIN_DIVERGE_ROLLBACK || err->culprit >= 0 ||
         run->newest.count == 0)
         return false;
-    if (run->dir.saved_step < 0) {
+    if (run->dir.checkpoint_step < 0) {
         err_suffix(err, "so there is none to go back to: checkpoint.every is "
                         "to be shorter");
         return false;
@@ -110,7 +110,7 @@ static void rollback_note(const train_state_t *run, const err_t *err)
 {
     const hdf5io_skip_t *skip = &run->newest;
     obs_lives_line_t line =
-        obs_lives_line(OBS_LIVES_ROLLBACK, run->dir.saved_step);
+        obs_lives_line(OBS_LIVES_ROLLBACK, run->dir.checkpoint_step);
     char *text;
 
     if (run->world.rank != 0)
@@ -119,9 +119,10 @@ static void rollback_note(const train_state_t *run, const err_t *err)
         "%.*s: back to the checkpoint of step %lld, and without "
         "samples %lld to %lld of epoch %lld (rollback %lld of "
         "%lld)",
-        (int)strcspn(err->text, ":"), err->text, (long long)run->dir.saved_step,
-        (long long)skip->first + 1, (long long)(skip->first + skip->count),
-        (long long)skip->epoch + 1, (long long)run->progress.skip_count + 1,
+        (int)strcspn(err->text, ":"), err->text,
+        (long long)run->dir.checkpoint_step, (long long)skip->first + 1,
+        (long long)(skip->first + skip->count), (long long)skip->epoch + 1,
+        (long long)run->progress.skip_count + 1,
         (long long)run->config->fault.rollbacks);
     log_warn("train", "%s", text);
     line.detail = text;

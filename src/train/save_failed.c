@@ -49,11 +49,11 @@ static void next_format(const train_state_t *run, train_after_t after,
 /* Write to [text] what the run would lose now. */
 static void newest_format(const train_state_t *run, char *text, size_t room)
 {
-    if (run->dir.saved_step < 0)
+    if (run->dir.checkpoint_step < 0)
         snprintf(text, room, "there is no checkpoint yet");
     else
         snprintf(text, room, "the newest checkpoint is of step %lld",
-                 (long long)run->dir.saved_step);
+                 (long long)run->dir.checkpoint_step);
 }
 
 /* Rank 0 says that the run goes on. */

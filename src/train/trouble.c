@@ -29,7 +29,7 @@ err_code_t train_trouble_find(train_state_t *run, double loss, double norm,
     if (squares_overflow(run->config, norm)) {
         snprintf(value, sizeof value, "%.3g, which is too large,", norm);
         return train_diverged("the gradient's norm", value, step,
-                              run->dir.saved_step, err);
+                              run->dir.checkpoint_step, err);
     }
     if (most == 0 || !isfinite(loss))
         return ERR_OK;
@@ -41,5 +41,6 @@ err_code_t train_trouble_find(train_state_t *run, double loss, double norm,
     snprintf(value, sizeof value,
              "%.6g, %.3g standard deviations above the last %lld losses,", loss,
              score, (long long)run->progress.loss_recent);
-    return train_diverged("the loss", value, step, run->dir.saved_step, err);
+    return train_diverged("the loss", value, step, run->dir.checkpoint_step,
+                          err);
 }

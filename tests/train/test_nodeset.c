@@ -346,6 +346,21 @@ Test(nodeset, checkpoints_that_cannot_be_listed_refuse_the_start,
     harness_close(&whole);
 }
 
+/* The run directory has a checkpoint of the end of the first epoch; a life that
+ * is killed in the second one leaves a set. */
+static void second_epoch_killed(harness_t *harness)
+{
+    train_outcome_t out;
+
+    run_open(harness, NULL);
+    harness->settings[3] = "train.epochs=1";
+    harness_run_ok(harness, RANKS, &out);
+    harness->settings[3] = "train.epochs=2";
+    last_steps = 4;
+    checkpoints = 1;
+    life_killed(harness);
+}
+
 /* The batch of the last life does not divide the samples at the set, but
  * fits the checkpoint at the end of the first epoch. */
 Test(nodeset, one_that_does_not_fit_gives_way_to_a_checkpoint, .timeout = 120)
@@ -353,18 +368,34 @@ Test(nodeset, one_that_does_not_fit_gives_way_to_a_checkpoint, .timeout = 120)
     harness_t harness;
     train_outcome_t out;
 
-    run_open(&harness, NULL);
-    harness.settings[3] = "train.epochs=1";
-    harness_run_ok(&harness, RANKS, &out);
-    harness.settings[3] = "train.epochs=2";
-    last_steps = 3;
-    checkpoints = 1;
-    life_killed(&harness);
+    second_epoch_killed(&harness);
     harness.settings[4] = "train.batch=16";
     harness_run_ok(&harness, RANKS, &out);
     cr_expect_eq(out.step, 5 + 7, "step %d", (int)out.step);
     cr_expect_eq(harness_events(&harness, "resumed"), 2);
     harness_close(&harness);
+}
+
+/* A life of one epoch is complete and writes no checkpoint, so nothing but the
+ * set has the weights. */
+Test(nodeset, the_only_one_stays_at_the_end, .timeout = 120)
+{
+    harness_t whole, parts;
+    train_outcome_t out;
+    char *set;
+
+    whole_run(&whole, RANKS, NULL);
+    second_epoch_killed(&parts);
+    parts.settings[3] = "train.epochs=1";
+    harness_run_ok(&parts, RANKS, &out);
+    cr_expect_gt(out.step, 5);
+    set = set_find();
+    cr_expect_not_null(set);
+    free(set);
+    parts.settings[3] = "train.epochs=2";
+    life_finish(&parts, RANKS, &whole, 3);
+    harness_close(&parts);
+    harness_close(&whole);
 }
 
 /* There is no checkpoint that it gives way to. */
@@ -455,6 +486,29 @@ Test(nodeset, a_rollback_leaves_the_line, .timeout = 240)
     harness_compare(&harnesses[0], &harnesses[1], SAVES_STEPS, 0, "rollback");
     harness_close(&harnesses[1]);
     harness_close(&harnesses[0]);
+}
+
+/* A run that has resumed from a set has no checkpoint to go back to. */
+Test(nodeset, a_rollback_needs_a_checkpoint, .timeout = 120)
+{
+    harness_t harness;
+    train_outcome_t out;
+    err_t err = ERR_INIT;
+
+    run_open(&harness, "fault.diverge=rollback");
+    harness.settings[5] = "checkpoint.local_every=1 steps";
+    harness.settings[8] = "data.shuffle=none";
+    harness.settings[9] = "model.layers=[{linear: {out: 2}}]";
+    for (int row = 50; row < 52; row++) { /* in the third step */
+        harness_input_set(&harness, row, FLT_MAX);
+        harness_label_set(&harness, row, row % 2);
+    }
+    last_steps = 2;
+    life_killed(&harness);
+    cr_expect_eq(harness_run(&harness, RANKS, &out, &err), ERR_DIVERGED);
+    cr_expect_not_null(strstr(err.text, "none to go back to"), "%s", err.text);
+    cr_expect_eq(harness_events(&harness, "resumed"), 1);
+    harness_close(&harness);
 }
 
 /* ---- settings ------------------------------------------------------------ */
