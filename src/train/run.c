@@ -226,6 +226,7 @@ static err_code_t step_boundary(train_state_t *run, err_t *err)
 {
     const train_config_t *config = run->config;
     int64_t step = run->progress.step;
+    bool saves;
     err_code_t rc = ERR_OK;
 
     if (step == run->life.first_step + 1 && run->life.first_step_at == 0) {
@@ -247,13 +248,16 @@ static err_code_t step_boundary(train_state_t *run, err_t *err)
         run->agreed.checkpoint ||
         every_hit(&config->checkpoint.every, OPT_STEPS, step) ||
         train_save_again(run);
-    /* The end of the epoch will write the checkpoint of this step. */
-    if (run->progress.epoch_step == run->data.train.steps &&
-        epoch_saves(config, run->progress.epoch))
+    /* The end of the epoch will write the checkpoint of this step. A local one
+     * would only make it wait. */
+    saves = run->progress.epoch_step == run->data.train.steps &&
+            epoch_saves(config, run->progress.epoch);
+    if (saves)
         run->agreed.due.save = false;
     rc = due_do(run, err);
-    return rc == ERR_OK && train_nodeset_due(run) ? train_save_nodes(run, err)
-                                                  : rc;
+    return rc == ERR_OK && !saves && train_nodeset_due(run)
+               ? train_save_nodes(run, err)
+               : rc;
 }
 
 /* After the last step of an epoch: evaluate, print a line, save if due. */
