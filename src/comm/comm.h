@@ -91,10 +91,10 @@ const char *comm_group_host(const comm_group_t *group, int rank);
  * sent to another host yet. Any thread; never blocks. */
 const char *comm_group_route(const comm_group_t *group);
 
-/* Write the active ports of this host's RDMA devices (InfiniBand, RoCE), as
- * "mlx5_0:1,mlx5_1:1", to [out] of [room] bytes; "": there are none. Tests name
- * another folder than /sys by $CDDP_SYSFS. */
-void comm_rdma_ports(char *out, size_t room);
+/* Write the active InfiniBand ports of this host, as "mlx5_0:1,mlx5_1:1", to
+ * [out] of [room] bytes; "": there are none. RDMA over Ethernet (RoCE) does not
+ * count. Tests name another folder than /sys by $CDDP_SYSFS. */
+void comm_infiniband_ports(char *out, size_t room);
 
 /* Report the progress of this rank: the training step and a static name of the
  * phase ("forward", "checkpoint"). Beats carry both, faults print them. Each

@@ -121,6 +121,36 @@ static err_code_t source_check(const train_config_t *config,
     return ERR_OK;
 }
 
+/* Does the pattern name a tensor of the model or of the source? */
+static bool names_any(const char *pattern, const nn_graph_t *graph,
+                      const train_source_t *source)
+{
+    for (int i = 0; i < tensors_of(graph); i++)
+        if (fnmatch(pattern, tensor_of(graph, i)->name, 0) == 0)
+            return true;
+    for (int i = 0; i < source->count; i++)
+        if (fnmatch(pattern, source->tensors[i].name, 0) == 0)
+            return true;
+    return false;
+}
+
+/* A pattern of init_skip that names no tensor is a mistake: the tensors that it
+ * was to name would be read. */
+static err_code_t skips_check(const train_config_t *config,
+                              const nn_graph_t *graph,
+                              const train_source_t *source, err_t *err)
+{
+    const opt_texts_t *skips = &config->checkpoint.init_skip;
+
+    for (int i = 0; i < skips->count; i++)
+        if (!names_any(skips->items[i], graph, source))
+            return err_set(err, ERR_CONFIG,
+                           "checkpoint.init_skip: '%s' names no tensor of the "
+                           "model, and none of %s; correct it, or leave it out",
+                           skips->items[i], source->path);
+    return ERR_OK;
+}
+
 /* Open what checkpoint.init names, and check it. To be closed in any case. */
 static err_code_t source_open(const train_config_t *config,
                               const nn_graph_t *graph, train_source_t *out,
@@ -132,7 +162,9 @@ static err_code_t source_open(const train_config_t *config,
         err_prefix(err, "checkpoint.init");
         return rc;
     }
-    rc = model_check(config, graph, out, err);
+    rc = skips_check(config, graph, out, err);
+    if (rc == ERR_OK)
+        rc = model_check(config, graph, out, err);
     return rc == ERR_OK ? source_check(config, graph, out, err) : rc;
 }
 

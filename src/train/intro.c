@@ -201,7 +201,7 @@ static void network_check(const train_state_t *run)
 {
     char ports[256], why[640];
 
-    comm_rdma_ports(ports, sizeof ports);
+    comm_infiniband_ports(ports, sizeof ports);
     if (train_intro_slow(comm_group_route(run->world.group), ports, why,
                          sizeof why))
         log_warn("train", "%s", why);

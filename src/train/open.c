@@ -467,9 +467,11 @@ err_code_t train_open(train_state_t *run, err_t *err)
     if (rc != ERR_OK)
         return rc;
     plan = plan_of(run);
-    train_phase_set(&run->world, "initial weights");
+    /* Rank 0 may read them from a large checkpoint (checkpoint.init). */
+    train_storage_begin(&run->world, "initial weights");
     rc = train_replica_start(&plan, run->dir.saved_step >= 0, &run->replica,
                              err);
+    train_storage_end(&run->world);
     rc = train_leave_start(run, rc, err);
     rc = train_world_vote(&run->world, rc, err);
     run->world.working = rc == ERR_OK && !dev_host_visible(run->compute.dev);
@@ -513,8 +515,11 @@ err_code_t train_open_replica(train_state_t *run, err_t *err)
 err_code_t train_open_start(train_state_t *run, bool restored, err_t *err)
 {
     const train_replica_plan_t plan = plan_of(run);
-    err_code_t rc = train_replica_start(&plan, restored, &run->replica, err);
+    err_code_t rc;
 
+    train_storage_begin(&run->world, "initial weights");
+    rc = train_replica_start(&plan, restored, &run->replica, err);
+    train_storage_end(&run->world);
     return train_world_vote(&run->world, rc, err);
 }
 

@@ -259,6 +259,22 @@ err_code_t train_save_join(train_state_t *run, bool last, err_t *err)
     return rc;
 }
 
+/* May training go on during a save? On a device the mirror keeps what is saved
+ * meanwhile, but the state of a comm hook is in the host's memory, which the
+ * next step changes. */
+static bool behind_training(const train_state_t *run)
+{
+    const bool changes =
+        !dev_host_visible(run->compute.dev) && run->replica.kept.hook_count > 0;
+
+    if (!train_config_async(run->config))
+        return false;
+    if (changes && run->world.rank == 0)
+        log_info("train", "training waits for each checkpoint, as the state of "
+                          "the comm hook is in the memory of the host");
+    return !changes;
+}
+
 err_code_t train_save_open(train_state_t *run, err_t *err)
 {
     const train_saver_plan_t plan = {
@@ -269,7 +285,7 @@ err_code_t train_save_open(train_state_t *run, err_t *err)
     err_code_t rc;
 
     rc = train_best_check(run, err);
-    if (rc != ERR_OK || !train_config_async(run->config))
+    if (rc != ERR_OK || !behind_training(run))
         return rc;
     rc = train_saver_open(&plan, &run->saving.saver, err);
     if (rc == ERR_OK)

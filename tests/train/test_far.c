@@ -416,6 +416,24 @@ Test(far, two_ranks)
     check_ranks(&many, NULL, 2);
 }
 
+/* The next step changes the state of a hook, which is in the host's memory. */
+Test(far, training_waits_for_checkpoints_if_a_hook_has_state)
+{
+    for (int device = 0; device < 2; device++) {
+        harness_t harness;
+        char *said;
+
+        harness_open(&harness, 24 * 10);
+        settings_of(&harness, &dense, "ddp.hook=fp16",
+                    device == 0 ? "train.device=far" : "train.device=cpu");
+        said = harness_listen(&harness, 2);
+        cr_expect_eq(strstr(said, "training waits for each checkpoint") != NULL,
+                     device == 0, "%s", said);
+        free(said);
+        harness_close(&harness);
+    }
+}
+
 Test(far, two_ranks_in_modes)
 {
     check_ranks(&image,

@@ -285,6 +285,24 @@ static void expect_refusal(weights_t *weights, err_code_t code,
         "checkpoint.init", __VA_ARGS__, NULL \
     }
 
+/* Of a pattern with a mistake: else the old head would be trained. */
+Test(init, patterns_that_name_nothing_are_refused)
+{
+    harness_t harness;
+    train_outcome_t out;
+    weights_t weights;
+    err_t err = ERR_INIT;
+    char init[400];
+
+    weights_make(&weights);
+    init_open(&harness, &weights, init);
+    harness.settings[4] = "checkpoint.init_skip=[linear2.*, liner1.*]";
+    cr_expect_eq(harness_run(&harness, 2, &out, &err), ERR_CONFIG);
+    cr_expect(strstr(err.text, "checkpoint.init_skip: 'liner1.*' names no"),
+              "%s", err.text);
+    harness_close(&harness);
+}
+
 Test(init, weights_that_do_not_fit_are_refused)
 {
     weights_t weights;

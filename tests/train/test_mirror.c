@@ -159,6 +159,39 @@ Test(mirror, of_a_device_pulls_a_share)
         check_share(rank, 4);
 }
 
+/* The state of a comm hook is in no mirror: it stays as it is. */
+Test(mirror, of_a_device_leaves_other_memory)
+{
+    enum { OTHER = 40, RANKS = 8 };
+    rig_t rig = rig_open("far", 0);
+    float other[OTHER];
+    const hdf5io_tensor_t tensors[ARENAS + 1] = {
+        {.name = "a", .ndim = 1, .dims = {1000}, .data = host(&rig, 0)},
+        {.name = "b", .ndim = 1, .dims = {37}, .data = host(&rig, 1)},
+        {.name = "c", .ndim = 1, .dims = {OTHER}, .data = other}};
+    err_t err = ERR_INIT;
+
+    for (int i = 0; i < OTHER; i++)
+        other[i] = (float)i;
+    numbers_write(&rig);
+    cr_assert_eq(train_mirror_push(rig.mirror, &err), ERR_OK);
+    host_clear(&rig);
+    for (int rank = 0; rank < RANKS; rank++) {
+        hdf5io_share_t *share = NULL;
+
+        cr_assert_eq(
+            hdf5io_share_open(tensors, ARENAS + 1, rank, RANKS, &share, &err),
+            ERR_OK);
+        cr_assert_eq(train_mirror_pull_share(rig.mirror, share, &err), ERR_OK,
+                     "%s", err.text);
+        hdf5io_share_close(share);
+    }
+    numbers_check(&rig, "shares of all ranks");
+    for (int i = 0; i < OTHER; i++)
+        cr_expect_eq(other[i], (float)i);
+    rig_close(&rig);
+}
+
 static void check_round(int order)
 {
     rig_t rig = rig_open("far", order);

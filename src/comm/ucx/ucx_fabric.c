@@ -230,25 +230,37 @@ static void rdma_folder(char *out, size_t room)
              other != NULL && other[0] != '\0' ? other : "/sys");
 }
 
-/* Append the active ports of the RDMA device [name] in [folder]. */
-static void ports_add(const char *folder, const char *name, char *out,
-                      size_t room)
+/* Has the file [what] of a port the word [word]? */
+static bool port_has(const char *folder, const char *name, int port,
+                     const char *what, const char *word)
 {
     char path[512], line[64];
+
+    snprintf(path, sizeof path, "%s/%.64s/ports/%d/%s", folder, name, port,
+             what);
+    return line_read(path, line, sizeof line) && strstr(line, word) != NULL;
+}
+
+/* Append the active ports of the RDMA device [name] in [folder]; with [only]
+ * those whose link layer this is. */
+static void ports_add(const char *folder, const char *name, const char *only,
+                      char *out, size_t room)
+{
     size_t used;
 
     for (int port = 1; port <= 8; port++) {
-        snprintf(path, sizeof path, "%s/%.64s/ports/%d/state", folder, name,
-                 port);
         used = strlen(out);
-        if (line_read(path, line, sizeof line) &&
-            strstr(line, "ACTIVE") != NULL && used + strlen(name) + 3 < room)
+        if (port_has(folder, name, port, "state", "ACTIVE") &&
+            (only == NULL ||
+             port_has(folder, name, port, "link_layer", only)) &&
+            used + strlen(name) + 3 < room)
             snprintf(out + used, room - used, ",%s:%d", name, port);
     }
 }
 
-/* Append the active ports of all RDMA devices, each with a comma before it. */
-static void devices_add(char *out, size_t room)
+/* Append the active ports of all RDMA devices, each with a comma before it;
+ * with [only] as ports_add. */
+static void devices_add(const char *only, char *out, size_t room)
 {
     const struct dirent *entry;
     char folder[400];
@@ -258,7 +270,7 @@ static void devices_add(char *out, size_t room)
     list = opendir(folder);
     while (list != NULL && (entry = readdir(list)) != NULL)
         if (entry->d_name[0] != '.')
-            ports_add(folder, entry->d_name, out, room);
+            ports_add(folder, entry->d_name, only, out, room);
     if (list != NULL)
         closedir(list);
 }
@@ -266,13 +278,13 @@ static void devices_add(char *out, size_t room)
 void ucx_fabric_devices(const ucx_iface_t *iface, char *out, size_t room)
 {
     snprintf(out, room, "%s", iface->name);
-    devices_add(out, room);
+    devices_add(NULL, out, room);
 }
 
-void comm_rdma_ports(char *out, size_t room)
+void comm_infiniband_ports(char *out, size_t room)
 {
     char ports[UCX_DEVICES] = "";
 
-    devices_add(ports, sizeof ports);
+    devices_add("InfiniBand", ports, sizeof ports);
     snprintf(out, room, "%s", ports[0] == ',' ? ports + 1 : ports);
 }
