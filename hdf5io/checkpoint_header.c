@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -43,14 +44,27 @@ err_code_t hdf5io_header_open(const char *path, hdf5io_header_t *out,
     return ERR_OK;
 }
 
+/* Why the file could not be closed, if [last] is the last error of the system.
+ * The memory has the size of the whole shard, so a limit for files counts. */
+static int close_reason(int last)
+{
+    struct rlimit limit;
+
+    if (last == 0 && getrlimit(RLIMIT_FSIZE, &limit) == 0 &&
+        limit.rlim_cur != RLIM_INFINITY)
+        return EFBIG;
+    return last == 0 ? EIO : last;
+}
+
 err_code_t hdf5io_header_end(hdf5io_header_t *header, err_code_t rc, err_t *err)
 {
     struct stat st;
 
     h5_lock_check();
+    errno = 0;
     if (header->file >= 0 && H5Fclose(header->file) < 0 && rc == ERR_OK)
-        rc = h5_err_set(err, ERR_IO, "%s: cannot finish its headers",
-                        header->path);
+        rc = h5_err_set(err, ERR_IO, "%s: cannot finish its headers: %s",
+                        header->path, strerror(close_reason(errno)));
     header->file = H5I_INVALID_HID;
     if (rc == ERR_OK && fstat(header->fd, &st) != 0)
         rc = err_set(err, ERR_IO, "%s: its headers are lost: %s", header->path,
