@@ -155,9 +155,12 @@ static void plan_done(hdf5io_pool_t *pool, uint64_t batch)
 {
     while (pool->batch < batch && pool->batch <= pool->last) {
         const pool_list_t *list = &pool->needed[pool->batch++ % POOL_AHEAD];
-        pool_extent_t *extent;
+        const pool_extent_t *last = list->newest;
+        pool_extent_t *extent = NULL;
 
-        while ((extent = list->oldest) != NULL) {
+        /* Each extent once, even if it came back to the same list. */
+        while (extent != last) {
+            extent = list->oldest;
             hdf5io_pool_unused_remove(pool, extent);
             hdf5io_pool_unused_add(pool, extent);
         }
@@ -363,7 +366,6 @@ void hdf5io_pool_allow(hdf5io_pool_t *pool, size_t bytes)
     pthread_mutex_lock(&pool->lock);
     if (pool->bound < bytes)
         pool->bound = bytes;
-    pool->batch = 1;
     pthread_mutex_unlock(&pool->lock);
 }
 

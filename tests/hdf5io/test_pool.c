@@ -215,6 +215,27 @@ Test(pool, is_planned_for_a_limited_number_of_batches)
     cr_expect_eq(want(6, POOL_AHEAD + 1), POOL_FULL);
 }
 
+/* Shards are opened while a run reads its samples, and each may need a larger
+ * bound. */
+Test(pool, keeps_its_plan_when_its_bound_grows, .timeout = 300)
+{
+    pool_extent_t *extent;
+
+    hdf5io_pool_plan_done(pool, 1020);
+    cr_assert_eq(want(1, 1030), POOL_FILL);
+    cr_assert_eq(want(2, 1021), POOL_FILL);
+    hdf5io_pool_allow(pool, 1);
+    hdf5io_pool_plan_done(pool, 1021);
+    /* The batch is not too far ahead, and one that is done needs nothing. */
+    cr_expect_eq(want(3, 1020 + POOL_AHEAD), POOL_FILL);
+    cr_expect_eq(want(4, 1020), POOL_HERE);
+    hdf5io_pool_allow(pool, (size_t)2 * ROOM * BYTES);
+    hdf5io_pool_plan_done(pool, 1031);
+    cr_expect_eq(hdf5io_pool_bound(pool), (size_t)2 * ROOM * BYTES);
+    cr_expect(take(1, &extent));
+    hdf5io_pool_give(pool, extent, 1, BYTES);
+}
+
 /* A buffer for stored bytes is given back soon. */
 Test(pool, a_buffer_without_owner_takes_nothing_that_is_needed)
 {
