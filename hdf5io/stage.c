@@ -36,6 +36,7 @@ typedef _Atomic unsigned char stage_flag_t;
 struct hdf5io_stage {
     stage_dir_t dir;
     stage_file_t *files; /* [count] */
+    char **paths;        /* [count], those of [files] */
     int count, first;
     uint64_t most;
     int rank;            /* for the log */
@@ -101,6 +102,24 @@ static err_code_t table_map(hdf5io_stage_t *stage, err_t *err)
     return ERR_OK;
 }
 
+/* Copy the list of files. The thread that copies may need their paths after the
+ * caller has freed its own. */
+static err_code_t files_take(hdf5io_stage_t *stage, const stage_file_t *files,
+                             err_t *err)
+{
+    const size_t count = (size_t)stage->count;
+    err_code_t rc = mem_new(stage_file_t, count, "staging", &stage->files, err);
+
+    if (rc == ERR_OK)
+        rc = mem_new(char *, count, "staging", &stage->paths, err);
+    for (size_t i = 0; i < count && rc == ERR_OK; i++) {
+        stage->paths[i] = str_dup(files[i].path);
+        stage->files[i] = files[i];
+        stage->files[i].path = stage->paths[i];
+    }
+    return rc;
+}
+
 err_code_t hdf5io_stage_open(const stage_config_t *config, hdf5io_stage_t **out,
                              err_t *err)
 {
@@ -116,14 +135,10 @@ err_code_t hdf5io_stage_open(const stage_config_t *config, hdf5io_stage_t **out,
     stage->first = config->first % config->count;
     stage->most = config->most;
     stage->rank = log_rank_get();
-    rc = mem_new(stage_file_t, (size_t)config->count, "staging", &stage->files,
-                 err);
-    if (rc == ERR_OK) {
-        memcpy(stage->files, config->files,
-               (size_t)config->count * sizeof *stage->files);
+    rc = files_take(stage, config->files, err);
+    if (rc == ERR_OK)
         rc = hdf5io_stage_dir_open(config->dir, key_of(config),
                                    (size_t)config->count, &stage->dir, err);
-    }
     if (rc == ERR_OK)
         rc = table_map(stage, err);
     if (rc == ERR_OK)
@@ -149,6 +164,9 @@ void hdf5io_stage_close(hdf5io_stage_t *stage)
     if (stage->there != NULL)
         munmap((void *)stage->there, (size_t)stage->count);
     hdf5io_stage_dir_close(&stage->dir);
+    for (int i = 0; i < stage->count && stage->paths != NULL; i++)
+        free(stage->paths[i]);
+    mem_free(stage->paths);
     mem_free(stage->files);
     mem_free(stage);
 }

@@ -30,7 +30,7 @@ typedef struct hdf5io_stage hdf5io_stage_t;
 
 /* A file, as it was when somebody looked at it. */
 typedef struct stage_file {
-    const char *path; /* must outlive the stage */
+    const char *path;
     uint64_t bytes;
     int64_t changed; /* its last change (mtime), in nanoseconds */
     uint64_t inode;
@@ -42,7 +42,7 @@ typedef struct stage_config {
     /* The same number for all ranks of a job, and for no other job. Ranks of a
      * node whose [files] differ do not share copies. */
     uint64_t key;
-    const stage_file_t *files; /* [count], copied */
+    const stage_file_t *files; /* [count]; copied, with their paths */
     int count;
     int first;     /* the file that is copied first; those after it follow */
     uint64_t most; /* bytes of all copies together, at most */

@@ -3,11 +3,13 @@
 /*
  * Copies of shards on a node whose disk fails: it is full, refuses a call, or
  * returns other bytes than were written. Whatever happens, the samples are
- * right, and nothing is left.
+ * right, and nothing is left. Also a disk that is slow: the data set is closed
+ * while its shards are still copied.
  */
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <errno.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,18 +27,29 @@ enum { SHARDS = 4, ROWS = 50 };
  * byte */
 static atomic_int wrong_reads;
 
+/* global: while [slow], the next read of that file posts [reading], and then
+ * waits for [go] */
+static atomic_bool slow;
+static sem_t reading, go;
+
 ssize_t pread(int fd, void *bytes, size_t count, off_t offset)
 {
     const ssize_t got = syscall(SYS_pread64, fd, bytes, count, offset);
     char link[32], path[4096];
     ssize_t length;
 
-    if (atomic_load(&wrong_reads) == 0 || got <= 0)
+    if ((atomic_load(&wrong_reads) == 0 && !atomic_load(&slow)) || got <= 0)
         return got;
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
     length = readlink(link, path, sizeof path - 1);
     path[length > 0 ? length : 0] = '\0';
-    if (strstr(path, "/draft") != NULL) {
+    if (strstr(path, "/draft") == NULL)
+        return got;
+    if (atomic_exchange(&slow, false)) {
+        sem_post(&reading);
+        sem_wait(&go);
+    }
+    if (atomic_load(&wrong_reads) > 0) {
         ((unsigned char *)bytes)[got / 2] ^= 1;
         atomic_fetch_sub(&wrong_reads, 1);
     }
@@ -175,4 +188,32 @@ Test(stage_fault, a_copy_with_other_bytes_is_not_used)
     atomic_store(&wrong_reads, 1);
     cr_expect_eq(run((io_tape_plan_t){0}, &calls), 0);
     cr_expect_eq(atomic_load(&wrong_reads), 0);
+}
+
+/* What the data set has freed is not used by the thread that copies. */
+Test(stage_fault, copying_goes_on_after_the_data_set_is_closed)
+{
+    hdf5io_dataset_t *dataset = open_dataset(&setup);
+    stage_file_t files[SHARDS];
+    const stage_config_t config = {.dir = base,
+                                   .key = 1,
+                                   .files = files,
+                                   .count = SHARDS,
+                                   .most = UINT64_MAX};
+    hdf5io_stage_t *stage = NULL;
+
+    cr_assert_eq(sem_init(&reading, 0, 0), 0);
+    cr_assert_eq(sem_init(&go, 0, 0), 0);
+    hdf5io_dataset_stage_files(dataset, files);
+    cr_assert_eq(hdf5io_stage_open(&config, &stage, NULL), ERR_OK);
+    hdf5io_dataset_stage(dataset, stage, 0);
+    atomic_store(&slow, true);
+    hdf5io_stage_start(stage);
+    cr_assert_eq(sem_wait(&reading), 0);
+    hdf5io_dataset_close(dataset);
+    sem_post(&go);
+    hdf5io_stage_wait(stage);
+    cr_expect_eq(hdf5io_stage_copies(stage, 0, SHARDS), SHARDS);
+    hdf5io_stage_close(stage);
+    cr_expect_eq(entries(), 0);
 }
