@@ -188,11 +188,10 @@ err_code_t hdf5io_checkpoint_list(const char *directory, char ***paths,
 err_code_t hdf5io_checkpoint_adopt(const char *directory, const char *path,
                                    err_t *err);
 
-/* Prepare [directory] for a run that continues from the checkpoint [path] of
- * step [step]: rename newer checkpoints to superseded-*, so that a later resume
- * does not choose them. If [path] is not in [directory], all checkpoints there
- * are renamed and *elsewhere is true. best.json is removed if its checkpoint is
- * renamed. Local. */
+/* Prepare [directory] for a run that continues from checkpoint [path] of step
+ * [step]: rename newer checkpoints to superseded-*, which no resume chooses. If
+ * [path] is not in [directory], all checkpoints are renamed and *elsewhere is
+ * true. best.json is removed if its checkpoint is renamed. Local. */
 err_code_t hdf5io_checkpoint_supersede(const char *directory, const char *path,
                                        int64_t step, bool *elsewhere,
                                        err_t *err);
