@@ -238,7 +238,7 @@ typedef struct use_call {
     dataset_work_t work;
     void *context;
     bool again;
-    bool copied; /* this try reads the copy of the shard */
+    bool copied; /* this try reads, or has read, the copy of the shard */
 } use_call_t;
 
 /* There is a copy of the open shard: exchange the descriptor, or let it be
@@ -302,6 +302,8 @@ static err_code_t use_once(use_call_t *call, int *number, err_t *err)
     pthread_mutex_lock(&dataset->lock);
     check(shard->readers > 0, "%s has %d readers", shard->path, shard->readers);
     shard->readers--;
+    /* Another thread may have exchanged the descriptor meanwhile. */
+    call->copied = call->copied || shard->copied;
     pthread_mutex_unlock(&dataset->lock);
     return rc;
 }
@@ -323,6 +325,10 @@ static err_code_t use_attempt(void *context, int *number, err_t *err)
         pthread_mutex_unlock(&dataset->lock);
         *number = 0;
         rc = use_once(call, number, &own);
+        /* Other threads keep the copy open: it was read again, so its error
+         * says nothing about the shard. The next try may close it. */
+        if (rc != ERR_OK && call->copied && *number == 0)
+            *number = EIO;
     }
     return rc == ERR_OK ? ERR_OK : err_copy(err, &own);
 }

@@ -4,7 +4,7 @@
  * Copies of shards on a node whose disk fails: it is full, refuses a call, or
  * returns other bytes than were written. Whatever happens, the samples are
  * right, and nothing is left. Also a disk that is slow: the data set is closed
- * while its shards are still copied.
+ * while its shards are still copied. And copies whose bytes changed later.
  */
 #include <criterion/criterion.h>
 #include <dirent.h>
@@ -17,6 +17,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "chunk_files.h"
+#include "hdf5io/dataset_impl.h"
 #include "hdf5io/dataset_stage.h"
 #include "lib/io_tape.h"
 #include "open.h"
@@ -216,4 +218,127 @@ Test(stage_fault, copying_goes_on_after_the_data_set_is_closed)
     cr_expect_eq(hdf5io_stage_copies(stage, 0, SHARDS), SHARDS);
     hdf5io_stage_close(stage);
     cr_expect_eq(entries(), 0);
+}
+
+/* ---- copies that turn out to be bad while others read them ----------------
+ */
+
+/* A read of a shard whose copy is bad. */
+typedef struct bad {
+    hdf5io_dataset_t *dataset;
+    hdf5io_shard_t *shard;
+    hdf5io_stage_t *stage;
+    bool early; /* the copy is made and taken while the first try reads */
+    int waits;  /* between tries */
+} bad_t;
+
+static void bad_open(bad_t *bad, hdf5io_dataset_t *dataset)
+{
+    stage_file_t files[SHARDS];
+    const stage_config_t config = {.dir = base,
+                                   .key = 1,
+                                   .files = files,
+                                   .count = hdf5io_dataset_shards(dataset),
+                                   .most = UINT64_MAX};
+
+    *bad = (bad_t){.dataset = dataset, .shard = &dataset->shards[0]};
+    hdf5io_dataset_stage_files(dataset, files);
+    cr_assert_eq(hdf5io_stage_open(&config, &bad->stage, NULL), ERR_OK);
+    hdf5io_dataset_stage(dataset, bad->stage, 0);
+}
+
+static void bad_close(const bad_t *bad)
+{
+    hdf5io_dataset_close(bad->dataset);
+    hdf5io_stage_close(bad->stage);
+    cr_expect_eq(entries(), 0);
+}
+
+static err_code_t work_nothing(void *context, err_t *err)
+{
+    (void)context;
+    (void)err;
+    return ERR_OK;
+}
+
+/* Let the data set use the copy of the shard. */
+static void bad_take(const bad_t *bad)
+{
+    hdf5io_stage_start(bad->stage);
+    hdf5io_stage_wait(bad->stage);
+    cr_assert_eq(
+        hdf5io_dataset_use(bad->dataset, bad->shard, work_nothing, NULL, NULL),
+        ERR_OK);
+    cr_assert(bad->shard->copied);
+}
+
+static err_code_t work_bad(void *context, err_t *err)
+{
+    bad_t *bad = context;
+
+    if (bad->early)
+        bad_take(bad);
+    bad->early = false;
+    return bad->shard->copied ? err_set(err, ERR_DATA, "a bad copy") : ERR_OK;
+}
+
+static void bad_read(bad_t *bad)
+{
+    err_t err = ERR_INIT;
+
+    cr_expect_eq(
+        hdf5io_dataset_use(bad->dataset, bad->shard, work_bad, bad, &err),
+        ERR_OK, "%s", err.text);
+    cr_expect(!bad->shard->copied);
+}
+
+Test(stage_fault, a_bad_copy_that_another_thread_takes_is_left)
+{
+    bad_t bad;
+
+    bad_open(&bad, open_dataset(&setup));
+    bad.early = true;
+    bad_read(&bad);
+    cr_expect(!bad.early);
+    cr_expect_eq(open_wrong_orders(bad.dataset, SHARDS * ROWS), 0);
+    bad_close(&bad);
+}
+
+/* Filters that only HDF5 undoes. */
+static void twice_shuffled(hid_t create)
+{
+    H5Pset_shuffle(create);
+}
+
+/* In place of a wait: the other thread ends its read. */
+static void wait_leave(void *context, double seconds)
+{
+    bad_t *bad = context;
+
+    (void)seconds;
+    if (bad->waits++ == 0)
+        bad->shard->readers--;
+}
+
+Test(stage_fault, a_bad_copy_that_hdf5_reads_is_left_when_nobody_reads_it)
+{
+    const chunk_file_t file = {.ndim = 2,
+                               .dims = {64, 16},
+                               .chunk = {8, 16},
+                               .type = H5T_IEEE_F32LE,
+                               .filters = CHUNK_SHUFFLE | CHUNK_DEFLATE,
+                               .more = twice_shuffled};
+    bad_t bad;
+
+    chunk_write(directory, "other.h5", &file);
+    bad_open(&bad, chunk_open(directory, "other.h5", &file, 1, false));
+    bad.dataset->retry =
+        (retry_t){.seconds = 1, .wait = wait_leave, .context = &bad};
+    bad_take(&bad);
+    cr_assert_geq(bad.shard->file, 0);
+    bad.shard->readers++; /* another thread */
+    bad_read(&bad);
+    cr_expect_eq(bad.waits, 1);
+    cr_expect_eq(chunk_wrong(bad.dataset, &file, 7, 32), 0);
+    bad_close(&bad);
 }
