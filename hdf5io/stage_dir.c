@@ -11,7 +11,9 @@
  * one, the first succeeds, and the others join it.
  *
  * flock, and not the locks of fcntl: the ranks of one process must not share
- * theirs.
+ * theirs. The directory that contains this one may be on a file system that
+ * hosts share, and flock of one host need not be seen on another. So the name
+ * says which host has made a directory, and no other host touches it.
  */
 #include "hdf5io/stage_dir.h"
 
@@ -29,10 +31,23 @@
 #include "base/file.h"
 #include "base/str.h"
 
-#define STAGE_PREFIX "cddp-stage-%u-"
+/* A name is this prefix with the user and the host, and then [STAGE_DIGITS]
+ * digits of the key. The name of a draft goes on after a dot. */
+#define STAGE_PREFIX "cddp-stage-%u-%s-"
+#define STAGE_DIGITS 16
 /* How often a rank tries to join or to make the directory, which others make
  * and remove at the same time. */
 #define STAGE_TRIES 64
+
+/* The caller frees it. */
+static char *prefix_make(void)
+{
+    char host[256] = "";
+
+    if (gethostname(host, sizeof host - 1) != 0)
+        host[0] = '\0';
+    return str_printf(STAGE_PREFIX, (unsigned)geteuid(), host);
+}
 
 static int dir_open(int at, const char *name)
 {
@@ -199,10 +214,11 @@ err_code_t hdf5io_stage_dir_open(const char *base, uint64_t key, size_t bytes,
                                  stage_dir_t *out, err_t *err)
 {
     stage_dir_t dir = {.fd = -1};
+    char *prefix = prefix_make();
     err_code_t rc = ERR_OK;
 
-    dir.path = str_printf("%s/" STAGE_PREFIX "%016" PRIx64, base,
-                          (unsigned)geteuid(), key);
+    dir.path = str_printf("%s/%s%0*" PRIx64, base, prefix, STAGE_DIGITS, key);
+    free(prefix);
     dir.name = strrchr(dir.path, '/') + 1;
     dir.base = open(base, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (dir.base < 0)
@@ -232,16 +248,28 @@ static bool dead_remove(int at, const char *name)
     return gone;
 }
 
+/* Is it a name with this prefix? Another host may have a name that begins with
+ * the name of this one. */
+static bool name_is_own(const char *name, const char *prefix)
+{
+    const size_t length = strlen(prefix);
+    const char *digits = name + length;
+
+    return strncmp(name, prefix, length) == 0 &&
+           strspn(digits, "0123456789abcdef") == STAGE_DIGITS &&
+           (digits[STAGE_DIGITS] == '\0' || digits[STAGE_DIGITS] == '.');
+}
+
 int hdf5io_stage_dir_sweep(const stage_dir_t *dir)
 {
-    char *prefix = str_printf(STAGE_PREFIX, (unsigned)geteuid());
+    char *prefix = prefix_make();
     const int fd = dir_open(dir->base, ".");
     DIR *list = fd < 0 ? NULL : fdopendir(fd);
     const struct dirent *entry;
     int removed = 0;
 
     while (list != NULL && (entry = readdir(list)) != NULL)
-        if (strncmp(entry->d_name, prefix, strlen(prefix)) == 0 &&
+        if (name_is_own(entry->d_name, prefix) &&
             strcmp(entry->d_name, dir->name) != 0)
             removed += dead_remove(dir->base, entry->d_name);
     if (list != NULL)

@@ -22,14 +22,14 @@ typedef struct stage_dir {
     bool made;        /* this rank has made it */
 } stage_dir_t;
 
-/* Join the directory for [key] in [base], or make it, with a table of [bytes]
- * zero bytes. It appears with its table and a lock, so no other process sees it
- * incomplete. ERR_IO. */
+/* Join the directory of this host for [key] in [base], or make it, with a table
+ * of [bytes] zero bytes. It appears with its table and a lock, so no other
+ * process sees it incomplete. ERR_IO. */
 err_code_t hdf5io_stage_dir_open(const char *base, uint64_t key, size_t bytes,
                                  stage_dir_t *out, err_t *err);
 
-/* Remove the directories beside [dir] that this user's jobs left when they were
- * killed. Returns their number. */
+/* Remove the directories beside [dir] that this user's jobs on this host left
+ * when they were killed. Returns their number. */
 int hdf5io_stage_dir_sweep(const stage_dir_t *dir);
 
 /* Remove the directory, unless another process uses it; close it. */

@@ -4,7 +4,8 @@
  * Copies of shards on a node whose disk fails: it is full, refuses a call, or
  * returns other bytes than were written. Whatever happens, the samples are
  * right, and nothing is left. Also a disk that is slow: the data set is closed
- * while its shards are still copied. And copies whose bytes changed later.
+ * while its shards are still copied. And copies whose bytes changed later,
+ * and disks that hosts share.
  */
 #include <criterion/criterion.h>
 #include <dirent.h>
@@ -15,11 +16,13 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "chunk_files.h"
 #include "hdf5io/dataset_impl.h"
 #include "hdf5io/dataset_stage.h"
+#include "hdf5io/stage_dir.h"
 #include "lib/io_tape.h"
 #include "open.h"
 
@@ -56,6 +59,19 @@ ssize_t pread(int fd, void *bytes, size_t count, off_t offset)
         atomic_fetch_sub(&wrong_reads, 1);
     }
     return got;
+}
+
+/* global: the name of this host; NULL: its true one */
+static const char *host;
+
+int gethostname(char *name, size_t room)
+{
+    struct utsname own;
+
+    if (uname(&own) != 0)
+        return -1;
+    snprintf(name, room, "%s", host != NULL ? host : own.nodename);
+    return 0;
 }
 
 static char *directory, *base;
@@ -341,4 +357,38 @@ Test(stage_fault, a_bad_copy_that_hdf5_reads_is_left_when_nobody_reads_it)
     cr_expect_eq(bad.waits, 1);
     cr_expect_eq(chunk_wrong(bad.dataset, &file, 7, 32), 0);
     bad_close(&bad);
+}
+
+/* ---- hosts ---------------------------------------------------------------
+ */
+
+static void host_open(const char *name, uint64_t key, stage_dir_t *dir)
+{
+    err_t err = ERR_INIT;
+
+    host = name;
+    cr_assert_eq(hdf5io_stage_dir_open(base, key, 1, dir, &err), ERR_OK, "%s",
+                 err.text);
+    cr_expect(dir->made, "%s", name);
+}
+
+/* The name of one host is a part of that of the other one. */
+Test(stage_fault, a_host_does_not_touch_what_another_one_has_made)
+{
+    stage_dir_t there, here;
+
+    host_open("n1-2", 1, &there);
+    /* As if its lock could not be seen here. */
+    close(there.fd);
+    there.fd = -1;
+    hdf5io_stage_dir_close(&there);
+    host_open("n1", 1, &here);
+    cr_expect_eq(entries(), 2);
+    cr_expect_eq(hdf5io_stage_dir_sweep(&here), 0);
+    hdf5io_stage_dir_close(&here);
+    cr_expect_eq(entries(), 1);
+    host_open("n1-2", 2, &there);
+    cr_expect_eq(hdf5io_stage_dir_sweep(&there), 1);
+    hdf5io_stage_dir_close(&there);
+    cr_expect_eq(entries(), 0);
 }
