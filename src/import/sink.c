@@ -407,7 +407,18 @@ static bool rename_new(const char *from, const char *to)
     if (errno != EINVAL && errno != ENOSYS)
         return false;
     /* Some file systems (NFS) have no such call. */
-    return link(from, to) == 0 && unlink(from) == 0;
+    if (link(from, to) == 0) {
+        unlink(from);
+        return true;
+    }
+    if (errno != EPERM && errno != EOPNOTSUPP && errno != ENOSYS &&
+        errno != EMLINK)
+        return false;
+    /* Some have no hard links either. */
+    if (access(to, F_OK) != 0)
+        return rename(from, to) == 0;
+    errno = EEXIST;
+    return false;
 }
 
 /* Give shard [index] its name. */

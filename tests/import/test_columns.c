@@ -5,9 +5,12 @@
  * refused. */
 #include <criterion/criterion.h>
 #include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -21,6 +24,30 @@ enum { ROWS = 23, EACH = 6, ALL = ROWS * EACH };
 #define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
 static const import_config_t plain = {.words = NULL};
+
+/* global: the file system cannot rename without replacing; and has no hard
+ * links */
+static bool plain_rename, no_links;
+
+/* In place of the system's. */
+int renameat2(int from_at, const char *from, int to_at, const char *to,
+              unsigned flags)
+{
+    if (plain_rename && flags != 0) {
+        errno = EINVAL;
+        return -1;
+    }
+    return (int)syscall(SYS_renameat2, from_at, from, to_at, to, flags);
+}
+
+int link(const char *from, const char *to)
+{
+    if (no_links) {
+        errno = EPERM;
+        return -1;
+    }
+    return (int)syscall(SYS_linkat, AT_FDCWD, from, AT_FDCWD, to, 0);
+}
 
 TestSuite(columns, .init = fixture_make, .fini = fixture_remove);
 
@@ -211,6 +238,22 @@ Test(columns, half_precision_is_stored_as_such)
     cr_expect_eq(found[3], 65504);
 }
 
+/* Shards get their names on each file system, and replace no file. */
+Test(columns, shards_are_renamed_whatever_the_file_system_can)
+{
+    static const import_sink_config_t with = {.shards = 5};
+    unsigned char numbers[2 * ALL];
+
+    numbers_fill(numbers, false);
+    fixture_npy("x.npy", HEADER, numbers, sizeof numbers);
+    plain_rename = true;
+    for (int i = 0; i < 2; i++) {
+        no_links = i == 1;
+        import_ok("npy", WORDS("x=x.npy"), &plain, &with, 5);
+        expect_numbers(5);
+    }
+}
+
 /* ---- what is refused ----------------------------------------------------- */
 
 Test(columns, headers_of_npy_that_lie)
@@ -293,7 +336,7 @@ Test(columns, parts_give_the_same_files)
 
 /* Two commands that write the same shards: the later one fails, and changes
  * nothing. */
-Test(columns, a_shard_of_somebody_else_is_not_replaced)
+static void check_not_replaced(void)
 {
     const import_field_t field = {.name = "x", .type = IMPORT_UINT8};
     char *directory = fixture_path("");
@@ -324,6 +367,15 @@ Test(columns, a_shard_of_somebody_else_is_not_replaced)
     free(first);
     free(second);
     free(directory);
+}
+
+Test(columns, a_shard_of_somebody_else_is_not_replaced)
+{
+    check_not_replaced();
+    plain_rename = true;
+    check_not_replaced();
+    no_links = true;
+    check_not_replaced();
 }
 
 /* A sink that did not get all samples has named no shard, and removes what it
