@@ -81,8 +81,7 @@ static err_code_t extent_make(hdf5io_pool_t *pool, uint64_t owner,
                               .room = room,
                               .users = 1,
                               .filling = true};
-    if (owner == POOL_NOBODY)
-        pool->lent += room;
+    *(owner == POOL_NOBODY ? &pool->lent : &pool->filling) += room;
     hdf5io_pool_table_add(pool, extent);
     *out = extent;
     return ERR_OK;
@@ -116,7 +115,10 @@ static bool extent_share(hdf5io_pool_t *pool, pool_extent_t *extent)
     extent->spent = false;
     while (extent->filling)
         pthread_cond_wait(&pool->changed, &pool->lock);
-    extent->filling = !extent->ready;
+    if (!extent->ready) {
+        extent->filling = true;
+        pool->filling += extent->room;
+    }
     return extent->ready;
 }
 
@@ -205,11 +207,14 @@ static void extent_need(hdf5io_pool_t *pool, pool_extent_t *extent,
 }
 
 /* Is there room for an extent of [room] bytes, and for the stored bytes from
- * which it is decoded, if only what no batch needs is given up? Lock held. */
+ * which it is decoded, if only what no batch needs is given up? The stored
+ * bytes of what other threads fill count as much as what is filled, whether
+ * these threads have their buffers already or not. Lock held. */
 static bool plan_room(const hdf5io_pool_t *pool, size_t room)
 {
-    return pool->held - pool->idle <= pool->bound &&
-           2 * room <= pool->bound - (pool->held - pool->idle);
+    const size_t used = pool->held - pool->idle - pool->lent + pool->filling;
+
+    return used <= pool->bound && 2 * room <= pool->bound - used;
 }
 
 pool_want_t hdf5io_pool_want(hdf5io_pool_t *pool, uint64_t owner,
@@ -255,6 +260,8 @@ void hdf5io_pool_filled(hdf5io_pool_t *pool, pool_extent_t *extent, bool good)
     pthread_mutex_lock(&pool->lock);
     check(extent->filling && !extent->ready, "a chunk is filled twice");
     extent->filling = false;
+    if (extent->owner != POOL_NOBODY)
+        pool->filling -= extent->room;
     extent->ready = good;
     pthread_cond_broadcast(&pool->changed);
     pthread_mutex_unlock(&pool->lock);

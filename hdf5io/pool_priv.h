@@ -37,6 +37,7 @@ struct hdf5io_pool {
     pthread_cond_t changed; /* an extent was filled, or that failed */
     size_t bound, held;
     size_t lent;     /* bytes of extents in use that have no owner */
+    size_t filling;  /* bytes of extents with an owner that threads fill */
     int64_t counted; /* bytes, see hdf5io_pool_count */
     double seconds;
     uint64_t owners;         /* numbers that were given out */

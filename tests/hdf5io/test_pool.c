@@ -200,6 +200,31 @@ Test(pool, reads_nothing_ahead_at_the_cost_of_an_earlier_batch)
     cr_expect_leq(hdf5io_pool_held(pool), (size_t)ROOM * BYTES);
 }
 
+/* Several threads read ahead, each into a buffer of its own. */
+Test(pool, has_room_for_the_stored_bytes_of_all_that_is_being_filled)
+{
+    pool_extent_t *extent[2], *buffer[2];
+    bool fill;
+
+    for (uint64_t i = 0; i < 2; i++)
+        cr_assert_eq(hdf5io_pool_want(pool, OWNER, 1 + i, BYTES, 1, &extent[i]),
+                     POOL_FILL);
+    cr_expect_eq(want(3, 1), POOL_FULL);
+    for (int i = 0; i < 2; i++)
+        cr_assert_eq(hdf5io_pool_take(pool, POOL_NOBODY, 0, BYTES, &buffer[i],
+                                      &fill, NULL),
+                     ERR_OK);
+    cr_expect_eq(hdf5io_pool_held(pool), (size_t)ROOM * BYTES);
+    for (int i = 0; i < 2; i++) {
+        cr_expect_eq(want(3, 1), POOL_FULL);
+        hdf5io_pool_filled(pool, extent[i], true);
+        hdf5io_pool_give(pool, extent[i], 0, SIZE_MAX);
+        hdf5io_pool_give(pool, buffer[i], 0, 0);
+    }
+    cr_expect_eq(want(3, 1), POOL_FILL);
+    cr_expect_eq(hdf5io_pool_held(pool), (size_t)ROOM * BYTES);
+}
+
 Test(pool, is_planned_for_a_limited_number_of_batches)
 {
     cr_expect_eq(want(1, POOL_AHEAD), POOL_FILL);
