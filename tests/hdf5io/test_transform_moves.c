@@ -341,9 +341,9 @@ Test(transform_moves, class_numbers_move_with_the_image)
 static bool found(const open_setup_t *setup, const char *path, int e,
                   double bad)
 {
-    enum { MOST = 5 * 6 }; /* of the largest crop */
-    static float image[3][MOST];
-    static int64_t classes[3][MOST];
+    enum { LARGEST = 5 * 6 }; /* of the largest crop */
+    static float image[3][LARGEST];
+    static int64_t classes[3][LARGEST];
     void *const fields[] = {image, classes};
     const int64_t index[] = {0, 2, 1};
     hdf5io_dataset_t *dataset;
