@@ -155,12 +155,13 @@ err_code_t hdf5io_checkpoint_write(const hdf5io_checkpoint_config_t *config,
  *
  * ERR_DATA: all candidates are damaged; the sentence lists them and says that
  * --fresh starts anew. Also if a permission is missing; the sentence names the
- * owner. ERR_CONFIG: the checkpoint belongs to another model (the sentence names
- * the first tensor that differs), ranks name different tensors, or a later
- * version of cddp wrote the checkpoint; the sentence names what it requires, and
- * no older one is tried instead. ERR_IO: storage could not be read. That is no
- * damage, so no older checkpoint is tried instead. After ERR_DATA and ERR_IO the
- * tensors are undefined. Collective; every rank gets the same result.
+ * owner. ERR_CONFIG: the checkpoint belongs to another model (the sentence
+ * names the first tensor that differs), ranks name different tensors, or a
+ * later version of cddp wrote the checkpoint; the sentence names what it
+ * requires, and no older one is tried instead. ERR_IO: storage could not be
+ * read. That is no damage, so no older checkpoint is tried instead. After
+ * ERR_DATA and ERR_IO the tensors are undefined. Collective; every rank gets
+ * the same result.
  */
 err_code_t hdf5io_checkpoint_read(const hdf5io_checkpoint_config_t *config,
                                   const char *path,

@@ -13,8 +13,9 @@ bool train_init_given(const train_config_t *config);
 
 /* Compare names and shapes there with parameters and buffers of [graph].
  * ERR_CONFIG names the first tensor that differs, with the expected shape and
- * the found one, or a pattern of init_skip that names no tensor; ERR_DATA: it is no safetensors file and no checkpoint, or a
- * tensor is not float32; ERR_IO. Reads no weights. Local. */
+ * the found one, or a pattern of init_skip that names no tensor; ERR_DATA: it
+ * is no safetensors file and no checkpoint, or a tensor is not float32; ERR_IO.
+ * Reads no weights. Local. */
 err_code_t train_init_check(const train_config_t *config,
                             const nn_graph_t *graph, err_t *err);
 

@@ -20,8 +20,9 @@ void train_intro_print(train_state_t *run);
 bool train_intro_idle(const char *per_node, int ranks, int cores, char *out,
                       size_t room);
 
-/* Is [route] (comm_group_route) TCP, and are there [ports] (comm_infiniband_ports)
- * that are not used? Then [out] of [room] bytes is the sentence. */
+/* Is [route] (comm_group_route) TCP, and are there [ports]
+ * (comm_infiniband_ports) that are not used? Then [out] of [room] bytes is the
+ * sentence. */
 bool train_intro_slow(const char *route, const char *ports, char *out,
                       size_t room);
 
