@@ -151,12 +151,9 @@ static err_code_t calls_time(bench_t *bench, size_t count,
         if (i >= WARM_UP)
             bench->times[i - WARM_UP] = clock_now() - begin;
     }
-    if (rc == ERR_OK)
-        rc = comm_allreduce(bench->group, bench->times, rounds, COMM_FLOAT64,
-                            COMM_MAX, err);
-    if (rc == ERR_OK)
-        *out = bench_times(bench->times, rounds);
-    return rc;
+    return rc == ERR_OK ? bench_times_slowest(bench->group, bench->times,
+                                              rounds, out, err)
+                        : rc;
 }
 
 static err_code_t bound_time(bench_t *bench, size_t count, bench_row_t *row,

@@ -201,12 +201,9 @@ static err_code_t calls_time(bench_rig_t *rig, size_t bytes, int copies,
         if (i >= WARM_UP)
             rig->times[i - WARM_UP] = clock_now() - begin;
     }
-    if (rc == ERR_OK)
-        rc = comm_allreduce(rig->control, rig->times, rounds, COMM_FLOAT64,
-                            COMM_MAX, err);
-    if (rc == ERR_OK)
-        *out = bench_times(rig->times, rounds);
-    return rc;
+    return rc == ERR_OK
+               ? bench_times_slowest(rig->control, rig->times, rounds, out, err)
+               : rc;
 }
 
 /* Which part of the shorter one, all-reduce or copies, ran beside the other.

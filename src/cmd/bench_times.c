@@ -22,3 +22,14 @@ bench_times_t bench_times(double *times, size_t count)
     found.p99 = times[(count * 99 + 99) / 100 - 1];
     return found;
 }
+
+err_code_t bench_times_slowest(comm_group_t *group, double *times, size_t count,
+                               bench_times_t *out, err_t *err)
+{
+    err_code_t rc =
+        comm_allreduce(group, times, count, COMM_FLOAT64, COMM_MAX, err);
+
+    if (rc == ERR_OK)
+        *out = bench_times(times, count);
+    return rc;
+}

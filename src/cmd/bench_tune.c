@@ -176,6 +176,7 @@ static err_code_t size_time(tune_t *tune, const tune_times_t *what,
                             size_t bytes, double *seconds, err_t *err)
 {
     size_t rounds = rounds_of(tune, bytes);
+    bench_times_t times = {0};
     err_code_t rc = ERR_OK;
 
     for (size_t i = 0; rc == ERR_OK && i < WARM_UP + rounds; i++) {
@@ -189,10 +190,9 @@ static err_code_t size_time(tune_t *tune, const tune_times_t *what,
             tune->times[i - WARM_UP] = clock_now() - begin;
     }
     if (rc == ERR_OK)
-        rc = comm_allreduce(tune->group, tune->times, rounds, COMM_FLOAT64,
-                            COMM_MAX, err);
+        rc = bench_times_slowest(tune->group, tune->times, rounds, &times, err);
     if (rc == ERR_OK)
-        *seconds = bench_times(tune->times, rounds).median;
+        *seconds = times.median;
     return rc;
 }
 

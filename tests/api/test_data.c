@@ -256,8 +256,7 @@ Test(data, each_file_may_be_one_sample)
         cr_expect_eq(seen[f], 1);
 }
 
-/* ---- sentences -------------------------------------------------------------
- */
+/* ---- sentences ----------------------------------------------------------- */
 
 static const struct {
     const char *options, *samples;

@@ -386,7 +386,9 @@ static void ends_check(const failing_t *failing)
     }
 }
 
-static void calls_fail(const char *hook)
+/* At least [least] calls are made, and each of them fails in one of the runs.
+ */
+static void calls_fail(const char *hook, int least)
 {
     failing_t *failing = calloc(1, sizeof *failing);
     int failures = 0;
@@ -400,16 +402,16 @@ static void calls_fail(const char *hook)
         ends_check(failing);
         failures += failing->ends[0].code != ERR_OK;
     }
-    cr_assert_gt(failures, 20);
+    cr_assert_gt(failures, least);
     free(failing);
 }
 
 Test(ddp_far, every_call_that_fails_ends_all_ranks, .timeout = 300)
 {
-    calls_fail(NULL);
+    calls_fail(NULL, 30);
 }
 
 Test(ddp_far, so_it_does_if_a_hook_works_on_the_host, .timeout = 300)
 {
-    calls_fail("fp16: {}");
+    calls_fail("fp16: {}", 20);
 }

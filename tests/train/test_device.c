@@ -209,7 +209,7 @@ typedef struct gpus_case {
     int seen;            /* GPUs that each rank sees */
     bool hosts;          /* ranks 2 and 3 are on another host */
     const char *other;   /* rank 2 has this model; NULL: the same */
-    const char *library; /* rank 1 has this one; NULL: the same */
+    const char *version; /* rank 1 has this version of cuDNN; NULL: the same */
     bool share, reproducible;
     bool refused;
     const char *facts[FACTS_MAX]; /* in the error or the only warning */
@@ -233,7 +233,7 @@ static int compare(const comm_oob_t *oob, void *argument)
     uuid = test->uuids[oob->rank];
     kind = test->other != NULL && oob->rank == 2 ? test->other : "a GPU";
     libraries =
-        test->library != NULL && oob->rank == 1 ? test->library : "cuDNN 9";
+        test->version != NULL && oob->rank == 1 ? test->version : "cuDNN 9";
     config.train.share_gpu = test->share;
     config.train.reproducible = test->reproducible;
     RANKS_OK(train_device_open(&config, group, oob->rank, &device, &err), err);
@@ -287,15 +287,15 @@ Test(device, gpus_of_all_ranks)
          .reproducible = true,
          .refused = true,
          .facts = {"train.reproducible", "a GPU", "rank 2", "an old GPU"}},
-        /* another library */
-        {{"A", "B", "C", "D"}, .seen = 4, .library = "an old cuDNN"},
+        /* another version of a library */
+        {{"A", "B", "C", "D"}, .seen = 4, .version = "cuDNN 0"},
         {{"A", "B", "C", "D"},
          .seen = 4,
-         .library = "an old cuDNN",
+         .version = "cuDNN 0",
          .reproducible = true,
          .refused = true,
          .facts = {"train.reproducible", "driver 580.1, cuDNN 9", "rank 1",
-                   "an old cuDNN"}},
+                   "cuDNN 0"}},
     };
 
     setenv("CUDA_VISIBLE_DEVICES", "5,7", 1);

@@ -4,8 +4,9 @@
 
 usage: load_ours.py LIBRARY FILE ELEMS BATCH. Each line on standard input is one
 epoch: the data is opened (not timed), and all batches are read. The answer is a
-line "SECONDS SUM". The line "ids PATH" writes the samples of each batch instead, a
-line of numbers for each; "end" ends the process.
+line "SECONDS SUM SAMPLES". For the line "ids PATH" the numbers of the samples are
+written to PATH instead, one line for each batch, and the answer is "done". The line
+"end" ends the process.
 """
 import ctypes
 import sys
@@ -33,7 +34,10 @@ class DataConfig(ctypes.Structure):
                 ("epoch", ctypes.c_int64), ("step", ctypes.c_int64),
                 ("prefetch", ctypes.c_int), ("inputs", ctypes.c_void_p),
                 ("targets", ctypes.c_void_p), ("input_count", ctypes.c_int),
-                ("target_count", ctypes.c_int), ("validate", ctypes.c_char_p)]
+                ("target_count", ctypes.c_int), ("validate", ctypes.c_char_p),
+                ("input_options", ctypes.c_char_p), ("target_options", ctypes.c_char_p),
+                ("samples", ctypes.c_char_p), ("augment", ctypes.c_int),
+                ("threads", ctypes.c_int)]
 
 
 class Batch(ctypes.Structure):
