@@ -20,8 +20,8 @@
 extern "C" {
 #endif
 
-/* A tensor of the state. Every rank passes the same tensors, each of them
- * whole, to write with the same values. */
+/* A tensor of the state. Every rank passes the same tensors, each of them as a
+ * whole. To write, the values are the same on all ranks, too. */
 typedef struct cddp_tensor {
     const char *name; /* "model/linear.weight", "optimizer/momentum/..." */
     int ndim;
@@ -64,9 +64,9 @@ cddp_code_t cddp_checkpoint_write(cddp_group_t *group,
  * 0 if there is none; then nothing else is written. A checkpoint that is
  * complete but still has its temporary name, because the write was interrupted,
  * counts, too; the next write renames it. If files of a checkpoint are missing
- * or changed, the next older one is read. One that a later version of cddp
- * wrote is CDDP_CONFIG, and so are ranks that name different tensors. All ranks
- * get one result. After an error the tensors are undefined. */
+ * or changed, the next older one is read. CDDP_CONFIG: a later version of
+ * cddp wrote the checkpoint, or ranks name different tensors. All ranks get the
+ * same result. After an error the tensors are undefined. */
 cddp_code_t cddp_checkpoint_read(cddp_group_t *group,
                                  const cddp_checkpoint_config_t *config,
                                  const cddp_tensor_t *tensors, int count,

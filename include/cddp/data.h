@@ -52,8 +52,8 @@ typedef struct cddp_field {
     double shift;
     /* (optional) What else is done to a sample, as YAML: the options mean, std,
      * layout, one_hot, flip, crop and pad of the run file (docs/CONFIG.md,
-     * data.input), such as "{crop: [32, 32], flip: horizontal}". [elems] counts
-     * the elements after that. */
+     * data.input), such as "{crop: [32, 32], flip: horizontal}". [elems] is the
+     * number of elements that a sample has after these operations. */
     const char *options;
 } cddp_field_t;
 
@@ -83,8 +83,8 @@ typedef struct cddp_data_config {
     int prefetch;        /* batches read ahead; 0: none */
     /* (optional) Several inputs and targets, up to CDDP_FIELDS_MAX (8) of each,
      * in the order of the model's inputs and targets. They replace the fields
-     * from input to shift, and their options. Not with sequence, which takes
-     * one input and one target. */
+     * from input to shift, and input_options and target_options. Not with
+     * sequence, which takes one input and one target. */
     const cddp_field_t *inputs, *targets;
     int input_count, target_count;
     /* How ranks check that they see the same data. "quick" (also NULL): compare
@@ -95,14 +95,15 @@ typedef struct cddp_data_config {
      * with sequence. */
     const char *input_options, *target_options;
     /* "rows" (also NULL): the rows of the datasets are the samples. "files":
-     * each file is one sample, all of its datasets; not with sequence. */
+     * each file is one sample, with whole datasets; not with sequence. */
     const char *samples;
     /* 0: a crop is taken from the middle, and nothing is mirrored. Not 0, for
      * training: [seed], epoch and number of a sample decide where its crop is
      * taken, and whether it is mirrored. */
     int augment;
-    /* Threads that read ahead, each of which reads one batch; no more than
-     * [prefetch] are used. 0: one. Their number changes no batch. */
+    /* Number of threads that read ahead. Each thread reads one batch at a time,
+     * so at most [prefetch] threads are used. 0: one thread. The batches do not
+     * depend on this number. */
     int threads;
 } cddp_data_config_t;
 

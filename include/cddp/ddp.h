@@ -16,7 +16,7 @@
  * A gradient is final there when the kernel that writes it is complete, so wait
  * for the kernel's stream before cddp_ddp_ready. cddp_device_copy copies from
  * and to the host's memory. A hook works on a copy of the gradients in the
- * host's memory: its turns begin in cddp_ddp_wait.
+ * host's memory, and the turns of the hook begin in cddp_ddp_wait.
  *
  * Thread rule: one thread per rank; every rank makes the same calls in the same
  * order.

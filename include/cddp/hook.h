@@ -14,8 +14,9 @@
  * waits for them. After its last turn the bucket must hold the sum over ranks,
  * or the hook's approximation, with the same bits on all ranks.
  *
- * On a GPU the hook gets a copy of the gradients in the host's memory, so one
- * table serves CPUs and GPUs. There turn 0 of a bucket begins in cddp_ddp_wait.
+ * On a GPU the hook gets a copy of the gradients in the host's memory, so the
+ * same functions work for CPUs and GPUs. With a GPU, turn 0 of a bucket begins
+ * in cddp_ddp_wait.
  *
  * Thread rule: one thread per rank.
  */

@@ -126,8 +126,8 @@ static err_code_t storage_make(cddp_group_t *group,
 }
 
 /* Fill [storage], which must not be moved before storage_close: its votes point
- * to it. Close it after a failure, too. An error of one rank is that of all, as
- * the others would wait for it. Collective. */
+ * to it. Close it after a failure, too. If one rank fails, all ranks return an
+ * error, as they would wait for this rank otherwise. Collective. */
 static err_code_t storage_open(cddp_group_t *group,
                                const cddp_checkpoint_config_t *config,
                                const cddp_tensor_t *tensors, int count,

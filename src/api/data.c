@@ -81,7 +81,7 @@ static err_code_t config_check(const cddp_data_config_t *config, int size,
          config->target_options != NULL))
         return err_set(err, ERR_CONFIG,
                        "sequence cuts samples from a stream of tokens: leave "
-                       "samples and options out, or sequence");
+                       "out samples and options, or leave out sequence");
     return fields_check(config, err);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* The options of a field are read by the option table of the run file, without
- * what cddp_field_t itself has. */
+/* The options of a field are read with the option table of the run file. The
+ * options that are members of cddp_field_t are left out of this table. */
 #include "api/field.h"
 
 #include <stdio.h>
@@ -14,8 +14,9 @@
 
 #define ROWS_MAX 16
 
-/* Options that cddp_field_t has, that are always the same here, or that name
- * another file. */
+/* Is [name] an option that is not used here? cddp_field_t has it as a member
+ * (path, scale, shift), its value is always the same here (cast), or it names
+ * another file (stats). */
 static bool left_out(const char *name)
 {
     static const char *const names[] = {"path", "cast", "scale", "shift",
@@ -27,7 +28,7 @@ static bool left_out(const char *name)
     return false;
 }
 
-/* The rows of the options that a program may give. */
+/* Set [rows] to the options that a program may give. */
 static void rows_take(opt_row_t rows[ROWS_MAX])
 {
     int count = 0;

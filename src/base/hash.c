@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* XXH3 of libxxhash is compiled for the oldest processors, unless the library
- * has its dispatcher, which chooses the vector instructions of this one. The
- * hashes are the same. */
+/* XXH3 of libxxhash is compiled for the oldest processors. If the library has
+ * its dispatcher, we use this: it chooses the vector instructions that the
+ * processor has. The hashes are the same. */
 #include "config.h"
 
 #include "base/hash.h"

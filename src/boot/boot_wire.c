@@ -60,8 +60,8 @@ err_code_t boot_wire_open(boot_wire_t *wire, double timeout, err_t *err)
     if (rc != ERR_OK)
         return rc;
     pthread_mutex_lock(&wire->lock);
-    /* The clock decides: a wait ends early if a library changes what the time
-     * is (libfaketime). */
+    /* A wait may end early if a library changes the time (libfaketime), so the
+     * clock decides. */
     while (!wire->open_done && clock_now() < deadline)
         (void)thread_cond_wait(&wire->changed, &wire->lock, deadline);
     wire->open_late = !wire->open_done;

@@ -58,7 +58,7 @@ struct boot_wire {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     bool open_done; /* PMIx_Init has returned open_status */
-    bool open_late; /* not in time, so it may still write to this state */
+    bool open_late; /* PMIx_Init is late, and may still write to this state */
     pmix_status_t open_status;
     bool fence_done;
     pmix_status_t fence_status;

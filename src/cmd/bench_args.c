@@ -33,8 +33,9 @@ const char bench_args_help[] =
     "same threads read and write as many bytes of memory once or, on\n"
     "several nodes, move between them the bytes that must be moved;\n"
     "bound_by tells which. With --device cuda each rank sums memory of its\n"
-    "GPU, and the bound is that of copies on the GPU, or to the host and\n"
-    "back; overlap is the part of the time that copies on the GPU hide.\n"
+    "GPU. Then the bound is the time of a copy on the GPU, or to the host\n"
+    "and back; overlap (0 to 1) says how much of the time copies on the GPU\n"
+    "can run beside a sum.\n"
     "\n"
     "      --sizes A:B       sizes from A to B bytes, each 4 times the last;\n"
     "                        K, M, G are powers of 1024 [4:256M]\n"
@@ -196,8 +197,8 @@ err_code_t bench_args_parse(int argc, char **argv, bench_args_t *out,
             argc - optind > 1 ? " and more" : "");
     if (args.on_device && args.tune != NULL)
         return err_set(err, ERR_USAGE,
-                       "--tune measures sums of the host's memory, which a "
-                       "table is for: leave --device %s out",
+                       "--tune measures sums of the host's memory, as a table "
+                       "is used for these only: leave --device %s out",
                        dev_choices[args.device]);
     *out = args;
     return ERR_OK;

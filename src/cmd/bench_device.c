@@ -34,7 +34,8 @@ typedef struct row {
     double overlap; /* 0 if there is one rank */
 } row_t;
 
-/* A kind of call that is timed. [copies]: for those that make copies. */
+/* A kind of call that is timed. [copies]: the number of copies, for kinds that
+ * make copies. */
 typedef err_code_t call_t(bench_rig_t *rig, size_t bytes, int copies,
                           err_t *err);
 
@@ -71,7 +72,7 @@ static void row_print(const bench_rig_t *rig, const row_t *row)
 
 /* ---- one all-reduce ------------------------------------------------------ */
 
-/* Start the sum behind what the stream has now. */
+/* Start the sum, after the operations that the stream has now. */
 static err_code_t reduce_start(bench_rig_t *rig, size_t bytes,
                                comm_work_t **work, err_t *err)
 {
@@ -206,8 +207,8 @@ static err_code_t calls_time(bench_rig_t *rig, size_t bytes, int copies,
                : rc;
 }
 
-/* Which part of the shorter one, all-reduce or copies, ran beside the other.
- * [copy]: the time of one copy, equal on all ranks. */
+/* Find which part of the shorter of the two, all-reduce or copies, ran at the
+ * same time as the other. [copy]: the time of one copy, equal on all ranks. */
 static err_code_t overlap_time(bench_rig_t *rig, double copy, row_t *row,
                                err_t *err)
 {

@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * The state has tensors of TENSOR_ELEMS elements, whole on each of N ranks,
- * which are threads. All ranks write from the same memory; each one reads into
- * its own, and the limit reads into the same memory. The time begins and ends
- * with an exchange between all ranks. A checkpoint is removed after its
- * measurement, so no write deletes older ones.
+ * which are threads. All ranks write from the same memory. Each rank reads into
+ * memory of its own, and so do the threads that measure the limit. The time
+ * begins and ends with an exchange between all ranks. A checkpoint is removed
+ * after its measurement, so no write deletes older ones.
  */
 #include "cmd/bench_io_ckpt.h"
 
@@ -346,8 +346,8 @@ static err_code_t load_ours(void *context, double *seconds, err_t *err)
     return rc;
 }
 
-/* Every thread gets the whole state in its memory, as every rank does: list
- * what each thread reads, for bench_io_spans_read. */
+/* List what each thread reads, for bench_io_spans_read: like a rank, a thread
+ * reads the whole state into its memory. */
 static void limit_list(const ckpt_t *ckpt, const bench_io_span_t *files,
                        bench_io_span_t *spans)
 {

@@ -260,8 +260,8 @@ static void reader_close(reader_t *reader)
     free(reader->path);
 }
 
-/* Measure [row] warm, and then cold, if that is possible: *cold tells the
- * rounds. */
+/* Measure [row] warm, and then cold, if that is possible. *cold tells the
+ * rounds which of the two is measured. */
 static err_code_t row_measure(const reader_t *reader, bench_io_row_t *row,
                               bool *cold, err_t *err)
 {

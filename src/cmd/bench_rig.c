@@ -92,8 +92,8 @@ static int local_of(const bench_rig_t *rig)
     return local;
 }
 
-/* Let ranks share a GPU, which NCCL refuses to ranks of one host: each gets a
- * host name of its own. NCCL then connects them through sockets. */
+/* NCCL refuses ranks of one host that share a GPU. So give each rank a host
+ * name of its own; NCCL then connects the ranks through sockets. */
 static void sharing_allow(const bench_rig_t *rig, int a, int b)
 {
     char host[32];

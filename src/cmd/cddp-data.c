@@ -93,8 +93,8 @@ static const char help_text[] =
     "             text: texts become one stream, the dataset /tokens, for\n"
     "             data.sequence. A token is a byte, or with --vocab one of a\n"
     "             byte-pair encoding.\n"
-    "             Under srun --mpi=pmix the tasks divide the shards; not\n"
-    "             csv, text.\n"
+    "             Under srun --mpi=pmix the tasks divide the shards (not\n"
+    "             those of csv and text).\n"
     "  -o, --output DIR    output directory (made if absent)\n"
     "      --name NAME     names of the files, such as valid [train]\n"
     "      --shards K      files [as many as give 256 MiB each]\n"
@@ -155,7 +155,7 @@ static const char help_text[] =
     "cddp-train\n"
     "             opens only files that have changed. A run with 64 files or "
     "more\n"
-    "             writes it itself, if it may write there. Give the files of\n"
+    "             writes this file, if it may write there. Give the files of\n"
     "             data.train or of data.valid, and the datasets of data.input\n"
     "             and data.target. DIR stands for DIR/*.h5.\n"
     "      --input A,B     datasets of data.input, in the order of "
@@ -293,7 +293,7 @@ int main(int argc, char **argv)
     file_standard_open();
     rc = command_run(argc, argv, &err);
     rc = cmd_output_finish(rc, &err);
-    /* Of several tasks, one has the message. */
+    /* Of several tasks that end with an error, only one has the message. */
     if (rc != ERR_OK && err.text[0] != '\0')
         fprintf(stderr, "cddp-data: %s\n", err.text);
     return rc;

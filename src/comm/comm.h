@@ -86,7 +86,7 @@ dev_device_t *comm_group_dev(const comm_group_t *group);
 const char *comm_group_backend(const comm_group_t *group);
 const char *comm_group_host(const comm_group_t *group, int rank);
 
-/* How this rank sends to other hosts: transport and device, as "tcp:eth0" or
+/* How this rank sends to other hosts: transport and device, "tcp:eth0" or
  * "rc_mlx5:mlx5_0:1". NULL: the backend has no network, or this rank has not
  * sent to another host yet. Any thread; never blocks. */
 const char *comm_group_route(const comm_group_t *group);

@@ -27,8 +27,8 @@ int ddp_bucket_cut(const ddp_config_t *config, const ddp_layout_t *layout,
                    ddp_bucket_t *buckets);
 
 /* Add a collective of bucket [index] (from 0), which began at the clock instant
- * [begin] and ends now, to [trace], unless it is NULL or off. [what]: the kind
- * of collective, a static text. */
+ * [begin] and ends now, to [trace], unless [trace] is NULL or off. [what]: the
+ * kind of collective, a static text. */
 void ddp_bucket_trace(trace_t *trace, int index, const char *what,
                       double begin);
 

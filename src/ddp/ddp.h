@@ -107,9 +107,8 @@ typedef struct ddp_stats { /* since the last ddp_stats_take */
  * on the CPU they may be one. Checks that every rank has an equal layout
  * (names, sizes, order; ERR_CONFIG names the ranks that differ), and opens the
  * gradient arena through [data]. If the host cannot access that arena, a hook
- * works on a copy in the host's memory, and its collectives are those of
- * [control]. Copies [layout]; the groups must outlive the reducer. Collective;
- * blocks. */
+ * works on a copy in the host's memory, and uses the collectives of [control].
+ * Copies [layout]; the groups must outlive the reducer. Collective; blocks. */
 err_code_t ddp_open(const ddp_config_t *config, comm_group_t *control,
                     comm_group_t *data, const ddp_layout_t *layout, ddp_t **out,
                     err_t *err);
@@ -192,9 +191,10 @@ err_code_t ddp_share_wait_on(ddp_t *ddp, dev_stream_t *stream, err_t *err);
 
 ddp_stats_t ddp_stats_take(ddp_t *ddp);
 
-/* From now on, trace the collectives of buckets in [trace], that of the thread
- * that makes the steps, until it has noticed their end. Bucket b has track
- * b + 1, the tail the last one. Turns of a hook are spans of the thread. */
+/* From now on, trace the collectives of buckets in [trace], which belongs to
+ * the thread that makes the steps. A span ends when this thread notices the end
+ * of its collective. Bucket b has track b + 1, and the tail has the last track.
+ * Turns of a hook are spans of the thread. */
 void ddp_trace(ddp_t *ddp, trace_t *trace);
 
 #endif

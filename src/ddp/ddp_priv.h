@@ -67,15 +67,15 @@ void ddp_zero_close(ddp_t *ddp);
 err_code_t ddp_zero_gaps(ddp_t *ddp, err_t *err);
 
 /* mirror.c: a hook works on the host's memory. If gradients are on a device,
- * they are copied to the host behind backward, and their sums are copied back.
- * The hook's collectives are those of the control group. If the device fails,
- * all ranks learn that this rank cannot go on. */
+ * they are copied to the host while backward runs, and their sums are copied
+ * back. The hook uses the collectives of the control group. If the device
+ * fails, all ranks learn that this rank cannot go on. */
 err_code_t ddp_mirror_open(ddp_t *ddp, err_t *err);
 void ddp_mirror_close(ddp_t *ddp);
 /* Enqueue the copy of bucket [index], the next one, to the host. */
 err_code_t ddp_mirror_start(ddp_t *ddp, int index, err_t *err);
 /* Take all turns of the buckets that were copied. If these are all buckets,
- * copy the sums back: on the host's wait, or with [on] on that stream. */
+ * copy the sums back. [on] waits for this copy; with NULL the host waits. */
 err_code_t ddp_mirror_finish(ddp_t *ddp, dev_stream_t *on, err_t *err);
 
 /* place.c: what depends on where the arena is. Where a device fails, all ranks

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * A bucket is copied to the host behind the operations that compute it. When
- * all of backward is enqueued, the host waits for the copies one after the
- * other and takes the hook's turns, so the first buckets are on their way to
- * the other ranks while the device computes the gradients of the last ones.
+ * A bucket is copied to the host after the operations that compute it. When all
+ * of backward is enqueued, the host waits for the copies one after the other
+ * and takes the hook's turns. So the hook sends the first buckets to the other
+ * ranks while the device computes the gradients of the last buckets.
  */
 #include "ddp/ddp_priv.h"
 
@@ -25,8 +25,8 @@ void ddp_mirror_close(ddp_t *ddp)
         dev_pinned_free(ddp->dev, ddp->mirror);
 }
 
-/* Return [rc], the result of a call of dev with the error [reason]. The other
- * ranks may wait in either group. */
+/* Return [rc], the result of a call of dev with the error [reason]. Tell an
+ * error to both groups, as the other ranks may wait in either. */
 static err_code_t mirror_result(ddp_t *ddp, err_code_t rc, const err_t *reason,
                                 err_t *err)
 {

@@ -35,7 +35,7 @@ typedef struct check {
     int teams;
     train_replica_plan_t plan;
     train_memory_t memory;
-    uint64_t hook; /* bytes of the host for a comm hook, if not on the CPU */
+    uint64_t hook; /* on a GPU: bytes of the host's memory for a comm hook */
 } check_t;
 
 /* Check that the metrics can be used with the losses. */
@@ -334,7 +334,7 @@ static void local_print(const check_t *check)
 
     if (check->config->checkpoint.local[0] == '\0')
         return;
-    str_print("local checkpoints per rank, two in %s:\n",
+    str_print("two local checkpoints per rank in %s:\n",
               check->config->checkpoint.local);
     memory_line("its own parts", 2 * share);
     if (check->ranks > 1)

@@ -36,7 +36,7 @@ static err_code_t rounds_make(comm_group_t *group, double *instants,
     return rc;
 }
 
-/* Let the ranks of each host take the shift that one of them knows best. */
+/* Let all ranks of a host take the shift with the smallest doubt there. */
 static err_code_t host_agree(comm_group_t *group, double *room,
                              train_clock_t *clock, err_t *err)
 {

@@ -17,8 +17,8 @@ typedef struct train_clock {
  * have its clock, without doubt. For the others, the ranks all-gather their
  * instants some times. If a message took the same time in both directions, the
  * shift is exact; the doubt is what it would be wrong by if one direction took
- * no time. All ranks of a host get the shift with the smallest doubt there, as
- * they have one clock. [room] is scratch for 2 numbers a rank. ERR_PEER.
+ * no time. All ranks of a host have one clock, so all get the shift with the
+ * smallest doubt. [room] is scratch for 2 numbers a rank. ERR_PEER.
  * Collective; blocks; allocates nothing.
  */
 err_code_t train_clocks_compare(comm_group_t *group, double *room,

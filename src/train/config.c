@@ -65,8 +65,8 @@ static const opt_row_t loop_options[] = {
                    "false: this is an error"),
     CONFIG(train.graphs, "graphs", OPT_BOOL, "true", .free = true,
            .help = "true: on a GPU a step is captured once and launched as one "
-                   "graph, where this is possible; false: its operations are "
-                   "launched one by one, with the same bits"),
+                   "graph, where this is possible; false: the operations of a "
+                   "step are launched one by one. The bits are the same"),
     CONFIG(train.precision, "precision", OPT_CHOICE, "fp32",
            .choices = precisions,
            .help = "fp32; bf16 (mixed precision): linear, conv, "
@@ -136,15 +136,15 @@ static const opt_row_t checkpoint_options[] = {
                    "valid_accuracy: of a classifier"),
     CONFIG(checkpoint.io, "io", OPT_CHOICE, "independent",
            .choices = train_config_ios, .free = true,
-           .help = "independent: one file or several (writers); mpi: one "
-                   "shared file, by MPI-IO"),
+           .help = "independent: one file or several files (see writers); "
+                   "mpi: one shared file, by MPI-IO"),
     CONFIG(checkpoint.writers, "writers", OPT_INTS, "auto", .min = 1,
            .max = 1e6, .choices = writers, .free = true,
            .help = "how many shards a checkpoint has, with io: independent. "
                    "rank: each rank writes a file; node: the ranks of a node "
-                   "write one file together; a number: so many files, each "
-                   "written by consecutive ranks. auto: node with more than 64 "
-                   "ranks, else rank"),
+                   "write one file together; a number: that many files, each "
+                   "of them written by consecutive ranks. auto: node if there "
+                   "are more than 64 ranks, else rank"),
     CONFIG(checkpoint.async, "async", OPT_CHOICE, "auto", .choices = asyncs,
            .free = true,
            .help = "true: write checkpoints in a thread while training goes "
@@ -159,8 +159,8 @@ static const opt_row_t checkpoint_options[] = {
                    "checkpoints are deleted"),
     CONFIG(checkpoint.format, "format", OPT_INT, "2", .min = 1, .max = 2,
            .free = true,
-           .help = "version of the manifest (docs/FORMATS.md). 2: it has a "
-                   "hash of each 4 MiB, so that ranks divide the work of a "
+           .help = "version of the manifest (docs/FORMATS.md). 2: with a hash "
+                   "of each 4 MiB, so that ranks can divide the work of a "
                    "resume. 1: without these hashes, for earlier versions of "
                    "cddp. Those versions take a checkpoint of version 2 for a "
                    "damaged one: they resume from an older checkpoint, and "
@@ -174,25 +174,27 @@ static const opt_row_t checkpoint_options[] = {
                    "a quarter of every. The last checkpoint has one try"),
     CONFIG(checkpoint.local, "local", OPT_TEXT, "", .free = true,
            .help = "directory of each node, in memory (/dev/shm) or on a local "
-                   "disk, for local checkpoints between the others: a restart "
-                   "on the same nodes resumes from the newest one and reads no "
-                   "other checkpoint. Needs async. Empty: none"),
+                   "disk. The run writes local checkpoints there, between the "
+                   "other checkpoints. A restart on the same nodes resumes "
+                   "from the newest local checkpoint and reads no other "
+                   "checkpoint. Needs async. Empty: no local checkpoints"),
     CONFIG(checkpoint.local_every, "local_every", OPT_EVERY, "100 steps",
            .free = true,
-           .help = "when to write local checkpoints, a number of steps. One "
-                   "that is due while a checkpoint is written is left out"),
+           .help = "number of steps from one local checkpoint to the next. A "
+                   "local checkpoint that is due while another checkpoint is "
+                   "being written is left out"),
     CONFIG(checkpoint.reserve, "reserve", OPT_SECONDS, "60 s", .min = 0,
            .max = 86400, .unit = "s", .free = true,
            .help = "time that is kept for the last checkpoint before the time "
                    "limit of the job, until one was measured; at most half of "
                    "the time that the job has left at its start"),
     CONFIG(checkpoint.init, "init", OPT_TEXT, "", .free = true,
-           .help = "the weights with which the run begins, each parameter and "
-                   "running statistic under its name: a safetensors file, as "
-                   "cddp-ckpt export writes it, the directory of a "
-                   "checkpoint, or a run directory, of which the newest "
-                   "checkpoint is taken. A run that resumes takes its own "
-                   "checkpoint instead. Empty: random weights"),
+           .help = "where the initial weights are, each parameter and running "
+                   "statistic under its name: a safetensors file, as cddp-ckpt "
+                   "export writes it; or the directory of a checkpoint; or a "
+                   "run directory, whose newest checkpoint is taken. A run "
+                   "that resumes takes its own checkpoint instead. Empty: "
+                   "random weights"),
     CONFIG(checkpoint.init_skip, "init_skip", OPT_TEXTS, "[]", .free = true,
            .help = "names of tensors, perhaps with *, that init does not set: "
                    "they have random values, as for a new head, and the file "
@@ -424,9 +426,9 @@ static err_code_t config_check(const tree_t *tree, const train_config_t *config,
                       train_writers_wrong(config), err);
     if (config->checkpoint.local[0] != '\0' && !train_config_async(config))
         return refuse(tree, "checkpoint", "local",
-                      "is set, but local checkpoints are written behind "
-                      "training only: leave out checkpoint.async and "
-                      "checkpoint.io, or leave it out",
+                      "is set, but local checkpoints can be written only while "
+                      "training goes on: leave out checkpoint.async and "
+                      "checkpoint.io, or leave out checkpoint.local",
                       err);
     if (config->checkpoint.local_every.unit != OPT_STEPS ||
         config->checkpoint.local_every.value < 1)

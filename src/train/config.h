@@ -70,7 +70,7 @@ typedef enum train_verify {
     TRAIN_VERIFY_DISK
 } train_verify_t;
 
-/* Words of checkpoint.writers, and none of them. */
+/* The value of checkpoint.writers: one of its words, or a number. */
 typedef enum train_writers {
     TRAIN_WRITERS_AUTO,
     TRAIN_WRITERS_NODE,

@@ -65,24 +65,25 @@ const opt_row_t train_data_options[] = {
                    "convert them. Each thread has one batch at a time, so at "
                    "most data.prefetch threads are used. Between batches they "
                    "decode chunks that later batches need, as far as "
-                   "data.memory allows. No bit of a result "
-                   "depends on their number. 0: 2 threads, or 1 if the rank "
-                   "has only one core. Not used with io: mpi"),
+                   "data.memory allows. No bit of a result depends on the "
+                   "number of threads. 0: 2 threads, or 1 if the rank has only "
+                   "one core. Not used with io: mpi"),
     CONFIG(data.io, "io", OPT_CHOICE, "independent", .choices = ios,
            .free = true,
            .help = "independent: each rank reads for itself; mpi: "
-                   "collective MPI-IO; stage: as independent, and from the "
-                   "first epoch on one rank of each node copies the shards to "
-                   "data.stage_dir, as many as fit. Ranks read a shard from "
-                   "its copy as soon as this is complete. If copying fails, "
-                   "the run goes on without copies. No bit of a result "
-                   "depends on it"),
+                   "collective MPI-IO; stage: as independent; besides, one "
+                   "rank of each node copies shards, as many as fit, to "
+                   "data.stage_dir, beginning in the first epoch. Ranks read "
+                   "a shard from its copy as soon as the copy is complete. If "
+                   "copying fails, the run goes on without copies. Copies "
+                   "change no bit of a result"),
     CONFIG(data.stage_dir, "stage_dir", OPT_TEXT, "", .free = true,
-           .help = "io: stage: directory on a local disk, or in the memory, "
-                   "of each node; the run makes a directory for its copies "
-                   "there, and removes it at its end. In memory (tmpfs) "
-                   "copies take at most 1/4 of the memory that the job may "
-                   "use on the node. Empty: $TMPDIR, else /dev/shm"),
+           .help = "with io: stage, a directory of each node, on a local disk "
+                   "or in memory. The run makes a new directory there for its "
+                   "copies, and removes this new directory at its end. In "
+                   "memory (tmpfs) copies take at most 1/4 of the memory that "
+                   "the job may use on the node. Empty: $TMPDIR, or /dev/shm "
+                   "if TMPDIR is not set"),
     CONFIG(data.open_files, "open_files", OPT_INT, "0", .min = 0,
            .max = 1 << 30, .unit = "files", .free = true,
            .help = "number of shards of each split that a rank keeps open "
@@ -105,6 +106,6 @@ const opt_row_t train_data_options[] = {
                    "of the bytes; none: shapes only; labels: as quick, and "
                    "before training the ranks look at every target: class "
                    "numbers in range, probabilities, no nan; full: all "
-                   "bytes, and every target and input, with what a crop "
-                   "leaves out of it"),
+                   "bytes, and every target and input, also the parts that a "
+                   "crop leaves out"),
     {.name = NULL}};

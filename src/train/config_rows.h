@@ -26,7 +26,7 @@ extern const opt_row_t train_data_options[];
 err_code_t train_config_stats(const opt_map_t *fields, const char *key,
                               err_t *err);
 
-/* Names of train_io_t, as far as checkpoint.io has them. */
+/* Those names of train_io_t that checkpoint.io accepts. */
 extern const char *const train_config_ios[];
 
 #endif

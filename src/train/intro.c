@@ -196,7 +196,7 @@ static void cores_check(const train_state_t *run)
         log_warn("train", "%s", why);
 }
 
-/* Warn if messages take TCP beside an InfiniBand network. */
+/* Warn if messages go over TCP although the host has InfiniBand. */
 static void network_check(const train_state_t *run)
 {
     char ports[256], why[640];

@@ -8,8 +8,9 @@
 #include "train/run_priv.h"
 
 /* Rank 0, once everything is open: print the five lines, and log a warning if
- * most of the job's cores are not used, and one if messages to other hosts take
- * TCP although this host has InfiniBand. Other ranks do nothing. */
+ * most of the job's cores are not used, and another one if messages to other
+ * hosts go over TCP although this host has InfiniBand. Other ranks do
+ * nothing. */
 void train_intro_print(train_state_t *run);
 
 /* Are fewer than half of the job's cores on this node used by [ranks] ranks of

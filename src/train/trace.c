@@ -17,11 +17,11 @@
 #include "train/clocks.h"
 #include "train/run_priv.h"
 
-/* Spans of a step besides those of layers and buckets; those of a bucket: the
- * turns of a comm hook, and the collectives; the most spans that a thread
- * keeps. */
+/* Spans of a step, without those of layers and buckets. */
 #define SPANS_STEP 64
+/* Spans of a bucket in a step: turns of a comm hook, and collectives. */
 #define SPANS_BUCKET 6
+/* The most spans that a thread keeps. */
 #define SPANS_MAX ((size_t)1 << 18)
 
 /* ---- opening and closing ------------------------------------------------- */

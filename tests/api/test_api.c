@@ -450,7 +450,7 @@ static cddp_code_t loop_run(cddp_group_t *group, loop_t *loop,
                           error);
 }
 
-/* A rank that names no tensors, or others than rank 0, is an error of all. */
+/* If a rank names no tensors, or other ones than rank 0, all ranks fail. */
 static cddp_code_t odd_read(cddp_group_t *group, void *directory,
                             cddp_error_t *error)
 {

@@ -145,7 +145,7 @@ static bool is_window(const float crop[CROP], int row, int top, int left,
     return true;
 }
 
-/* Is it any window? *middle: it is the one in the middle. */
+/* Is [crop] any window of [row]? *middle: is it the window in the middle? */
 static bool is_any_window(const float crop[CROP], int row, bool *middle)
 {
     bool found = false;

@@ -31,8 +31,8 @@ pmix_status_t PMIx_Init(pmix_proc_t *proc, pmix_info_t info[], size_t ninfo)
     return server.status;
 }
 
-/* global: a state that is never freed, so that the leak checker knows
- * of it; volatile, as nobody reads it */
+/* global: points to a state that is never freed, so that the leak checker does
+ * not report this state; volatile, as nobody reads it */
 static boot_wire_t *volatile late;
 
 static boot_wire_t *wire_make(void)
@@ -65,8 +65,8 @@ Test(boot_open, a_failure_has_its_name)
     boot_wire_free(wire);
 }
 
-/* After the deadline PMIx_Init may still write to the state, which is therefore
- * kept (the address sanitizer would find it). */
+/* After the deadline PMIx_Init may still write to the state, so the state is
+ * not freed (if it were, the address sanitizer would report the write). */
 Test(boot_open, what_hangs_ends_with_a_sentence, .timeout = 600)
 {
     boot_wire_t *wire = wire_make();

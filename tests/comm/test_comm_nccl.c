@@ -317,9 +317,9 @@ static err_code_t alone_exchange(void *context, const void *mine, size_t bytes,
     return ERR_OK;
 }
 
-/* [fail] of the plan is the number of ids that are expected. The group of the
- * host beside this one only has to find faults, and there are none: each rank
- * has one of its own. */
+/* [fail] of the plan is the number of ids that are expected. A control group
+ * only has to find faults, and there are none here: so each rank has a control
+ * group of its own. */
 static int ids_main(const comm_oob_t *oob, void *argument)
 {
     const plan_t *plan = argument;

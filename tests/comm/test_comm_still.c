@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* For how long a counter has not grown, as several threads see it. That the
- * threads do not disturb each other shows under the thread sanitizer. */
+/* For how long a counter has not grown, as several threads see it. The thread
+ * sanitizer shows whether the threads disturb each other. */
 #include "comm/comm_still.h"
 
 #include <criterion/criterion.h>

@@ -142,7 +142,7 @@ static ncclResult_t comm_open(ncclComm_t *out, int size, ncclUniqueId id,
     return comm_join(out, size, id.internal, rank, config);
 }
 
-/* Each id must be of a rank of its own. */
+/* All ids must differ, as each is made by another rank. */
 static ncclResult_t comm_open_scalable(ncclComm_t *out, int size, int rank,
                                        int count, ncclUniqueId *ids,
                                        ncclConfig_t *config)

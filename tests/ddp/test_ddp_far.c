@@ -358,8 +358,8 @@ static int failing_main(const comm_oob_t *oob, void *argument)
     if (rig.hook != NULL &&
         (end->code == ERR_UNAVAILABLE || end->culprit == oob->rank))
         comm_group_fail(rig.far.control, end);
-    /* A rank that has its sums learns here that another one has not: of a hook
-     * only from the control group. */
+    /* A rank that has its sums learns here that another rank has failed. If a
+     * hook failed, only the control group tells it. */
     (void)comm_barrier(rig.far.control, end->code == ERR_OK ? end : NULL);
     if (end->code == ERR_OK)
         (void)comm_group_check(rig.far.group, end);

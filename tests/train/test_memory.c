@@ -253,7 +253,7 @@ Test(memory, check_prints_that_of_the_device_and_of_the_host)
     char *local = check_print("checkpoint.local=/dev/shm", NULL, 2);
 
     cr_expect_null(strstr(cpu, "local checkpoints"));
-    FACTS(one, "local checkpoints per rank, two in /dev/shm", "its own parts");
+    FACTS(one, "two local checkpoints per rank in /dev/shm", "its own parts");
     cr_expect_null(strstr(one, "if several nodes"));
     FACTS(local, "if several nodes, copies");
     FACTS(far, "on far", "activations, scratch", "free there", "1.0 TiB");

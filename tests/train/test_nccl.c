@@ -103,8 +103,8 @@ static int losses(const harness_t *harness, double *out)
 
 /* ---- runs that succeed --------------------------------------------------- */
 
-/* Runs with the settings [a] and [b] on each of these numbers of ranks, which
- * end with 0, have losses that agree within [most]. */
+/* Runs with the settings [a] and [b] have losses that agree within [most] on
+ * each number of ranks in [sizes], which ends with 0. */
 static void agree(const char *a, const char *b, const int *sizes, double most)
 {
     double first[VALUES_MAX], other[VALUES_MAX];
@@ -154,7 +154,7 @@ Test(nccl, batch_norm_over_all_ranks)
           NULL, (int[]){1, 3, 0}, 1e-4);
 }
 
-/* The sums are rounded, but nothing is lost over time. */
+/* The hook rounds gradients, but adds the rounding errors in the next step. */
 Test(nccl, hooks)
 {
     agree("ddp.hook=fp16", NULL, (int[]){1, 3, 0}, 2e-3);

@@ -20,8 +20,8 @@
     "model={input: [12], layers: [{name: first, linear: {out: 8}}, relu, " \
     "{linear: {out: 2}}]}"
 
-/* 16 layers in some 15 buckets, as BUCKETS is the least that is allowed. Each
- * but the last one is worth compressing. */
+/* 16 layers in about 15 buckets, as BUCKETS has the smallest sizes that are
+ * allowed. powersgd compresses each layer except the last one. */
 #define LAYER ", {linear: {out: 12}}"
 #define DEEP                                                              \
     "model={input: [12], layers: [{name: first, linear: {out: 12}}" LAYER \
@@ -115,7 +115,8 @@ static int piece_order(const void *a, const void *b)
     return x->end > y->end ? -1 : x->end < y->end;
 }
 
-/* Every span of a line ends before a later one begins, or after its end. */
+/* Of two spans of a line, the later one begins after the end of the earlier
+ * one, or ends before it. */
 static void expect_nested(json_t *trace)
 {
     const double grid = 1e-4; /* us; numbers have three digits */
@@ -232,7 +233,7 @@ Test(trace, of_leaves_side_by_side_nests_on_each_thread)
     harness_close(&plain);
 }
 
-/* What [rank] has of the buckets in each traced step. */
+/* How many spans a rank has for each bucket in each traced step. */
 typedef struct per_bucket {
     const char *hook;                   /* NULL: none */
     int turns, sums, scatters, gathers; /* numbers of spans */
@@ -286,7 +287,7 @@ Test(trace, has_both_halves_of_zero)
                 &(per_bucket_t){.scatters = 1, .gathers = 1});
 }
 
-/* All local steps but those before an average send nothing. */
+/* Local steps send nothing, except those before an average. */
 Test(trace, has_the_averages_of_local_sgd)
 {
     harness_t harness;
@@ -319,7 +320,7 @@ Test(trace, of_a_short_run_has_its_end)
     cr_expect_eq(spans(trace, 0, "step", NULL), 3);
     cr_expect_eq(spans(trace, 0, "evaluation", NULL), 1);
     cr_expect_eq(spans(trace, 0, "checkpoint", NULL), 2);
-    /* The one of step 2 is written behind training. */
+    /* The checkpoint of step 2 is written while training goes on. */
     cr_expect_eq(spans(trace, 0, "save", NULL), 1);
     expect_nested(trace);
     json_decref(trace);

@@ -38,8 +38,8 @@ typedef struct nccl_group {
     dev_stream_t *stream;
     void *nothing;       /* an int32 of the device, for barriers */
     comm_marks_t *marks; /* pinned; the device writes them */
-    comm_still_t marked; /* of the sum of both marks */
-    comm_still_t broken; /* of 1, if a connection broke, else 0 */
+    comm_still_t marked; /* its number: the sum of both marks */
+    comm_still_t broken; /* its number: 1 if a connection broke, else 0 */
     nccl_work_t works[COMM_WORKS_MAX];
     uint64_t started; /* number of the next collective */
     bool plain_said;  /* a log line said that arenas are not registered */

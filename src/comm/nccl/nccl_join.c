@@ -7,9 +7,9 @@
 #include "base/mem.h"
 #include "comm/nccl/nccl_group.h"
 
-/* From so many ranks on, several of them make an id: NCCL then connects the
- * ranks of each id among themselves first, so no rank has to answer all
- * others. */
+/* With so many ranks or more, several ranks make an id each. NCCL then connects
+ * the ranks of each id among themselves first, so no rank has to answer all
+ * other ranks. */
 #define SCALABLE 64
 #define RANKS_PER_ID 32
 
@@ -51,8 +51,8 @@ static int ids_of(int size)
     return size < SCALABLE ? 1 : (size + RANKS_PER_ID - 1) / RANKS_PER_ID;
 }
 
-/* The rank that makes id [i] of [ids]: the first of those that NCCL assigns to
- * it. */
+/* The rank that makes id [i] of [ids]: the first of the ranks that NCCL assigns
+ * to this id. */
 static int id_maker(int i, int ids, int size)
 {
     const int more = size % ids;
@@ -141,7 +141,7 @@ static err_code_t parts_open(nccl_group_t *group, err_t *err)
     return rc;
 }
 
-/* Rank 0 makes the id, or several ranks make one each; then all ranks join.
+/* Rank 0 makes the id, or several ranks make an id each; then all ranks join.
  * Each of the two steps ends with an exchange in which ranks tell each other
  * whether they can go on. */
 err_code_t nccl_join(nccl_group_t *group, const comm_oob_t *oob, err_t *err)

@@ -230,7 +230,7 @@ static void rdma_folder(char *out, size_t room)
              other != NULL && other[0] != '\0' ? other : "/sys");
 }
 
-/* Has the file [what] of a port the word [word]? */
+/* Does the file [what] of a port contain the word [word]? */
 static bool port_has(const char *folder, const char *name, int port,
                      const char *what, const char *word)
 {
@@ -241,8 +241,8 @@ static bool port_has(const char *folder, const char *name, int port,
     return line_read(path, line, sizeof line) && strstr(line, word) != NULL;
 }
 
-/* Append the active ports of the RDMA device [name] in [folder]; with [only]
- * those whose link layer this is. */
+/* Append the active ports of the RDMA device [name] in [folder]. [only]: the
+ * link layer that a port must have; NULL: any. */
 static void ports_add(const char *folder, const char *name, const char *only,
                       char *out, size_t room)
 {
@@ -258,8 +258,8 @@ static void ports_add(const char *folder, const char *name, const char *only,
     }
 }
 
-/* Append the active ports of all RDMA devices, each with a comma before it;
- * with [only] as ports_add. */
+/* Append the active ports of all RDMA devices, each with a comma before it.
+ * [only]: see ports_add. */
 static void devices_add(const char *only, char *out, size_t room)
 {
     const struct dirent *entry;

@@ -135,7 +135,7 @@ static err_code_t filter_refused(int reason, err_t *err)
     return err_set(
         err, ERR_UNAVAILABLE, "the kernel takes no filter for a socket: %s%s",
         strerror(reason),
-        rights ? "; since 2026 Linux wants CAP_NET_ADMIN for it" : "");
+        rights ? "; since 2026 Linux requires CAP_NET_ADMIN for it" : "");
 }
 
 err_code_t ucx_gate_close(const ucx_gate_t *gate, const ucx_gate_fds_t *before,

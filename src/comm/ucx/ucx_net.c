@@ -49,7 +49,7 @@ static void endpoint_failed(ucx_net_t *net, int rank, ucs_status_t status)
     net->fail(net->context, &fault);
 }
 
-/* Note how [endpoint] reaches [rank], if that is the first one on another
+/* Note how [endpoint] reaches [rank], if [rank] is the first peer on another
  * host. */
 static void route_note(ucx_net_t *net, int rank, ucp_ep_h endpoint)
 {

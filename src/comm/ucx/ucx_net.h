@@ -74,8 +74,8 @@ void ucx_net_close(ucx_net_t *net);
 /* The endpoint to [rank], which is made at its first use. NULL: that failed,
  * and so has the group. */
 ucp_ep_h ucx_net_endpoint(ucx_net_t *net, int rank);
-/* How this rank sends to another host; NULL: it has not sent to any yet, or UCX
- * does not tell. Any thread. */
+/* How this rank sends to another host. NULL: this rank has not sent to another
+ * host yet, or UCX does not tell. Any thread. */
 const char *ucx_net_route(const ucx_net_t *net);
 /* Report that the process of [rank] ended, or that the connection to it
  * broke. */

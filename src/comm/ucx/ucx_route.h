@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* route: by which of its transports UCX sends to a peer. UCX 1.13 has no
- * function that tells, so we read what it prints of an endpoint. */
+/* route: the transport by which UCX sends to a peer. UCX 1.13 has no function
+ * for this, so we read what UCX prints about an endpoint. */
 #ifndef CDDP_COMM_UCX_ROUTE_H
 #define CDDP_COMM_UCX_ROUTE_H
 

@@ -227,13 +227,13 @@ static bool gate_is_possible(const ucx_net_t *net, const ucx_fabric_t *fabrics,
     return true;
 }
 
-/* Let only ranks of the group connect to the worker. A job runs without that,
- * too, so if the kernel refuses, that is a warning. Rank 0 says it once, as
- * most likely all machines have the same kernel. */
+/* Let only ranks of the group connect to the worker. A job runs without this
+ * filter, too, so if the kernel refuses the filter, that is a warning. Only
+ * rank 0 warns, and once, as most likely all machines have the same kernel. */
 static err_code_t gate_make(const ucx_net_t *net, const network_t *network,
                             const ucx_gate_fds_t *before, err_t *err)
 {
-    /* global: this process has given the warning, of all its groups */
+    /* global: this process has warned, in one of its groups */
     static atomic_flag told = ATOMIC_FLAG_INIT;
     ucx_gate_t gate = {.fabrics = network->fabrics,
                        .size = net->base->size,

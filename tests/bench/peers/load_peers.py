@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The cddp authors
-"""Batches of our loader beside those of PyTorch's DataLoader over h5py.
+"""Compares our loader with PyTorch's DataLoader over h5py.
 
 Started by load-peers. Both read the same file (samples of 4096 float32 and a class,
 contiguous or in gzip chunks of 64 samples), the same samples in the same batches: the
-order is that of our loader with shuffle "chunk". An epoch of one follows an epoch of
-the other; which is the first changes from pair to pair. The page cache has the file.
+order is that of our loader with shuffle "chunk". A pair is an epoch of each loader; which
+loader comes first changes from pair to pair. The page cache has the file.
 
-The peer is tuned: two worker processes that live on, which read a batch in one call
-(sorted rows, one selection), and a chunk cache of HDF5 that holds the whole file;
-each epoch opens the file anew, as ours does, so that nothing is decoded before. Ours
-is libcddp, with one thread that reads ahead. A ratio is the peer's time over ours:
-above 1, we are faster. Each sum of some numbers of all batches must be the same.
-Prints CSV.
+The peer is tuned: two worker processes serve all epochs and read a batch in one call
+(sorted rows, one selection), with a chunk cache of HDF5 that holds the whole file.
+Each epoch opens the file anew, as our loader does, so that nothing is decoded before.
+Our loader is libcddp, with one thread that reads ahead. A ratio is the peer's time over
+ours: above 1, we are faster. In each pair, both loaders must get the same sum over some
+numbers of every batch. Prints CSV.
 """
 import argparse
 import os
@@ -67,7 +67,7 @@ class Samples(torch.utils.data.Dataset):
 
 
 class Batches:
-    """The batches of one epoch after the other, for a DataLoader that lives on."""
+    """The batches of one epoch after the other, for a DataLoader that serves all epochs."""
 
     def __init__(self, ids):
         self.ids, self.epoch = ids, 0
@@ -108,7 +108,7 @@ class Ours:
         return float(seconds), float(total)
 
     def close(self):
-        # The workers have its end of the pipe, too, so closing it ends nothing.
+        # The workers have the pipe open, too, so closing it here would end nothing.
         print("end", file=self.process.stdin, flush=True)
         self.process.wait()
 

@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The cddp authors
-"""What it costs to observe a run: whole runs of cddp-train, with and without.
+"""What it costs to observe a run: compares whole runs of cddp-train.
 
     BUILD=build tests/bench/peers/step_observed.py [--pairs N] [--epochs E]
 
-One rank with one compute thread trains an MLP of about 2 ms a step. `files` is a
-run that writes a row of metrics.jsonl each step and, each second (the default is
-a minute), its files for TensorBoard and Prometheus and its line of progress;
-`trace` traces all steps besides. Both are compared with a run that writes only the
-row of its last step. In each pair the three runs follow each other, in turns. They
-must come to the same loss first. `ms` is the time of a step, from the end of the
-first one to the row of the last one: what a run writes after its last step is not
-in it. `low` and `high` are the ends of the 95 % interval of the ratio's median.
-Limits: `files` 1.005, `trace` 1.03. Prints CSV.
+One rank with one compute thread trains an MLP of about 2 ms a step. `files` is a run
+that writes a row of metrics.jsonl each step and, each second (the default is a
+minute), its files for TensorBoard and Prometheus and its line of progress; `trace`
+also traces all steps. Both are compared with a run that writes only the row of its
+last step. In each round the three runs follow each other; the order changes from
+round to round. Before, a run of each kind must reach the same loss. `ms` is the time
+of a step, from the end of the first one to the row of the last one: what a run writes
+after its last step is not in it. `low` and `high` are the ends of the 95 % interval
+of the ratio's median. Limits: `files` 1.005, `trace` 1.03. Prints CSV.
 """
 import argparse
 import datetime
