@@ -5,8 +5,8 @@ AC_DEFUN([CDDP_XXHASH], [
   CDDP_XXHASH_CHOICE
 ])
 
-# CDDP_XXHASH_CHOICE: XXHASH_DISPATCH if the library can choose the vector
-# instructions of the processor (on x86, if it was built so).
+# CDDP_XXHASH_CHOICE: define XXHASH_DISPATCH if the library can choose the vector
+# instructions of the processor. It can on x86, if it was built with this option.
 AC_DEFUN([CDDP_XXHASH_CHOICE], [
   cddp_save_LIBS=$LIBS
   cddp_save_CPPFLAGS=$CPPFLAGS

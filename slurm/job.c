@@ -40,7 +40,7 @@ static void read_id(lookup_t lookup, slurm_job_t *job)
     const char *step = lookup("SLURM_STEP_ID");
     const char *nodes = lookup("SLURM_STEP_NODELIST");
 
-    /* A user may set it without Slurm, to train one line of a sweep. */
+    /* A user may set the index without Slurm, to train one line of a sweep. */
     if (index != NULL)
         snprintf(job->array, sizeof job->array, "%s", index);
     if (id == NULL)

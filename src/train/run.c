@@ -248,8 +248,8 @@ static err_code_t step_boundary(train_state_t *run, err_t *err)
         run->agreed.checkpoint ||
         every_hit(&config->checkpoint.every, OPT_STEPS, step) ||
         train_save_again(run);
-    /* The end of the epoch will write the checkpoint of this step. A local one
-     * would only make it wait. */
+    /* The end of the epoch will write the checkpoint of this step. A local
+     * checkpoint of this step would only delay the checkpoint. */
     saves = run->progress.epoch_step == run->data.train.steps &&
             epoch_saves(config, run->progress.epoch);
     if (saves)

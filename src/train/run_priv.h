@@ -40,7 +40,7 @@ typedef struct train_compute {
     int threads;    /* threads of a step, summed over teams */
     /* Cores that this rank has for itself, whatever train.threads is. */
     int cores;
-    int teams; /* that compute leaves side by side; 1 in the default mode */
+    int teams; /* teams that compute leaves side by side; default mode: 1 */
 } train_compute_t;
 
 /* The samples, and the steps of an epoch over them. */

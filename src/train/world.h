@@ -45,7 +45,7 @@ err_code_t train_world_vote(train_world_t *world, err_code_t code, err_t *err);
 err_code_t train_world_lost(train_world_t *world, err_t *err);
 
 /* This rank ends because of [fault], an ERR_PEER: tell the other ranks in each
- * group of the world, as the fault may be known in one of the groups only. */
+ * group of the world, as ranks may know the fault in one group only. */
 void train_world_tell(train_world_t *world, const err_t *fault);
 
 /* Open world->data for the memory of [dev]. [like] describes world->group,

@@ -148,8 +148,8 @@ for file in whole/checkpoints/"$last"/*.h5; do
 done
 
 # ---- comm hooks --------------------------------------------------------------
-# They compute on the host, so a run has the bits of the CPU, also if it goes on
-# on the other device with the residuals of its checkpoint.
+# Hooks compute on the host, so a run on the device has the bits of a run on the CPU.
+# A run may also continue on the other device, with the residuals of its checkpoint.
 hook=(--local 2 --set "ddp.hook={powersgd: {rank: 1, start_step: 2}}"
     --set train.batch=8)
 train cpu cpu-hook "${hook[@]}" --set train.epochs=3 long.yaml

@@ -84,8 +84,8 @@ train 0 cpu --local 2 --set train.device=cpu
 equal cpu-auto cpu
 ! grep -q 'computes on cuda' cpu-auto.log || fail "$(cat cpu-auto.log)"
 
-# In reproducible mode the bits are those of one rank, also if a run of two ranks
-# goes on with three.
+# In reproducible mode the bits are those of one rank, also if a run of two ranks is
+# continued by three ranks.
 fixed=(--set train.reproducible=true --set train.microbatch=2)
 train 0 fixed "${fixed[@]}"
 train 0 moved --local 2 "${fixed[@]}" --set train.epochs=1
@@ -94,7 +94,8 @@ says moved 'resumed from'
 "$build/cddp-ckpt" diff fixed moved >diff.txt 2>&1 || fail "moved: $(cat diff.txt)"
 
 # ---- sums of GPU memory -------------------------------------------------------
-# bench RANKS BACKEND BOUND ARGUMENT...: cddp-bench prints rows of these.
+# bench RANKS BACKEND BOUND ARGUMENT...: with these arguments cddp-bench prints rows
+# that have RANKS, BACKEND and, as bound_by, BOUND.
 bench() {
     "$build/cddp-bench" allreduce --device cuda --csv --sizes 4:64 --rounds 2 \
         "${@:4}" >bench.csv 2>bench.err || fail "${*:4}: $(cat bench.err)"

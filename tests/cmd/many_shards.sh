@@ -152,8 +152,8 @@ for file in few/*.data; do
 done
 index 0 --input /input --target /target few
 
-# kind_check SET OPTION...: the index that is there is for another kind of run,
-# so a run opens the 20 files. With one that was made with OPTION it opens none.
+# kind_check SET OPTION...: the present index is for another kind of run, so a run
+# opens the 20 files. With an index that was made with OPTION, a run opens none.
 kind_check() {
     local set=$1
     shift

@@ -86,7 +86,7 @@ if command -v promtool >/dev/null; then
     [ ! -s check.txt ] || fail "promtool: $(cat check.txt one.prom)"
     echo "promtool check metrics: clean"
 else
-    echo "SKIP: promtool (Debian package prometheus) is missing: no check of metrics"
+    echo "SKIP: promtool (Debian package prometheus) is missing: metrics were not checked"
 fi
 
 if ! "$build/cddp-info" | grep -q 'TensorBoard files yes'; then

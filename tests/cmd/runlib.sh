@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The cddp authors
-# For tests that start cddp-train several times (sourced in the build directory):
-# a directory of their own, to which they change, and a report of what fails.
+# For tests that start cddp-train several times. Source this file in the build
+# directory: it makes a directory for the test, changes to it, and defines fail.
 # shellcheck shell=bash disable=SC2034 # variables are read by the test
 build=$PWD
 scratch=$(mktemp -d)

@@ -342,9 +342,9 @@ Test(srun_history, starts_count_until_a_newer_checkpoint)
     cr_assert_eq(history().fruitless, 1, "step 5 is no newer checkpoint");
     next_start(1, 3);
     add(OBS_LIVES_RESUMED, 5, NULL);
-    cr_assert_eq(history().fruitless, 2, "it has resumed from there");
+    cr_assert_eq(history().fruitless, 2, "it resumes from step 5 again");
     add(OBS_LIVES_RESUMED, 7, NULL);
-    cr_assert_eq(history().fruitless, 0, "from a local checkpoint");
+    cr_assert_eq(history().fruitless, 0, "it resumes from step 7");
 }
 
 Test(srun_history, a_job_that_is_submitted_anew_starts_anew)

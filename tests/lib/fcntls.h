@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* fcntls: fcntl and fcntl64 of the program or module that has the one file
- * which includes this one: both call fcntl_plain. */
+/* fcntls: fcntl and fcntl64, which call fcntl_plain. They replace those of the
+ * system in a program, or in a preloaded module. Only one source file of it may
+ * include this file. */
 #ifndef CDDP_TESTS_LIB_FCNTLS_H
 #define CDDP_TESTS_LIB_FCNTLS_H
 
@@ -22,7 +23,7 @@ int fcntl(int fd, int cmd, ...)
     return fcntl_plain(fd, cmd, argument);
 }
 
-/* What programs call that are built for 64-bit sizes of files. */
+/* Programs that are built for 64-bit sizes of files call this name. */
 int fcntl64(int fd, int cmd, ...) __attribute__((alias("fcntl")));
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* opens: the functions that open files, of the program or module that has the
- * one file which includes this one: each calls file_open. The declarations of
- * fcntl.h do not suit functions that are defined here. */
+/* opens: the functions that open files; each calls file_open. They replace
+ * those of the system in a program, or in a preloaded module. Only one source
+ * file of it may include this file. That source file must not include fcntl.h,
+ * whose declarations do not suit functions that are defined here. */
 #ifndef CDDP_TESTS_LIB_OPENS_H
 #define CDDP_TESTS_LIB_OPENS_H
 
@@ -47,13 +48,13 @@ int openat(int at, const char *path, int flags, ...)
     return fd;
 }
 
-/* What fortified callers use when there is no mode. */
+/* Callers with _FORTIFY_SOURCE use this if there is no mode. */
 int __open_2(const char *path, int flags)
 {
     return file_open(HERE, path, flags, 0);
 }
 
-/* Where sizes of files have 64 bits, these do the same. */
+/* Programs that are built for 64-bit sizes of files call these names. */
 int open64(const char *path, int flags, ...) __attribute__((alias("open")));
 int openat64(int at, const char *path, int flags, ...)
     __attribute__((alias("openat")));

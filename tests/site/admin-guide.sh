@@ -4,13 +4,13 @@
 #
 # usage: admin-guide.sh DIR [SUITE]
 #
-# Do what docs/ADMIN.md and docs/USER.md say, command by command, on an empty machine:
-# DIR becomes a root directory of a release of Debian (bookworm) with apt and nothing
-# else (mmdebstrap). The blocks ```sh of ADMIN.md are executed there by root, in their
-# order, in one shell. Then a cluster of two nodes is started. On it an ordinary account
-# executes the blocks ```sh user, and those of USER.md, in login shells. Remove DIR
-# before: a second call finds what the first one has installed. Needs root, and an hour
-# on a slow machine.
+# Execute the commands of docs/ADMIN.md and docs/USER.md on an empty machine. DIR becomes
+# a root directory of a release of Debian (bookworm) with apt and nothing else
+# (mmdebstrap). Root executes the blocks ```sh of ADMIN.md there, in their order, in one
+# shell. Then a cluster of two nodes is started. On this cluster an ordinary account
+# executes the blocks ```sh user of ADMIN.md, and the blocks of USER.md, in login shells.
+# Remove DIR before a second call, which otherwise finds what the first one has
+# installed. Needs root, and an hour on a slow machine.
 set -euo pipefail
 
 tree=$(cd "$(dirname "$0")/../.." && pwd)
@@ -28,7 +28,8 @@ blocks()
         copy' "$tree/docs/$1"
 }
 
-# as_account FILE: execute the commands in FILE, on the cluster. sbatch waits.
+# as_account FILE: execute the commands in FILE, on the cluster. sbatch waits for the
+# end of its job.
 as_account()
 {
     # shellcheck disable=SC2016 # for its shell
@@ -38,7 +39,7 @@ as_account()
         bash --login -ev "$2"' bash "$account" "$1"
 }
 
-# What the site has, and the guide does not make: Slurm, a user, and the Python that
+# Install what a site has before it installs cddp: Slurm, a user, and the Python that
 # USER.md asks for.
 site_make()
 {

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The cddp authors
-# Each file that `make install` puts into place is used by a test. `make uninstall`
-# leaves no file, and no directory of cddp's, but what others put into one.
+# Each file that `make install` installs is used by a test. `make uninstall` leaves no
+# file and no directory of cddp, except directories that have files of others.
 source=${srcdir:-.}
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
@@ -18,9 +18,10 @@ make_here()
     exit 1
 }
 
-# The end of a file's name, the test that uses it, and a text by which this test does.
-# Where the test uses the file of the sources, the directory of that follows. A line
-# with "-" is a document that no test uses. The first line that fits counts.
+# Each line has: a pattern for the end of a file's name; the test that uses this file;
+# a text in the test that shows this use. If the test uses the file in the sources, the
+# line also has its directory there. A line with "-" is for a document that no test
+# uses. The first line whose pattern fits counts.
 users="
 bin/cddp-*                  tests/site/module_user.sh   --version
 man1/cddp-*.1               tests/site/module_user.sh   share/man/man1
@@ -47,7 +48,7 @@ cddp/NEWS                   -                           -                  .
 cddp/LICENSE                -                           -                  .
 cddp/*.md                   -                           -                  docs"
 
-# used FILE: FILE has a user, and is the file that this user has.
+# used FILE: a test uses FILE. If the test uses the file in the sources, both are equal.
 used()
 {
     local pattern test text from

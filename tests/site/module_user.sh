@@ -72,7 +72,7 @@ expect HDF5_USE_FILE_LOCKING FALSE
 expect HDF5_HERE ""
 [ -f "$CDDP_ROOT/share/cddp/train.sbatch" ] || fail "there is no template"
 [ "$(command -v cddp-train)" = "$root/bin/cddp-train" ] || fail "cddp-train"
-# Each command: the program, its page, its completion.
+# The module makes each program, its manual page and its completion available.
 for path in "$root"/bin/*; do
     name=${path##*/}
     [ "$(command -v "$name")" = "$path" ] || fail "$name: PATH=$PATH"

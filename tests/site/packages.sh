@@ -1,13 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The cddp authors
-# The recipes for Spack and EasyBuild (docs/admin) say nothing that configure does
-# not know; by packages.py. Neither tool is needed. And docs/ADMIN.md names the Debian
-# packages with which the tests are built.
+# packages.py checks that the recipes for Spack and EasyBuild (docs/admin) say nothing
+# that configure does not know. Neither tool is needed. This script also checks that
+# docs/ADMIN.md names the Debian packages of .ci/install.sh.
 source=${srcdir:-.}
 # shellcheck source=SCRIPTDIR/../../.ci/install.sh
 . "$source/.ci/install.sh"
-# Not for the library: Slurm's plugin, and what only tests use.
+# Both lists without what is not for building: in the guide the words of the command,
+# and lmod; in .ci/install.sh Slurm's plugin, and the library that only tests use.
 named=$(awk '/^apt-get install/ {on = 1}
     on {for (i = 1; i <= NF; i++) if ($i ~ /^[a-z].*[a-z0-9]$/) print $i}
     !/\\$/ {on = 0}' "$source/docs/ADMIN.md" |

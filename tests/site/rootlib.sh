@@ -3,13 +3,13 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2154 # $tree and $me are set by the script
 #
-# What scripts share that test in a root directory of another release of Debian. The
-# script sets $tree, the checkout, and sources .ci/install.sh before.
+# For scripts that test cddp in a root directory of another release of Debian. Before a
+# script sources this file, it sets $tree, the checkout, and sources .ci/install.sh.
 #   root_make DIR SUITE      make the root directory, unless it is there
 #   source_copy DIR          copy the checkout into it, to $inside
 #   root_enter DIR ARG...    run the copy of the script there, with --inside ARG...
-# Needs root. All mounts and processes are in namespaces that end with the script; the
-# network is that of this machine, as apt needs it.
+# Needs root. All mounts and processes are in namespaces that end with the script. The
+# network is that of this machine, because apt needs it.
 
 inside=/src/cddp
 

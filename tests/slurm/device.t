@@ -66,8 +66,8 @@ trains()
     near one staged
 }
 
-# fault SIGNAL [SETTING]: rank 2 gets SIGNAL in the middle of the run; SETTING is
-# one more of the emulated devices.
+# fault SIGNAL [SETTING]: rank 2 gets SIGNAL in the middle of the run. The emulated
+# devices have SETTING in addition.
 fault()
 {
     local begin steps start_s=$SECONDS

@@ -66,8 +66,8 @@
 #   wait_text SEC FILE REGEX until FILE has a line that matches
 #   in_order FIRST SECOND    numbers: FIRST <= SECOND
 #   in_time SEC BEGIN        at most SEC seconds have passed since $SECONDS was
-#                            BEGIN. Add a multiple of the time of a start to SEC,
-#                            as other tests may run on the same cores
+#                            BEGIN. SEC must include a multiple of the time of a
+#                            start, as other tests may run on the same cores
 #   busy                     print how many programs share a core, at least 1.
 #                            The limits of run, start, wait_until and wait_text
 #                            are multiplied by this number, as they are only

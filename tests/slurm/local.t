@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The cddp authors
 #
-# Local checkpoints (checkpoint.local) of a run on two nodes: after the death of
-# a rank the restart in place resumes from them, and reads no checkpoint of the
-# run directory, which is gone. So it does if all local checkpoints of one node
-# are gone, too. The run ends with the bits of an undisturbed one.
+# Local checkpoints (checkpoint.local) of a run on two nodes. After the death of a
+# rank, the restart in place resumes from local checkpoints. The checkpoints of the
+# run directory are gone, so none of them is read. The restart also resumes if all
+# local checkpoints of one node are gone. The run ends with the bits of a run that
+# nothing disturbed.
 # shellcheck disable=SC2317 # cases are called by name
 # shellcheck source=SCRIPTDIR/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -25,7 +26,7 @@ home_gone()
     rm -rf local/cddp-*-"$1" && ! compgen -G "local/cddp-*-$1" >/dev/null
 }
 
-# Run until both nodes have a set; then rank 3 stands still.
+# Run until both nodes have a local checkpoint; then rank 3 is stopped.
 local_begin()
 {
     life_file
@@ -42,7 +43,7 @@ local_begin()
     expect_equal "checkpoints" "$(find hidden -name 'step-*' | wc -l)" 0
 }
 
-# Rank 3 dies, and the run goes on in place.
+# Rank 3 dies, and a restart in place continues the run.
 local_end()
 {
     kill -KILL "$(cat hit)"
@@ -66,7 +67,8 @@ node_lost()
     local_end
 }
 
-test_case "a restart in place reads no checkpoint" restart_in_place
-test_case "the sets of the first node are lost" node_lost n1
-test_case "the sets of the second node are lost" node_lost n2
+test_case "a restart in place reads no checkpoint of the run directory" \
+    restart_in_place
+test_case "the local checkpoints of the first node are lost" node_lost n1
+test_case "the local checkpoints of the second node are lost" node_lost n2
 test_done

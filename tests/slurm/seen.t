@@ -4,8 +4,8 @@
 #
 # What a run prints in a Slurm step, where standard output is no terminal: its
 # start, where it is, checkpoints and evaluations, and what the time of all its
-# starts was spent on. A rank is killed on the way. And what the trace of ranks on
-# two hosts shows.
+# starts was spent on. A rank is killed on the way. The last case checks the trace
+# of ranks on two hosts.
 # shellcheck disable=SC2317 # cases are called by name
 # shellcheck source=SCRIPTDIR/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -63,8 +63,8 @@ sums_to_wall()
 starts_and_ends()
 {
     run_file full
-    # an InfiniBand port that UCX does not find
-    # The second card is RDMA over Ethernet, which the warning leaves out.
+    # UCX does not find the port of mlx5_7, which is InfiniBand. mlx5_8 is RDMA over
+    # Ethernet, so the warning does not name it.
     mkdir -p sys/class/infiniband/mlx5_{7,8}/ports/1
     echo "4: ACTIVE" >sys/class/infiniband/mlx5_7/ports/1/state
     echo "4: ACTIVE" >sys/class/infiniband/mlx5_8/ports/1/state
@@ -96,8 +96,8 @@ starts_and_ends()
     sums_to_wall
 }
 
-# The nodes of this cluster share the kernel's clock, so that of the second one
-# is made to be a second ahead.
+# The nodes of this cluster share the clock of one kernel, so clock_point makes the
+# clock of the second node one second ahead.
 traced()
 {
     run_file full

@@ -97,7 +97,7 @@ ordinary_account()
     straight=$PWD/straight
     run 0 "${user[@]}" srun -N2 -n4 --ntasks-per-node=2 --mpi=pmix \
         cddp-train --set run.dir=straight/run full.yaml
-    # A kernel of 2026 takes no packet filter from an ordinary account.
+    # Since 2026 the kernel takes no packet filter from an ordinary account.
     [ "$(cat out err | grep -c 'strangers on the network are not')" -le 1 ] ||
         fail "more than one warning about strangers"
     # shellcheck disable=SC2016 # the module sets it

@@ -48,7 +48,7 @@ static const char *lookup_array(const char *name)
     return find(table, name);
 }
 
-/* A user tries one line of a sweep, without Slurm. */
+/* The environment of a user who tries one line of a sweep without Slurm. */
 static const char *lookup_by_hand(const char *name)
 {
     static const pair_t table[] = {{"SLURM_ARRAY_TASK_ID", "2"}, {NULL, NULL}};

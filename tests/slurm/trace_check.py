@@ -3,11 +3,12 @@
 # SPDX-FileCopyrightText: The cddp authors
 """Checks trace.json of a run: trace_check.py FILE RANKS HOSTS
 
-All ranks are there, with equally many steps and sums over ranks. The spans of a
-line are nested or apart. No rank has the result of a sum before every rank has
-begun it: this holds on a busy machine as well, but for ranks of different hosts only
-if their clocks are aligned, up to the clocks_differ_us of the file. Prints how far
-apart the ranks say that a sum has ended.
+All ranks are in the trace, and have the same number of steps and of sums over ranks.
+Two spans of a line are nested, or do not overlap. No rank has the result of a sum
+before every rank has begun this sum. This is so on a busy machine, too. For ranks of
+different hosts it is so only if their clocks are aligned; they may differ by the
+clocks_differ_us of the file. Prints the median difference between the times at which
+two ranks end the same sum.
 """
 import collections
 import json
@@ -15,7 +16,7 @@ import re
 import statistics
 import sys
 
-GRID = 0.002  # us; begin and duration have three digits
+GRID = 0.002  # us: begin and duration are rounded to 0.001
 
 
 def fail(text):

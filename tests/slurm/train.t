@@ -117,7 +117,8 @@ step_stop()
         scancel --signal=USR1 "$id"
 }
 
-# Each node copies all shards once, to a directory of its own, and removes it.
+# Each node copies all shards once, to a directory of its own, and removes this
+# directory at the end.
 staged()
 {
     local node
@@ -138,8 +139,8 @@ staged()
     expect_equal "files that are left" "$(find n1 n2 -name 'cddp*' | wc -l)" 0
 }
 
-# The tasks divide the shards; the files are those of one task. What one task
-# cannot read ends all, and leaves nothing.
+# Several tasks write the same files as one task. A table is refused, as tasks cannot
+# divide it, and so are shards that exist already.
 convert()
 {
     head -c 8000000 /dev/urandom >numbers
@@ -164,5 +165,5 @@ test_case "a bare srun finds ./run.yaml, or \$CDDP_RUN" bare
 test_case "--local 2 and srun -n2 train alike" local_same_as_slurm
 test_case "MPI-IO reads and writes the same bits" mpi_io
 test_case "with data.io: stage each node has one copy of the shards" staged
-test_case "4 tasks of cddp-data convert write the shards of one" convert
+test_case "4 tasks of cddp-data convert write the same shards as one" convert
 test_done
