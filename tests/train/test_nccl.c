@@ -103,6 +103,8 @@ static int losses(const harness_t *harness, double *out)
 
 /* ---- runs that succeed --------------------------------------------------- */
 
+static const int all_sizes[] = {1, 2, 3, 4, RANKS_MOST, 0};
+
 /* Runs with the settings [a] and [b] have losses that agree within [most] on
  * each number of ranks in [sizes], which ends with 0. */
 static void agree(const char *a, const char *b, const int *sizes, double most)
@@ -134,17 +136,17 @@ static void agree(const char *a, const char *b, const int *sizes, double most)
 
 Test(nccl, ranks_learn_what_one_rank_learns)
 {
-    agree(NULL, NULL, (int[]){1, 2, 3, 4, RANKS_MOST, 0}, 1e-5);
+    agree(NULL, NULL, all_sizes, 1e-5);
 }
 
 Test(nccl, micro_batches)
 {
-    agree("train.accumulate=2", NULL, (int[]){1, 4, RANKS_MOST, 0}, 1e-5);
+    agree("train.accumulate=2", NULL, all_sizes, 1e-5);
 }
 
 Test(nccl, shards)
 {
-    agree("ddp.zero=1", NULL, (int[]){1, 3, RANKS_MOST, 0}, 1e-5);
+    agree("ddp.zero=1", NULL, all_sizes, 1e-5);
 }
 
 Test(nccl, batch_norm_over_all_ranks)
