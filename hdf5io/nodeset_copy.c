@@ -87,9 +87,10 @@ bool hdf5io_nodeset_keeps(const hdf5io_nodeset_t *set, int keeper, int member)
 
 static const hdf5io_manifest_file_t *part_of(const copier_t *c, int member)
 {
-    const int file = c->copy->files[c->copy->set->members[member]];
+    const hdf5io_manifest_t *m = c->copy->manifest;
+    const int file = m->file_of[c->copy->set->members[member]];
 
-    return file < 0 ? NULL : &c->copy->manifest->files[file];
+    return file < 0 ? NULL : &m->files[file];
 }
 
 static err_code_t copier_open(copier_t *c, err_t *err)

@@ -21,7 +21,6 @@ typedef struct hdf5io_nodeset_copy {
     const char *directory; /* of the set, on this rank's node */
     /* Names, sizes and hashes of all parts are known. */
     const hdf5io_manifest_t *manifest;
-    const int *files; /* [size]: number of each rank's part, -1: none */
     const hdf5io_share_t *share;
 } hdf5io_nodeset_copy_t;
 

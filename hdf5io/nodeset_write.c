@@ -5,9 +5,9 @@
  * continue or fail together:
  *   begin    rank 0 chooses the name of the set; the first rank of each node
  *            deletes old sets and makes the temporary directory
- *   data     every rank writes its part and hashes it, and sends it to the
- *            partner; the vote exchanges the hashes
- *   details  the ranks exchange the hashes of blocks
+ *   data     every rank writes its part and hashes it; the ranks exchange the
+ *            hashes of all parts and blocks
+ *   copy     every rank sends its part to its partners
  *   publish  the first rank of each node writes the manifest and gives the
  *            directory its name
  * The parts have no header: all ranks know where each piece lies in its part.
@@ -24,7 +24,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "hdf5io/checkpoint_blocks.h"
+#include "hdf5io/checkpoint_details.h"
 #include "hdf5io/checkpoint_dir.h"
 #include "hdf5io/checkpoint_share.h"
 #include "hdf5io/checkpoint_vote.h"
@@ -36,10 +36,10 @@ typedef struct writer {
     const hdf5io_votes_t *votes;
     hdf5io_io_t io;
     hdf5io_manifest_t manifest;
+    hdf5io_details_t details;
     const hdf5io_share_t *share;
     hdf5io_share_t *own;      /* the share, if the configuration has none */
     hdf5io_ballot_t *ballots; /* [size] */
-    int *files;               /* [size]: number of each rank's part, -1: none */
     hdf5io_nodeset_name_t name;
     bool leads;        /* this is the first rank of its node */
     char *tmp, *final; /* paths of the directory; NULL before stage begin */
@@ -57,25 +57,17 @@ static int no_sync(void *context, int fd)
 
 /* The files of a checkpoint become parts: there is no file of virtual datasets,
  * and the pieces of a part follow each other. */
-static err_code_t parts_plan(writer_t *w, err_t *err)
+static void parts_plan(hdf5io_manifest_t *m)
 {
-    hdf5io_manifest_t *m = &w->manifest;
-    err_code_t rc = mem_new(int, (size_t)w->votes->size, "a local checkpoint",
-                            &w->files, err);
-
-    if (rc != ERR_OK)
-        return rc;
-    for (int r = 0; r < w->votes->size; r++)
-        w->files[r] = m->file_of[r];
     m->file_count--;
     check(strcmp(m->files[m->file_count].name, MANIFEST_VIEW) == 0,
           "the last file is %s", m->files[m->file_count].name);
     free(m->files[m->file_count].name);
-    for (int r = 0; r < w->votes->size; r++) {
-        if (w->files[r] < 0)
+    for (int r = 0; r < m->world_size; r++) {
+        if (m->file_of[r] < 0)
             continue;
-        free(m->files[w->files[r]].name);
-        m->files[w->files[r]].name = hdf5io_nodeset_part(r);
+        free(m->files[m->file_of[r]].name);
+        m->files[m->file_of[r]].name = hdf5io_nodeset_part(r);
     }
     for (int i = 0; i < m->piece_count; i++) {
         hdf5io_manifest_file_t *file = &m->files[m->pieces[i].file];
@@ -83,7 +75,6 @@ static err_code_t parts_plan(writer_t *w, err_t *err)
         m->pieces[i].offset = (int64_t)file->bytes;
         file->bytes += (uint64_t)m->pieces[i].count * sizeof(float);
     }
-    return ERR_OK;
 }
 
 static err_code_t plan(writer_t *w, const hdf5io_progress_t *progress,
@@ -98,9 +89,9 @@ static err_code_t plan(writer_t *w, const hdf5io_progress_t *progress,
     rc = hdf5io_manifest_build(&config, progress, tensors, count, &w->manifest,
                                err);
     if (rc == ERR_OK)
-        rc = parts_plan(w, err);
-    for (int f = 0; rc == ERR_OK && f < w->manifest.file_count; f++)
-        rc = hdf5io_blocks_open(&w->manifest, f, err);
+        parts_plan(&w->manifest);
+    if (rc == ERR_OK)
+        rc = hdf5io_details_open(&w->manifest, w->votes, &w->details, err);
     if (rc == ERR_OK && config.share == NULL)
         rc = hdf5io_share_open(tensors, count, w->votes->rank, w->votes->size,
                                &w->own, err);
@@ -202,7 +193,7 @@ static err_code_t part_fill(const writer_t *w, int fd, const char *path,
 /* Write this rank's part, if it has one. */
 static void part_write(writer_t *w, err_t *err)
 {
-    const int number = w->files[w->votes->rank];
+    const int number = hdf5io_details_file(&w->details);
     char *path;
     int fd;
 
@@ -221,20 +212,12 @@ static void part_write(writer_t *w, err_t *err)
 
 static err_code_t stage_data(writer_t *w, bool *agreed, err_t *err)
 {
-    hdf5io_manifest_t *m = &w->manifest;
-    const int number = w->files[w->votes->rank];
-    uint64_t numbers[VOTE_NUMBERS] = {0};
     err_t mine = ERR_INIT;
     err_code_t rc;
 
     part_write(w, &mine);
-    if (number >= 0)
-        numbers[0] = m->files[number].hash;
-    rc = hdf5io_vote(w->votes, &mine, numbers, w->ballots, agreed, err);
-    for (int r = 0; rc == ERR_OK && r < w->votes->size; r++)
-        if (w->files[r] >= 0)
-            m->files[w->files[r]].hash = w->ballots[r].numbers[0];
-    return rc;
+    rc = hdf5io_vote(w->votes, &mine, NULL, NULL, agreed, err);
+    return rc == ERR_OK ? hdf5io_details_hashes(&w->details, agreed, err) : rc;
 }
 
 /* ---- stage copy ---------------------------------------------------------- */
@@ -245,7 +228,6 @@ static err_code_t stage_copy(writer_t *w, bool *agreed, err_t *err)
                                         .io = &w->io,
                                         .directory = w->tmp,
                                         .manifest = &w->manifest,
-                                        .files = w->files,
                                         .share = w->share};
     err_t mine = ERR_INIT;
 
@@ -253,45 +235,6 @@ static err_code_t stage_copy(writer_t *w, bool *agreed, err_t *err)
         hdf5io_nodeset_copy(&copy, &mine);
     return hdf5io_vote(w->votes, &mine, NULL, NULL, agreed, err);
 }
-
-/* ---- stage details ------------------------------------------------------- */
-
-/* NOLINTBEGIN(clang-analyzer-core.NonNullParamChecker): the vote has checked
- * the allocation. */
-static err_code_t stage_details(writer_t *w, bool *agreed, err_t *err)
-{
-    hdf5io_manifest_t *m = &w->manifest;
-    const size_t size = (size_t)w->votes->size;
-    const int own = w->files[w->votes->rank];
-    uint64_t *mine = NULL, *all = NULL;
-    err_t memory = ERR_INIT;
-    size_t most = 1;
-    err_code_t rc;
-
-    for (int f = 0; f < m->file_count; f++)
-        if (hdf5io_blocks_count(m, f) > most)
-            most = hdf5io_blocks_count(m, f);
-    if (mem_new(uint64_t, most, "a manifest", &mine, &memory) == ERR_OK)
-        mem_new(uint64_t, size * most, "a manifest", &all, &memory);
-    rc = hdf5io_vote(w->votes, &memory, NULL, NULL, agreed, err);
-    if (rc == ERR_OK && own >= 0)
-        memcpy(mine, m->files[own].blocks,
-               hdf5io_blocks_count(m, own) * sizeof *mine);
-    if (rc == ERR_OK) {
-        rc = w->votes->exchange(w->votes->context, mine, most * sizeof *mine,
-                                all, err);
-        *agreed = rc == ERR_OK;
-    }
-    for (size_t r = 0; rc == ERR_OK && r < size; r++)
-        if (w->files[r] >= 0)
-            memcpy(m->files[w->files[r]].blocks, all + r * most,
-                   hdf5io_blocks_count(m, w->files[r]) * sizeof *all);
-    mem_free(all);
-    mem_free(mine);
-    return rc;
-}
-
-/* NOLINTEND(clang-analyzer-core.NonNullParamChecker) */
 
 /* ---- stage publish ------------------------------------------------------- */
 
@@ -337,8 +280,6 @@ static err_code_t stages(writer_t *w, err_t *planned, err_t *err)
     if (rc == ERR_OK)
         rc = stage_copy(w, &agreed, err);
     if (rc == ERR_OK)
-        rc = stage_details(w, &agreed, err);
-    if (rc == ERR_OK)
         rc = stage_publish(w, &agreed, err);
     if (rc != ERR_OK && agreed)
         debris_remove(w);
@@ -369,7 +310,7 @@ err_code_t hdf5io_nodeset_write(const hdf5io_nodeset_t *set,
         *nonce = w.name.nonce;
     free(w.final);
     free(w.tmp);
-    mem_free(w.files);
+    hdf5io_details_close(&w.details);
     hdf5io_share_close(w.own);
     hdf5io_manifest_free(&w.manifest);
     mem_free(w.ballots);
