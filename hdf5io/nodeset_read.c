@@ -359,7 +359,6 @@ static err_code_t files_sort(reader_t *r, err_t *err)
 static err_code_t model_check(reader_t *r, err_t *err)
 {
     err_t mine = ERR_INIT;
-    err_code_t rc;
 
     mem_free(r->wanted);
     r->wanted = NULL;
@@ -367,8 +366,7 @@ static err_code_t model_check(reader_t *r, err_t *err)
                 &r->wanted, &mine) == ERR_OK)
         hdf5io_model_compare(r->set->checkpoint, &r->manifest, r->directory,
                              r->tensors, r->tensor_count, r->wanted, &mine);
-    rc = hdf5io_vote(r->votes, &mine, NULL, NULL, NULL, err);
-    return rc;
+    return hdf5io_vote(r->votes, &mine, NULL, NULL, NULL, err);
 }
 
 static err_code_t tensors_load(reader_t *r, err_t *err)

@@ -88,7 +88,7 @@ err_code_t train_partners_open(comm_group_t *parent, const int *nodes,
     err_code_t rc;
 
     *out = NULL;
-    if (nodes[size - 1] == 0 && ranks_on(nodes, size, 0) == size)
+    if (ranks_on(nodes, size, 0) == size)
         return ERR_OK;
     rc = mem_new_tail(train_partners_t, members, (size_t)size,
                       "partners of local checkpoints", &partners, err);

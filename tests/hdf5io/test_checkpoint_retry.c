@@ -237,10 +237,9 @@ Test(checkpoint_retry, the_best_one_outlives_a_failed_read)
     ckpt_home_remove(home);
 }
 
-/* "It cannot be read" is not "there is none". */
 /* The run went back before its best checkpoint, and was killed before it could
- * remove best.json: there is no best one, and a checkpoint that gets the same
- * name later is not it. */
+ * remove best.json: there is no best checkpoint then. A later checkpoint with
+ * the same name does not become the best one. */
 Test(checkpoint_retry, a_best_one_that_is_gone_is_none)
 {
     char *home = ckpt_home_make();
@@ -269,6 +268,7 @@ Test(checkpoint_retry, a_best_one_that_is_gone_is_none)
     ckpt_home_remove(home);
 }
 
+/* best.json cannot be read. This does not mean that there is none. */
 Test(checkpoint_retry, what_is_the_best_may_be_unknown)
 {
     char *home = ckpt_home_make();

@@ -139,12 +139,27 @@ static void life_finish(harness_t *harness, int ranks, const harness_t *whole,
     free(home);
 }
 
-static void whole_run(harness_t *whole, int ranks, const char *more)
+static void whole_run(harness_t *whole, const char *more)
 {
     train_outcome_t out;
 
     saves_open(whole, "checkpoint.async=true", "checkpoint.every=never", more);
-    harness_run_ok(whole, ranks, &out);
+    harness_run_ok(whole, RANKS, &out);
+}
+
+/* Two runs with the setting [more]: [whole] has ended undisturbed, and the
+ * first life of [parts] was killed. */
+static void pair_open(harness_t *whole, harness_t *parts, const char *more)
+{
+    whole_run(whole, more);
+    run_open(parts, more);
+    life_killed(parts);
+}
+
+static void pair_close(harness_t *whole, harness_t *parts)
+{
+    harness_close(parts);
+    harness_close(whole);
 }
 
 /* ---- resuming ------------------------------------------------------------ */
@@ -159,12 +174,9 @@ Test(nodeset, a_killed_run_resumes_with_the_same_bits, .timeout = 300)
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         harness_t whole, parts;
 
-        whole_run(&whole, RANKS, kinds[i]);
-        run_open(&parts, kinds[i]);
-        life_killed(&parts);
+        pair_open(&whole, &parts, kinds[i]);
         life_finish(&parts, RANKS, &whole, 1);
-        harness_close(&parts);
-        harness_close(&whole);
+        pair_close(&whole, &parts);
     }
 }
 
@@ -173,12 +185,9 @@ Test(nodeset, other_numbers_of_ranks_resume, .timeout = 300)
     for (int ranks = 1; ranks <= 3; ranks += 2) {
         harness_t whole, parts;
 
-        whole_run(&whole, RANKS, "train.reproducible=true");
-        run_open(&parts, "train.reproducible=true");
-        life_killed(&parts);
+        pair_open(&whole, &parts, "train.reproducible=true");
         life_finish(&parts, ranks, &whole, 1);
-        harness_close(&parts);
-        harness_close(&whole);
+        pair_close(&whole, &parts);
     }
 }
 
@@ -188,15 +197,12 @@ Test(nodeset, no_checkpoint_is_read, .timeout = 120)
     harness_t whole, parts;
     char *path;
 
-    whole_run(&whole, RANKS, NULL);
-    run_open(&parts, NULL);
-    life_killed(&parts);
+    pair_open(&whole, &parts, NULL);
     path = str_printf("%s/run/checkpoints", parts.dir);
     cr_assert_eq(rmdir(path), 0);
     life_finish(&parts, RANKS, &whole, 1);
     free(path);
-    harness_close(&parts);
-    harness_close(&whole);
+    pair_close(&whole, &parts);
 }
 
 /* ---- sets that are not used ---------------------------------------------- */
@@ -225,13 +231,10 @@ Test(nodeset, damaged_ones_are_not_used, .timeout = 120)
 {
     harness_t whole, parts;
 
-    whole_run(&whole, RANKS, NULL);
-    run_open(&parts, NULL);
-    life_killed(&parts);
+    pair_open(&whole, &parts, NULL);
     sets_cut();
     life_finish(&parts, RANKS, &whole, 0);
-    harness_close(&parts);
-    harness_close(&whole);
+    pair_close(&whole, &parts);
 }
 
 /* --fresh begins a new line: what the old one has left is deleted, and does not
@@ -240,13 +243,10 @@ Test(nodeset, a_fresh_start_leaves_the_line, .timeout = 120)
 {
     harness_t whole, parts;
 
-    whole_run(&whole, RANKS, NULL);
-    run_open(&parts, NULL);
-    life_killed(&parts);
+    pair_open(&whole, &parts, NULL);
     parts.resume = TRAIN_RESUME_FRESH;
     life_finish(&parts, RANKS, &whole, 0);
-    harness_close(&parts);
-    harness_close(&whole);
+    pair_close(&whole, &parts);
 }
 
 /* The fresh start has put the checkpoints aside, and then fails. */
@@ -257,9 +257,7 @@ Test(nodeset, a_fresh_start_that_fails_leaves_the_line, .timeout = 120)
     train_outcome_t out;
     err_t err = ERR_INIT;
 
-    whole_run(&whole, RANKS, NULL);
-    run_open(&parts, NULL);
-    life_killed(&parts);
+    pair_open(&whole, &parts, NULL);
     path = str_printf("%s/run/begun", parts.dir);
     cr_assert_eq(mkdir(path, 0777), 0);
     parts.resume = TRAIN_RESUME_FRESH;
@@ -269,8 +267,7 @@ Test(nodeset, a_fresh_start_that_fails_leaves_the_line, .timeout = 120)
     parts.resume = TRAIN_RESUME_AUTO;
     life_finish(&parts, RANKS, &whole, 0);
     free(path);
-    harness_close(&parts);
-    harness_close(&whole);
+    pair_close(&whole, &parts);
 }
 
 /* A start without checkpoint.local ends the line. */
@@ -329,9 +326,7 @@ Test(nodeset, checkpoints_that_cannot_be_listed_refuse_the_start,
     train_outcome_t out;
     err_t err = ERR_INIT;
 
-    whole_run(&whole, RANKS, NULL);
-    run_open(&parts, NULL);
-    life_killed(&parts);
+    pair_open(&whole, &parts, NULL);
     path = str_printf("%s/run/checkpoints", parts.dir);
     cr_assert_eq(rmdir(path), 0);
     file = fopen(path, "w");
@@ -342,8 +337,7 @@ Test(nodeset, checkpoints_that_cannot_be_listed_refuse_the_start,
     cr_assert_eq(unlink(path), 0);
     life_finish(&parts, RANKS, &whole, 1);
     free(path);
-    harness_close(&parts);
-    harness_close(&whole);
+    pair_close(&whole, &parts);
 }
 
 /* The run directory has a checkpoint of the end of the first epoch; a life that
@@ -384,7 +378,7 @@ Test(nodeset, the_only_one_stays_at_the_end, .timeout = 120)
     train_outcome_t out;
     char *set;
 
-    whole_run(&whole, RANKS, NULL);
+    whole_run(&whole, NULL);
     second_epoch_killed(&parts);
     parts.settings[3] = "train.epochs=1";
     harness_run_ok(&parts, RANKS, &out);
@@ -394,8 +388,7 @@ Test(nodeset, the_only_one_stays_at_the_end, .timeout = 120)
     free(set);
     parts.settings[3] = "train.epochs=2";
     life_finish(&parts, RANKS, &whole, 3);
-    harness_close(&parts);
-    harness_close(&whole);
+    pair_close(&whole, &parts);
 }
 
 /* There is no checkpoint that it gives way to. */
