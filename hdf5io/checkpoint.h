@@ -157,11 +157,11 @@ err_code_t hdf5io_checkpoint_write(const hdf5io_checkpoint_config_t *config,
  * --fresh starts anew. Also if a permission is missing; the sentence names the
  * owner. ERR_CONFIG: the checkpoint belongs to another model (the sentence
  * names the first tensor that differs), ranks name different tensors, or a
- * later version of cddp wrote the checkpoint; the sentence names what it
- * requires, and no older one is tried instead. ERR_IO: storage could not be
- * read. That is no damage, so no older checkpoint is tried instead. After
- * ERR_DATA and ERR_IO the tensors are undefined. Collective; every rank gets
- * the same result.
+ * later version of cddp wrote the checkpoint; then the sentence names what this
+ * checkpoint requires, and no older checkpoint is tried instead. ERR_IO:
+ * storage could not be read. That is no damage, so no older checkpoint is tried
+ * instead. After ERR_DATA and ERR_IO the tensors are undefined. Collective;
+ * every rank gets the same result.
  */
 err_code_t hdf5io_checkpoint_read(const hdf5io_checkpoint_config_t *config,
                                   const char *path,
@@ -189,8 +189,8 @@ err_code_t hdf5io_checkpoint_list(const char *directory, char ***paths,
 err_code_t hdf5io_checkpoint_adopt(const char *directory, const char *path,
                                    err_t *err);
 
-/* Prepare [directory] for a run that continues from checkpoint [path] of step
- * [step]: rename newer checkpoints to superseded-*, which no resume chooses. If
+/* Prepare [directory] for a run that resumes from checkpoint [path] of [step]:
+ * rename newer checkpoints to superseded-*, so that no resume chooses them. If
  * [path] is not in [directory], all checkpoints are renamed and *elsewhere is
  * true. best.json is removed if its checkpoint is renamed. Local. */
 err_code_t hdf5io_checkpoint_supersede(const char *directory, const char *path,

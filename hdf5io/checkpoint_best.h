@@ -21,11 +21,11 @@ typedef struct hdf5io_best {
     int64_t step; /* -1: there is none */
 } hdf5io_best_t;
 
-/* Read it. out->step is -1 if there is no such file, or if the checkpoint that
- * it names is not there: a run that went back, and was killed then, may leave
- * such a file. Failed reads are repeated; ERR_IO, or ERR_DATA without
- * permission: storage does not tell what is there, so out->step is -1, too, but
- * there may be one. */
+/* Read best.json. out->step is -1 if there is no such file, or if its
+ * checkpoint does not exist: a run that goes back to an earlier step, and is
+ * killed then, may leave such a file. Failed reads are repeated. After ERR_IO,
+ * or ERR_DATA (a permission is missing), out->step is -1, too, but there may be
+ * a best checkpoint. */
 err_code_t hdf5io_best_read(const struct hdf5io_io *io, const char *directory,
                             hdf5io_best_t *out, err_t *err);
 
@@ -33,16 +33,17 @@ err_code_t hdf5io_best_read(const struct hdf5io_io *io, const char *directory,
 err_code_t hdf5io_best_write(const char *directory, const hdf5io_best_t *best,
                              err_t *err);
 
-/* Remove it if its checkpoint is of a later step than [step], which is that of
- * a line that the run has left, or is not there. To be called before a
- * checkpoint of [step] gets its name: it could have the name of the one that
- * was left. A file that cannot be read stays; a failure to remove it is logged.
+/* Remove best.json if its checkpoint has a later step than [step], or does not
+ * exist: the run has gone back to an earlier step. Call this before a
+ * checkpoint of [step] gets its name: otherwise this checkpoint, or a later
+ * one, could get the name that best.json has, and would be taken for the best
+ * one. If the file cannot be read, it stays. A failure to remove it is logged.
  */
 void hdf5io_best_tidy(const struct hdf5io_io *io, const char *directory,
                       int64_t step);
 
-/* Remove it, as its checkpoint is no more of this line of the run. *dropped is
- * set if there was one. ERR_IO. */
+/* Remove best.json, as its checkpoint no longer belongs to this line of the
+ * run. *dropped is set if there was such a file. ERR_IO. */
 err_code_t hdf5io_best_drop(const char *directory, bool *dropped, err_t *err);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /* The manifest has the hashes of a file in one string without separators, so
- * that it stays short: a checkpoint of one terabyte has 240,000 of them. */
+ * that the manifest stays short: a checkpoint of one terabyte has 240,000
+ * hashes. */
 #include "hdf5io/checkpoint_blocks.h"
 
 #include <inttypes.h>

@@ -63,9 +63,9 @@ size_t hdf5io_spans_gaps(const hdf5io_span_t *spans, size_t count,
 typedef struct writing {
     const hdf5io_body_t *body;
     int fd;
-    size_t span;     /* the one of the next byte */
+    size_t span;     /* number of the span with the next byte */
     uint64_t at;     /* offset of this byte in the file */
-    uint64_t pushed; /* where the bytes begin that are not on their way yet */
+    uint64_t pushed; /* the write-back of the bytes before this one has begun */
     uint64_t dirty;  /* bytes that were written since the last fsync */
     char *bite;      /* [BITE] */
     hdf5io_summing_t *summing; /* NULL: nothing is hashed */
@@ -102,7 +102,8 @@ static err_code_t bite_gather(writing_t *w, size_t count, err_t *err)
     return rc;
 }
 
-/* The next [count] bytes: where they are, or copied to [bite]. */
+/* Set *out to the next [count] bytes: in the tensor, if one span has all of
+ * them; otherwise they are copied to [bite]. */
 static err_code_t bite_take(writing_t *w, size_t count, const char **out,
                             err_t *err)
 {
@@ -118,7 +119,7 @@ static err_code_t bite_take(writing_t *w, size_t count, const char **out,
     return ERR_OK;
 }
 
-/* Bytes of the next bite: up to a gap, at most BITE. */
+/* Number of bytes of the next bite: those before the next gap, at most BITE. */
 static size_t bite_bytes(const writing_t *w)
 {
     const hdf5io_body_t *body = w->body;
@@ -132,8 +133,8 @@ static size_t bite_bytes(const writing_t *w)
     return bytes < BITE ? (size_t)bytes : BITE;
 }
 
-/* [count] more bytes are written: begin their write-back, once they are some;
- * wait for it once they are many. */
+/* [count] more bytes are written. Begin the write-back after each PUSH bytes,
+ * and wait for it after each DIRTY_MAX bytes. */
 static err_code_t written_push(writing_t *w, size_t count, err_t *err)
 {
     const hdf5io_body_t *body = w->body;

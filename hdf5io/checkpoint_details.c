@@ -9,8 +9,9 @@
 
 /* ---- who and what -------------------------------------------------------- */
 
-/* List the [count] things by their files: [file_of] has the file of each one,
- * or -1. [first] is [files + 1]. */
+/* Sort the numbers i = 0 to [count] - 1 by file_of[i], the file of number i;
+ * those with -1 are left out. The numbers of file f become order[first[f]] to
+ * order[first[f + 1] - 1]. [first] has [files] + 1 zeros. */
 static void files_list(const int *file_of, int count, int *first, int files,
                        int *order)
 {
@@ -94,7 +95,8 @@ int hdf5io_details_head(const hdf5io_details_t *details, int file)
     return details->ranks[details->writers[file]];
 }
 
-/* The blocks of [file] of its writer number [number]. */
+/* Set *first and *last: writer number [number] of [file] hashes blocks *first
+ * to *last - 1. */
 static void blocks_of(const hdf5io_details_t *d, int file, int number,
                       size_t *first, size_t *last)
 {
@@ -121,9 +123,9 @@ void hdf5io_details_blocks(const hdf5io_details_t *details, size_t *first,
 
 /* ---- exchanges ----------------------------------------------------------- */
 
-/* Copy numbers of one writer, number [number], of [file] to [out] or, with
- * [enter], from there into the manifest. Returns their count; without [out]
- * they are only counted. */
+/* Copy what writer number [number] of [file] tells the others from the manifest
+ * to [out] or, with [enter], from [out] into the manifest. Returns the count of
+ * these numbers. If [out] is NULL, nothing is copied. */
 typedef size_t (*copy_t)(hdf5io_details_t *d, int file, int number,
                          uint64_t *out, bool enter);
 
@@ -169,7 +171,7 @@ static size_t hashes_copy(hdf5io_details_t *d, int file, int number,
     return 1 + last - first;
 }
 
-/* The most numbers of any writer. */
+/* The largest count of numbers of a writer. */
 static size_t most_of(hdf5io_details_t *d, copy_t copy)
 {
     size_t most = 0;
@@ -183,8 +185,9 @@ static size_t most_of(hdf5io_details_t *d, copy_t copy)
     return most;
 }
 
-/* Copy the numbers of [rank], or with rank -1 those of all ranks, of which each
- * has [most] in [numbers].
+/* Copy the numbers of this rank to [numbers] or, with [enter], those of all
+ * ranks from [numbers], which has room for [most] numbers of each rank, into
+ * the manifest.
  * NOLINTBEGIN(clang-analyzer-core.NullDereference): the vote has checked the
  * allocation. */
 static void numbers_copy(hdf5io_details_t *d, copy_t copy, uint64_t *numbers,

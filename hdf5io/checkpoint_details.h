@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * checkpoint_details: what the ranks tell each other about the files that they
- * write, for the manifest: first the place of each piece, then the hashes. Some
- * ranks may write a file together (config->heads); the lowest of them is its
- * head.
+ * write, for the manifest: first the place of each piece, then the hashes.
+ * Several ranks may write a file together (config->heads). The lowest of these
+ * ranks is the head of the file.
  *
  * Thread rule: one thread.
  */
@@ -39,23 +39,23 @@ void hdf5io_details_close(hdf5io_details_t *details);
 
 /* The file that this rank writes, alone or with others; -1: none. */
 int hdf5io_details_file(const hdf5io_details_t *details);
-/* Number of ranks that write [file], and the head of it. */
+/* Number of the ranks that write [file], and the head of [file]. */
 int hdf5io_details_writers(const hdf5io_details_t *details, int file);
 int hdf5io_details_head(const hdf5io_details_t *details, int file);
 
-/* Blocks *first to *last - 1 of this rank's file are those of which this rank
- * finds the hashes, once the size of the file is known: all ranks of the file
- * have about as many. */
+/* This rank hashes blocks *first to *last - 1 of its file. The blocks are
+ * divided evenly among the ranks that write the file. The size of the file is
+ * known. */
 void hdf5io_details_blocks(const hdf5io_details_t *details, size_t *first,
                            size_t *last);
 
-/* Each head knows the size of its file and the offsets of the pieces in it:
- * tell all ranks. *agreed: see hdf5io_vote. Collective. */
+/* Each head tells all ranks the size of its file and the offsets of the pieces
+ * in this file. *agreed: see hdf5io_vote. Collective. */
 err_code_t hdf5io_details_places(hdf5io_details_t *details, bool *agreed,
                                  err_t *err);
 
-/* Each rank knows the hashes of its blocks, and, if it writes alone, that of
- * its file: tell all ranks. Collective. */
+/* Each rank tells all ranks the hashes of its blocks. If a rank writes a file
+ * alone, it also tells the hash of the file. Collective. */
 err_code_t hdf5io_details_hashes(hdf5io_details_t *details, bool *agreed,
                                  err_t *err);
 

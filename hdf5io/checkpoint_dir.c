@@ -250,8 +250,8 @@ err_code_t hdf5io_checkpoint_supersede(const char *directory, const char *path,
     return rc;
 }
 
-/* The step of the best checkpoint; -1: there is none. False: storage does not
- * tell. */
+/* Set *step to the step of the best checkpoint, or to -1 if there is none.
+ * False: best.json cannot be read. */
 static bool best_find(const hdf5io_io_t *io, const char *directory,
                       int64_t *step)
 {

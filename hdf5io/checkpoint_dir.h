@@ -107,8 +107,9 @@ typedef struct hdf5io_retire {
 } hdf5io_retire_t;
 
 /* Rename the checkpoints after [step] to superseded-*, durably: the run was
- * resumed before them, or started anew. A best.json that names one of them, or
- * one that is not there, is removed. ERR_IO: some may not be renamed. */
+ * resumed before them, or started anew. best.json is removed if it names one of
+ * these checkpoints, or one that does not exist. ERR_IO: some may not be
+ * renamed. */
 err_code_t hdf5io_dir_supersede(const hdf5io_io_t *io, const char *directory,
                                 int64_t step, uint64_t nonce, err_t *err);
 

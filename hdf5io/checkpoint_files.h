@@ -30,7 +30,8 @@ typedef struct hdf5io_files {
     int rank;
     bool disk;     /* files are read back past the page cache, too */
     int64_t bytes; /* written by this rank */
-    /* Of the file of which this rank is the head: from hdf5io_files_head on */
+    /* Headers of the file of which this rank is the head, after
+     * hdf5io_files_head */
     hdf5io_header_t header;
 } hdf5io_files_t;
 
@@ -44,8 +45,8 @@ err_code_t hdf5io_files_head(hdf5io_files_t *files, err_t *err);
  */
 err_code_t hdf5io_files_shard(hdf5io_files_t *files, err_t *err);
 
-/* If this rank writes a file with others, all of whom have written their part:
- * enter the hashes of its blocks (hdf5io_details_blocks). Local. */
+/* If this rank writes a file with other ranks: enter the hashes of its blocks
+ * (hdf5io_details_blocks). All these ranks have written their parts. Local. */
 err_code_t hdf5io_files_sums(hdf5io_files_t *files, err_t *err);
 
 /* Write this rank's share of shared.h5 and enter all offsets. Collective over
@@ -56,9 +57,9 @@ err_code_t hdf5io_files_shared(hdf5io_files_t *files, h5mpi_t *mpi, err_t *err);
 /* Write checkpoint.h5. Local, on rank 0, once all offsets are known. */
 err_code_t hdf5io_files_view(hdf5io_files_t *files, err_t *err);
 
-/* Write file number [file], all of which [header] has, and enter size and
- * hashes. ERR_IO, also if [disk] is true and storage then gives other bytes.
- * Local. */
+/* Write file number [file], whose bytes are all in [header], and enter its size
+ * and hashes. ERR_IO, also if [disk] is true and storage then gives other
+ * bytes. Local. */
 err_code_t hdf5io_files_write(hdf5io_files_t *files, int file,
                               const hdf5io_header_t *header, err_t *err);
 
@@ -66,9 +67,9 @@ err_code_t hdf5io_files_write(hdf5io_files_t *files, int file,
  * if [disk] is true and storage then gives other bytes. Local. */
 err_code_t hdf5io_files_hash(hdf5io_files_t *files, int file, err_t *err);
 
-/* After a failure: give back the space of the file [path], which HDF5 made in
- * place. HDF5 keeps a file open that it could not close, which then would hold
- * its space even after its removal. */
+/* After a failure: truncate the file [path], which HDF5 wrote to storage. HDF5
+ * keeps a file open if it could not close it. Without this call, the open file
+ * would keep its space even after it is removed. */
 void hdf5io_files_empty(const char *path);
 
 /* Path of file number [file]. The caller frees it. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* checkpoint_find: the checkpoint that a path names, for those who only read.
- * All calls are local. */
+/* checkpoint_find: finds the checkpoint that a path names, for programs that
+ * only read. All calls are local. */
 #ifndef CDDP_HDF5IO_CHECKPOINT_FIND_H
 #define CDDP_HDF5IO_CHECKPOINT_FIND_H
 

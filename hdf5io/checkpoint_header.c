@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * HDF5 opens the memory by its name below /proc/self/fd. Its default driver
- * would resolve this link, and a memfd has no name to which it could lead. The
- * driver for C streams opens it as it is.
+ * HDF5 opens the memory by the link /proc/self/fd/N. The default driver of HDF5
+ * would resolve the link, but a memfd has no path. The driver for C streams
+ * opens the link itself.
  */
 #include "hdf5io/checkpoint_header.h"
 
@@ -44,8 +44,9 @@ err_code_t hdf5io_header_open(const char *path, hdf5io_header_t *out,
     return ERR_OK;
 }
 
-/* Why the file could not be closed, if [last] is the last error of the system.
- * The memory has the size of the whole shard, so a limit for files counts. */
+/* The error number for a file that could not be closed; [last]: errno after
+ * that. The memory has the size of the whole shard, so a limit of the size of
+ * files (RLIMIT_FSIZE) applies to it. */
 static int close_reason(int last)
 {
     struct rlimit limit;
@@ -95,8 +96,8 @@ err_code_t hdf5io_header_read(const hdf5io_header_t *header, void *to,
     return ERR_OK;
 }
 
-/* HDF5 keeps a file open that it could not close, so the memory is given back
- * by its size. */
+/* HDF5 keeps the file open if it could not close it. So the memory is freed by
+ * truncating it. */
 void hdf5io_header_close(hdf5io_header_t *header)
 {
     if (header->fd >= 0 && ftruncate(header->fd, 0) != 0)

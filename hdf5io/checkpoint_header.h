@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * checkpoint_header: HDF5 makes a file of a checkpoint in memory (memfd): its
- * headers are there, and its data are holes, which take no memory. What is in
- * memory goes to storage by checkpoint_body.h. So HDF5 never writes to storage,
- * and never keeps a file open that storage would not let it close.
+ * checkpoint_header: HDF5 makes a file of a checkpoint in memory (memfd): the
+ * headers are in memory, and the data are holes, which take no memory.
+ * checkpoint_body.h writes the headers to storage. So HDF5 never writes to
+ * storage, and never keeps a file open that storage would not let it close.
  *
  * Thread rule: one thread per header.
  */
@@ -23,7 +23,7 @@ typedef struct hdf5io_header {
     uint64_t bytes; /* of the whole file; known once [file] is closed */
 } hdf5io_header_t;
 
-/* One that is not open. */
+/* A header that is not open. */
 #define HDF5IO_HEADER_NONE \
     {                      \
         .fd = -1           \
@@ -34,17 +34,18 @@ typedef struct hdf5io_header {
 err_code_t hdf5io_header_open(const char *path, hdf5io_header_t *out,
                               err_t *err);
 
-/* All objects are in the file, and [rc] is the outcome so far: let HDF5 close
- * it. Returns [rc], or the error of closing if [rc] is ERR_OK. HDF5 lock held.
+/* All objects are in the file: let HDF5 close the file. [rc] is the outcome so
+ * far. Returns [rc], or the error of closing if [rc] is ERR_OK. HDF5 lock held.
  */
 err_code_t hdf5io_header_end(hdf5io_header_t *header, err_code_t rc,
                              err_t *err);
 
-/* Copy [count] bytes from byte [at] on to [to]; there are so many. ERR_IO. */
+/* Copy [count] bytes of the file, from byte [at] on, to [to]. The file has all
+ * these bytes. ERR_IO. */
 err_code_t hdf5io_header_read(const hdf5io_header_t *header, void *to,
                               size_t count, uint64_t at, err_t *err);
 
-/* Free the memory. Without the lock. One that is not open is allowed. */
+/* Free the memory. HDF5 lock not held. A header that is not open is allowed. */
 void hdf5io_header_close(hdf5io_header_t *header);
 
 #endif

@@ -41,8 +41,8 @@ static int system_reserve(void *context, int fd, off_t bytes)
     return fallocate(fd, 0, 0, bytes);
 }
 
-/* Without a flag that waits: such a call would take an error of the write-back
- * from the fsync that follows. */
+/* No flag that waits is used: a call that waits would get an error of the
+ * write-back, and the fsync that follows would not get it any more. */
 static void system_push(void *context, int fd, off_t first, off_t bytes)
 {
     (void)context;
@@ -116,7 +116,7 @@ err_code_t hdf5io_io_reserve(const hdf5io_io_t *io, int fd, const char *path,
         status = io->reserve(io->context, fd, (off_t)bytes);
     while (status != 0 && errno == EINTR);
     io_alive(io);
-    /* Not all file systems, and not all of a kind, can do it. */
+    /* Some file systems cannot reserve space, or only on some servers. */
     if (status == 0 || errno == EOPNOTSUPP || errno == ENOSYS ||
         errno == EINVAL)
         return ERR_OK;

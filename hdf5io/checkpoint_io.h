@@ -39,9 +39,8 @@ typedef struct hdf5io_io {
     /* (optional) Reserve the space of the first [bytes] bytes of an empty file,
      * which gets this size. Default: fallocate. */
     int (*reserve)(void *context, int fd, off_t bytes);
-    /* (optional) Begin to write these bytes back to the disk, and do not wait
-     * for it. Default: sync_file_range, which tells errors to the next fsync
-     * only. */
+    /* (optional) Begin to write these bytes back to the disk, and do not wait.
+     * Default: sync_file_range; the next fsync reports the errors. */
     void (*push)(void *context, int fd, off_t first, off_t bytes);
     /* (optional) For reading. Default: the system calls. */
     int (*open)(void *context, const char *path, int flags);
@@ -135,8 +134,8 @@ err_code_t hdf5io_io_hash(const hdf5io_io_t *io, const char *path,
 err_code_t hdf5io_io_compare(const hdf5io_io_t *io, const char *path,
                              uint64_t hash, err_t *err);
 
-/* Blocks number first to last - 1 of a file, of which other ranks may have
- * written some. */
+/* Blocks number first to last - 1 of a file. Other ranks may have written some
+ * of their bytes. */
 typedef struct hdf5io_io_blocks {
     uint64_t block_bytes;
     size_t first, last;

@@ -40,7 +40,8 @@ typedef struct reading {
     char *text; /* result of work_load; freed by the caller of retry_run */
     hdf5io_sums_t sums; /* result of work_hash; the caller frees its blocks */
     const hdf5io_io_blocks_t *blocks; /* for work_blocks */
-    bool disk, differ; /* compare with their hashes; result: a hash differs */
+    bool disk;   /* for work_blocks: compare with the hashes */
+    bool differ; /* result of work_blocks: a hash differs */
 } reading_t;
 
 retry_t hdf5io_io_retry(const hdf5io_io_t *io)

@@ -243,8 +243,8 @@ static err_code_t chunk_place(loader_t *l, const hdf5io_chunk_t *chunk,
     return rc;
 }
 
-/* Read the [bytes] bytes from [first] on to [to], or, if [to] is NULL, only to
- * hash them. */
+/* Read the [bytes] bytes from [first] on to [to], and hash them. If [to] is
+ * NULL, they are only hashed. */
 static err_code_t slice_read(loader_t *l, uint64_t first, uint64_t bytes,
                              char *to, err_t *err)
 {

@@ -3,8 +3,9 @@
 /*
  * checkpoint_load: all ranks together read a checkpoint once. In each turn
  * every rank reads one chunk or several (checkpoint_cut.h), sends the bytes to
- * the ranks that want them, and compares the hashes. Then the ranks vote. So
- * the tensors get the very bytes whose hashes are compared, but before that.
+ * the ranks that want them, and compares the hashes. Then the ranks vote. The
+ * tensors get the same bytes that are hashed, but they get them before the
+ * hashes are compared.
  */
 #ifndef CDDP_HDF5IO_CHECKPOINT_LOAD_H
 #define CDDP_HDF5IO_CHECKPOINT_LOAD_H

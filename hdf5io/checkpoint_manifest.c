@@ -126,7 +126,7 @@ int64_t hdf5io_manifest_common(const hdf5io_manifest_t *manifest,
 typedef struct plan {
     hdf5io_manifest_t *m;
     const hdf5io_tensor_t *tensors;
-    const int *heads; /* [world_size]; NULL: each rank is its own */
+    const int *heads; /* [world_size]; NULL: each rank is its own head */
     int64_t elems; /* total elements of tensors that are whole on every rank */
     int64_t at;    /* elements planned so far */
     int rank;      /* rank whose share is being planned */
@@ -150,7 +150,7 @@ static int head_of(const plan_t *plan, int rank)
     return head;
 }
 
-/* Add a file, which takes [name]. Returns its number. */
+/* Add a file, and take over [name]. Returns the number of the file. */
 static int file_add(hdf5io_manifest_t *m, char *name)
 {
     m->files[m->file_count] =

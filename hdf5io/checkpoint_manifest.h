@@ -29,8 +29,8 @@
 #define MANIFEST_VERSION 2
 #define MANIFEST_SELF_KEY " \"manifest_xxh3\": \""
 #define MANIFEST_SELF_TAIL "\"\n}\n"
-/* Bytes of a block: what is written, and the least and most that a reader
- * accepts, as it needs memory for a whole block. */
+/* Bytes of a block: the number that cddp writes, and the least and the largest
+ * number that a reader accepts. A reader needs memory for a whole block. */
 #define MANIFEST_BLOCK ((uint64_t)4 << 20)
 #define MANIFEST_BLOCK_LEAST ((uint64_t)64)
 #define MANIFEST_BLOCK_MOST ((uint64_t)64 << 20)
@@ -86,11 +86,11 @@ typedef struct hdf5io_manifest {
  * Plan the files for [tensors]. The tensors that all ranks hold are
  * concatenated and divided into votes->size equal runs of elements; run r goes
  * to the file of rank r, shard-H.h5, where H is its head (config->heads), and
- * so do the parts that only rank r holds. What is consecutive in a tensor and
- * in one file is one piece. Ranks that write together no elements have no file.
- * With config->mpi each tensor is one piece in shared.h5.
- * The file of virtual datasets is the last one. Sizes, hashes and offsets are
- * still 0.
+ * so do the parts that only rank r holds. Elements that are consecutive in a
+ * tensor and in one file are one piece. If all ranks of a file have no
+ * elements, there is no such file. With config->mpi each tensor is one piece in
+ * shared.h5. The file of virtual datasets is the last one. Sizes, hashes and
+ * offsets are still 0.
  */
 err_code_t hdf5io_manifest_build(const hdf5io_checkpoint_config_t *config,
                                  const hdf5io_progress_t *progress,

@@ -312,7 +312,8 @@ static err_code_t files_parse(json_t *list, hdf5io_manifest_t *m, err_t *err)
         json_int_t bytes;
         hdf5io_manifest_file_t *f = &m->files[i];
 
-        /* Blocks have hashes, too. */
+        /* In version 2 the hash of the file may be absent, as its blocks have
+         * hashes. */
         if (json_unpack_ex(item, &why, 0,
                            m->version < 2 ? "{s:s, s:I, s:s}"
                                           : "{s:s, s:I, s?s}",

@@ -117,7 +117,7 @@ static void wanted_sum(const hdf5io_manifest_t *m, const int *wanted,
 
 /* Do all ranks want the same tensors, so that they can share the reading?
  * [other]: why this rank wants none. If some ranks have such an error and
- * others have none, it is the error of all ranks. */
+ * others have none, this error is returned on all ranks. */
 static err_code_t wanted_agree(const reader_t *r, const char *path,
                                const err_t *other, err_t *err)
 {

@@ -7,8 +7,8 @@
  *
  * Several ranks may write a shard together, each one its own bytes. The head of
  * the file makes the headers and reserves the space. A block may have bytes of
- * several ranks: so the blocks are read back once all bytes are there, each by
- * one of these ranks, and hashed then.
+ * several ranks. So, when all bytes are written, each block is read back and
+ * hashed by one of these ranks.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -170,7 +170,7 @@ err_code_t hdf5io_files_head(hdf5io_files_t *files, err_t *err)
 
 /* ---- data ---------------------------------------------------------------- */
 
-/* Where the bytes of [run] go, a part of [piece]. */
+/* The place in the file of the bytes of [run], which is a part of [piece]. */
 static hdf5io_span_t run_span(const hdf5io_files_t *files,
                               const hdf5io_manifest_piece_t *piece,
                               const hdf5io_run_t *run)
@@ -195,8 +195,8 @@ static hdf5io_span_t run_span(const hdf5io_files_t *files,
         .data = (const char *)run->data};
 }
 
-/* List where the runs of this rank's share go in file [number]. Runs and pieces
- * are in the order of the tensors, and each run is in one piece. */
+/* List the places in file [number] of the runs of this rank's share. Runs and
+ * pieces are in the order of the tensors, and each run is in one piece. */
 static void runs_place(const hdf5io_files_t *files, int number,
                        hdf5io_span_t *spans)
 {
@@ -218,8 +218,9 @@ static void runs_place(const hdf5io_files_t *files, int number,
     }
 }
 
-/* List what the headers have of file [number]. [out] has room for two spans for
- * each piece, and one. Returns their number. */
+/* List the bytes of file [number] that are in the headers. [out] has room for
+ * 2n + 1 spans, where n is the number of pieces of the file. Returns their
+ * number. */
 static size_t gaps_list(const hdf5io_files_t *files, int number,
                         hdf5io_span_t *out)
 {

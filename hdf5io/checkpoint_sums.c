@@ -7,7 +7,7 @@
 #include "base/mem.h"
 
 struct hdf5io_summing {
-    hdf5io_sums_t sums; /* hash: not yet */
+    hdf5io_sums_t sums; /* [hash] is set at the end */
     uint64_t at;        /* bytes that were added */
     hash_state_t *whole, *block;
 };

@@ -17,7 +17,7 @@
 /* Hashes of the content of a file. */
 typedef struct hdf5io_sums {
     uint64_t bytes, hash; /* of the whole file */
-    /* Array of the hash of each [block_bytes] bytes, to be freed with mem_free;
+    /* The hash of each block of [block_bytes] bytes, to be freed with mem_free;
      * NULL if [block_bytes] or [bytes] is 0. */
     uint64_t block_bytes;
     uint64_t *blocks;
@@ -35,11 +35,13 @@ err_code_t hdf5io_summing_open(uint64_t bytes, uint64_t block_bytes,
                                hdf5io_summing_t **out, err_t *err);
 void hdf5io_summing_close(hdf5io_summing_t *summing); /* NULL allowed */
 
-/* The next [count] bytes of the file; no more than it has. */
+/* Add the next [count] bytes of the file. In all, no more bytes are added than
+ * the file has. */
 void hdf5io_summing_add(hdf5io_summing_t *summing, const void *bytes,
                         size_t count);
 
-/* All bytes were added: set *sums. The caller frees sums->blocks. Once. */
+/* After all bytes were added: set *sums. The caller frees sums->blocks. Called
+ * once. */
 void hdf5io_summing_end(hdf5io_summing_t *summing, hdf5io_sums_t *sums);
 
 #endif

@@ -2,16 +2,16 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * nodeset: a checkpoint on the nodes of a run, in memory or on local disks
- * (docs/FORMATS.md, "Node sets"). Each node has a directory
+ * (docs/FORMATS.md, "Local checkpoints"). Each node has a directory
  * HOME/step-%010d-NONCE with MANIFEST.json, the part that each of its ranks
  * writes (rank-R.f32), and copies of the parts of the partner's ranks. The
- * directories of one name on all nodes are a set. The set is whole if some node
- * has an intact copy of each part.
+ * directories of one name on all nodes are a set. The set is whole if each part
+ * has an intact copy on some node.
  *
  * A set is written under the temporary name .tmp-step-... . The ranks vote
  * before the directories get their names. Nothing is synced to a disk: a set is
- * for a restart after the death of processes or nodes, and damage is found by
- * the hashes.
+ * for a restart after processes or nodes have died. The hashes show what is
+ * damaged.
  *
  * Thread rule: one thread per call. Votes go through the callbacks.
  */
@@ -29,18 +29,18 @@ typedef struct hdf5io_nodeset {
     /* Its votes, share, io, hashes and texts are used; not its directory. */
     const hdf5io_checkpoint_config_t *checkpoint;
     const int *nodes; /* [size]: the number of each rank's node */
-    /* (optional) Votes among the ranks that send each other their parts, of two
-     * or three nodes, and their ranks, ascending. NULL: there are no copies. */
+    /* (optional) Votes among the partners: the ranks of two or three nodes that
+     * send each other their parts. NULL: there are no copies. */
     const hdf5io_votes_t *partners;
-    const int *members; /* [partners->size] */
+    const int *members; /* [partners->size]: the partners, ascending */
     /* The nonce of the set that stays while a new one is written; 0: none. */
     uint64_t keep;
 } hdf5io_nodeset_t;
 
 /*
- * Write and publish a set. All other sets in HOME, except for [keep], are
- * deleted first. *nonce becomes that of the set, which is then whole on all
- * nodes. After ERR_IO nothing was published, and [keep] is unchanged.
+ * Write and publish a set. All sets in HOME, except for [keep], are deleted
+ * first. *nonce becomes the nonce of the new set, which all nodes have
+ * published then. After ERR_IO nothing was published, and [keep] is unchanged.
  * Collective; every rank gets the same result.
  */
 err_code_t hdf5io_nodeset_write(const hdf5io_nodeset_t *set,
@@ -56,16 +56,16 @@ typedef struct hdf5io_nodeset_found {
 } hdf5io_nodeset_found_t;
 
 /*
- * Read [tensors] from the newest whole set of step [least] or later.
- * out->found is false if there is none; the tensors are then unchanged. Rank 0
- * logs one line for each set that is not whole, and for each damaged part that
- * another copy replaces. info->path is the directory on this rank's node, which
- * need not exist there. The number of ranks and nodes may differ from those
- * that wrote the set.
+ * Read [tensors] from the newest whole set of step [least] or later. out->found
+ * is false if there is none; the tensors are then unchanged. Rank 0 logs one
+ * line for each set that is not whole, and for each damaged part that another
+ * copy replaces. info->path is the directory on this rank's node, which need
+ * not exist there. The numbers of ranks and nodes may differ from those of the
+ * run that wrote the set.
  *
  * ERR_CONFIG: the set belongs to another model. ERR_IO, ERR_DATA: a part that
- * was intact can no longer be read. After them the tensors are undefined.
- * Collective; every rank gets the same result.
+ * was intact can no longer be read. After ERR_IO and ERR_DATA the tensors are
+ * undefined. Collective; every rank gets the same result.
  */
 err_code_t hdf5io_nodeset_read(const hdf5io_nodeset_t *set, int64_t least,
                                const hdf5io_tensor_t *tensors, int count,
@@ -95,7 +95,8 @@ bool hdf5io_nodeset_parse(const char *text, hdf5io_nodeset_name_t *out);
  * not trusted. */
 bool hdf5io_nodeset_own(const char *home);
 
-/* The number of [rank] among the ranks of its node, whose number is *count. */
+/* The place of [rank] among the ranks of its node, from 0 on. *count becomes
+ * the number of ranks of this node. */
 int hdf5io_nodeset_place(const hdf5io_nodeset_t *set, int rank, int *count);
 
 /* Name of the file with the part of [rank]; free() it. */

@@ -37,8 +37,8 @@ typedef struct copier {
 
 /* ---- who keeps what ------------------------------------------------------ */
 
-/* The node after that of members[member], among those of the members, in the
- * order of their numbers. */
+/* The next node after that of members[member]: the nodes of the members are
+ * ordered by their numbers, and the first one follows the last one. */
 static int next_node(const hdf5io_nodeset_t *set, int member)
 {
     const int own = set->nodes[set->members[member]];
@@ -55,8 +55,8 @@ static int next_node(const hdf5io_nodeset_t *set, int member)
     return next < 0 ? first : next;
 }
 
-/* The number of [member] among the members on its node; *count: how many these
- * are. */
+/* The place of [member] among the members on its node, from 0 on. *count
+ * becomes the number of members on this node. */
 static int place_of(const hdf5io_nodeset_t *set, int member, int *count)
 {
     int place = 0;
@@ -213,7 +213,8 @@ static void slices_write(const copier_t *c, uint64_t at, err_t *err)
     }
 }
 
-/* Exchange the slices at [at]. An error of [own] does not end the round. */
+/* Exchange the slices at [at]. This rank's own error becomes [own], and does
+ * not end the round. */
 static err_code_t round_make(copier_t *c, uint64_t at, err_t *own, err_t *err)
 {
     const int rank = c->partners->rank;

@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * Reading a node set. All ranks exchange which sets their nodes have, and try
- * them, newest first. Of each set the ranks of a node together compare the
- * hashes of all parts that are there, before any tensor changes. Then all ranks
+ * them, newest first. For each set, the ranks of a node together compare the
+ * hashes of all parts on this node, before any tensor changes. Then all ranks
  * know which node has an intact copy of which part. They choose a reader for
- * each part, and load the set as any checkpoint, each rank from its own node.
+ * each part, and load the set like any checkpoint, each rank from its own node.
  */
 #include <dirent.h>
 #include <stdio.h>
@@ -19,11 +19,12 @@
 #include "hdf5io/checkpoint_model.h"
 #include "hdf5io/nodeset.h"
 
-/* The most sets of a node that are considered. There are at most two, and one
- * more after the death of a run. */
+/* The largest number of sets of a node that are tried. A node has at most two
+ * sets, and one more if the run was killed. */
 #define NAMES_MOST 4
 
-/* What a rank's node has of a part, as that rank has found. */
+/* What a rank has found of a part on its node: no copy, an intact one, or a
+ * damaged one. */
 typedef enum part_state { PART_NONE, PART_GOOD, PART_BAD } part_state_t;
 
 typedef struct names {
@@ -75,7 +76,7 @@ static void name_insert(names_t *names, hdf5io_nodeset_name_t name)
 }
 
 /* List the sets of step [least] or later on this rank's node. A home that
- * cannot be read has none. */
+ * cannot be read has no sets. */
 static void names_list(const reader_t *r, int64_t least, names_t *out)
 {
     DIR *dir = r->trusted ? opendir(r->set->home) : NULL;
@@ -316,8 +317,8 @@ static void readers_choose(reader_t *r, bool *usable)
         refuse_say(r, why);
 }
 
-/* Number the files so that those of one reader follow each other, as the loader
- * wants them. */
+/* Number the files so that the files of one reader are consecutive, as
+ * hdf5io_load requires. */
 static err_code_t files_sort(reader_t *r, err_t *err)
 {
     hdf5io_manifest_t *m = &r->manifest;
@@ -386,7 +387,8 @@ static err_code_t tensors_load(reader_t *r, err_t *err)
     rc = hdf5io_vote(r->votes, &mine, NULL, NULL, NULL, err);
     if (rc == ERR_OK)
         rc = hdf5io_load(&load, &damaged, err);
-    /* The tensors may have changed. The next start compares all again. */
+    /* The tensors may have changed, so this start cannot try another set. The
+     * next start compares all hashes again. */
     if (rc == ERR_DATA)
         err->code = rc = ERR_IO;
     return rc;

@@ -45,7 +45,7 @@ typedef struct writer {
     char *tmp, *final; /* paths of the directory; NULL before stage begin */
 } writer_t;
 
-/* What is on a node needs not survive the loss of its power. */
+/* The files on a node need not survive a loss of power. */
 static int no_sync(void *context, int fd)
 {
     (void)context;
@@ -101,8 +101,8 @@ static err_code_t plan(writer_t *w, const hdf5io_progress_t *progress,
 
 /* ---- stage begin --------------------------------------------------------- */
 
-/* Make the home, which only this user may read: others could put a set there
- * that a run would take for its own. */
+/* Make the home, to which only this user has access: otherwise another user
+ * could put a set there, and a run would use it. */
 static err_code_t home_make(const char *home, err_t *err)
 {
     err_code_t rc = file_make_dirs(home, err);
@@ -147,8 +147,8 @@ static err_code_t stage_begin(writer_t *w, err_t *planned, bool *agreed,
 
 /* ---- stage data ---------------------------------------------------------- */
 
-/* Enter the hashes of this rank's part. They are of the numbers in its memory,
- * so that other bytes in the file are damage. */
+/* Enter the hashes of this rank's part. The numbers in memory are hashed: if
+ * the file has other bytes, they are found as damage. */
 static err_code_t part_hash(const writer_t *w, hdf5io_manifest_file_t *file,
                             err_t *err)
 {
@@ -263,7 +263,7 @@ static err_code_t stage_publish(writer_t *w, bool *agreed, err_t *err)
 
 /* ---- all stages ---------------------------------------------------------- */
 
-/* After a failure that all ranks know of: give back the space. */
+/* All ranks know of a failure: delete what was written. */
 static void debris_remove(const writer_t *w)
 {
     if (w->leads && w->tmp != NULL)
