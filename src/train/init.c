@@ -69,7 +69,7 @@ static err_code_t shape_check(const train_source_t *source,
                    tensor->name, source->path, found, expected);
 }
 
-/* Each tensor of the model that is not skipped must be there. */
+/* Each tensor of the model that is not skipped must be in the source. */
 static err_code_t model_check(const train_config_t *config,
                               const nn_graph_t *graph,
                               const train_source_t *source, err_t *err)
@@ -103,7 +103,7 @@ static bool model_has(const nn_graph_t *graph, const char *name)
     return false;
 }
 
-/* Each tensor there that is not skipped must be in the model. */
+/* Each tensor of the source that is not skipped must be in the model. */
 static err_code_t source_check(const train_config_t *config,
                                const nn_graph_t *graph,
                                const train_source_t *source, err_t *err)
@@ -135,7 +135,7 @@ static bool names_any(const char *pattern, const nn_graph_t *graph,
 }
 
 /* A pattern of init_skip that names no tensor is a mistake: the tensors that it
- * was to name would be read. */
+ * should name would be read. */
 static err_code_t skips_check(const train_config_t *config,
                               const nn_graph_t *graph,
                               const train_source_t *source, err_t *err)
@@ -151,7 +151,8 @@ static err_code_t skips_check(const train_config_t *config,
     return ERR_OK;
 }
 
-/* Open what checkpoint.init names, and check it. To be closed in any case. */
+/* Open what checkpoint.init names, and check it. The caller closes *out in any
+ * case. */
 static err_code_t source_open(const train_config_t *config,
                               const nn_graph_t *graph, train_source_t *out,
                               err_t *err)

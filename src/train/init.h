@@ -11,17 +11,18 @@
 /* Are there such weights? */
 bool train_init_given(const train_config_t *config);
 
-/* Compare names and shapes there with parameters and buffers of [graph].
- * ERR_CONFIG names the first tensor that differs, with the expected shape and
- * the found one, or a pattern of init_skip that names no tensor; ERR_DATA: it
- * is no safetensors file and no checkpoint, or a tensor is not float32; ERR_IO.
- * Reads no weights. Local. */
+/* Compare the names and shapes of these weights with the parameters and buffers
+ * of [graph]. ERR_CONFIG names the first tensor that differs, with the expected
+ * shape and the found one, or a pattern of init_skip that names no tensor;
+ * ERR_DATA: it is no safetensors file and no checkpoint, or a tensor is not
+ * float32; ERR_IO. Reads no weights. Local. */
 err_code_t train_init_check(const train_config_t *config,
                             const nn_graph_t *graph, err_t *err);
 
-/* Read the weights to the arenas [params] and [buffers]; what init_skip names
- * stays as it is, and is named in a line. Errors as above; ERR_DATA also for a
- * number that is not finite, and for a damaged checkpoint. Local. */
+/* Read the weights to the arenas [params] and [buffers]; tensors that init_skip
+ * names stay as they are, and a line of the log names them. Errors as above;
+ * ERR_DATA also for a number that is not finite, and for a damaged checkpoint.
+ * Local. */
 err_code_t train_init_read(const train_config_t *config,
                            const nn_graph_t *graph, float *params,
                            float *buffers, err_t *err);

@@ -25,10 +25,10 @@ typedef struct train_source {
     hdf5io_manifest_t manifest;
 } train_source_t;
 
-/* Open [path]: a safetensors file, the directory of a checkpoint, or that of a
- * run, of which the newest checkpoint is taken. No weights are read. ERR_DATA:
+/* Open [path]: a safetensors file, the directory of a checkpoint, or a run
+ * directory, whose newest checkpoint is opened. No weights are read. ERR_DATA:
  * it is none of these, or damaged; ERR_CONFIG: a later version of cddp wrote
- * it; ERR_IO, ERR_MEMORY. Close a zeroed one, or one that did not open, too. */
+ * it; ERR_IO, ERR_MEMORY. *out is to be closed in any case. */
 err_code_t train_source_open(const char *path, train_source_t *out, err_t *err);
 void train_source_close(train_source_t *source);
 
@@ -36,7 +36,8 @@ void train_source_close(train_source_t *source);
 const train_source_tensor_t *train_source_find(const train_source_t *source,
                                                const char *name);
 
-/* Check every byte of a checkpoint; a file has no hashes. ERR_DATA, ERR_IO. */
+/* Check every byte of a checkpoint. A safetensors file has no hashes, so
+ * nothing is checked. ERR_DATA, ERR_IO. */
 err_code_t train_source_verify(const train_source_t *source, err_t *err);
 
 /* Read [tensor] to [out]. ERR_DATA, ERR_IO. */

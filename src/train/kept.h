@@ -54,8 +54,9 @@ typedef struct train_kept_source {
     ddp_t *ddp;
     const hdf5io_checkpoint_config_t *config;
     const char *path;
-    /* Read a node set of step [least] or later, and set [found] to what was
-     * found; NULL: a checkpoint. See hdf5io_nodeset_read. */
+    /* If [set] is not NULL: read a node set of step [least] or later, and set
+     * [found] to what was found (hdf5io_nodeset_read). If [set] is NULL: read a
+     * checkpoint. */
     const hdf5io_nodeset_t *set;
     int64_t least;
     hdf5io_nodeset_found_t *found;

@@ -106,7 +106,7 @@ err_code_t train_nodeset_open(train_state_t *run, err_t *err)
     rc = train_world_vote(&run->world, own_open(run, err), err);
     if (rc != ERR_OK)
         return rc;
-    rc = partners_open(run, err); /* whose votes are within a group */
+    rc = partners_open(run, err); /* its votes are among partners only */
     return train_world_vote(&run->world, rc, err);
 }
 
@@ -138,7 +138,7 @@ static char *line_path(const train_state_t *run)
     return str_printf("%s/local", run->dir.path);
 }
 
-/* Read RUNDIR/local. What is no such file counts as none. */
+/* Read RUNDIR/local. A file with other content counts as no file. */
 static line_t line_read(const train_state_t *run)
 {
     char *path = line_path(run), *text = NULL;
@@ -212,7 +212,7 @@ static void homes_clean(const train_state_t *run)
         closedir(dir);
 }
 
-/* A start without RUNDIR/local finds no line. */
+/* Remove RUNDIR/local: then the next start finds no line. */
 static err_code_t line_remove(const train_state_t *run, err_t *err)
 {
     char *path = line_path(run);
@@ -225,8 +225,8 @@ static err_code_t line_remove(const train_state_t *run, err_t *err)
     return rc;
 }
 
-/* Rank 0 begins a new line. No start may find the old one, also if the new one
- * cannot be written. */
+/* Rank 0 begins a new line. No later start may find the old line, even if the
+ * new one cannot be written. */
 static err_code_t line_begin(const train_state_t *run, line_t *line, err_t *err)
 {
     err_t why = ERR_INIT;
@@ -265,7 +265,7 @@ err_code_t train_nodeset_leave(const train_state_t *run, err_t *err)
     line = line_read(run);
     if (line.line == 0)
         return ERR_OK;
-    line.line = 0; /* the number of the run stays, to clean the nodes by */
+    line.line = 0; /* the number of the run stays, to find old sets */
     return line_write(run, line, &why) == ERR_OK ? ERR_OK
                                                  : line_remove(run, err);
 }
@@ -301,8 +301,8 @@ err_code_t train_nodeset_back(train_state_t *run, err_t *err)
 
 /* ---- the start ----------------------------------------------------------- */
 
-/* The newest checkpoint of the run directory, by its name; *newest is -1: there
- * is none. Rank 0 only. */
+/* Set *newest to the step of the newest checkpoint of the run directory, by its
+ * name, or to -1 if there is none. Rank 0 only. */
 static err_code_t newest_step(const train_checkpoint_config_t *config,
                               int64_t *newest, err_t *err)
 {
@@ -318,7 +318,7 @@ static err_code_t newest_step(const train_checkpoint_config_t *config,
     return rc;
 }
 
-/* Read a set of a step after that of the newest checkpoint, or of this step. */
+/* Read a set of the step of the newest checkpoint, or of a later step. */
 static err_code_t set_read(train_state_t *run, bool *found,
                            hdf5io_checkpoint_info_t *info, err_t *err)
 {
@@ -445,8 +445,8 @@ err_code_t train_nodeset_saved(train_state_t *run, int64_t step, err_code_t rc,
         nodeset->set.keep = nodeset->written;
         if (nodeset->failed && says)
             log_info("train",
-                     "local checkpoints are written again, of step "
-                     "%lld",
+                     "local checkpoints are written again; the first one is "
+                     "that of step %lld",
                      (long long)step);
         nodeset->failed = false;
         return ERR_OK;

@@ -2,15 +2,16 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * nodeset: local checkpoints (checkpoint.local): the saver writes node sets
- * (hdf5io/nodeset.h) between the checkpoints of the run directory, and a start
- * reads the newest whole one if no checkpoint is newer.
+ * (hdf5io/nodeset.h) between the checkpoints of the run directory. A start
+ * reads the newest whole set if no checkpoint is newer.
  *
- * A set must be of the line of the run that goes on. So the home of the sets on
- * a node, DIR/cddp-RUN-LINE-HOST, is named after the run and its line.
- * RUNDIR/local has both numbers. A start that resumes from a set goes on with
- * its line; any other start, and a rollback, begins a new line.
+ * In a line of a run, each step continues the step before it. A start that
+ * resumes from a set continues the line of the set. Any other start, and a
+ * rollback, begins a new line. A start reads only sets of the newest line. So
+ * each line has a number, which is in the name of the directory of the sets on
+ * a node, DIR/cddp-RUN-LINE-HOST (the home). RUNDIR/local has both numbers.
  *
- * Without checkpoint.local the functions do nothing, but for
+ * Without checkpoint.local the functions do nothing, except for
  * train_nodeset_leave.
  */
 #ifndef CDDP_TRAIN_NODESET_H
@@ -25,19 +26,19 @@ typedef struct train_nodeset train_nodeset_t;
 err_code_t train_nodeset_open(train_state_t *run, err_t *err);
 void train_nodeset_close(train_state_t *run);
 
-/* The rank of this fault ends: see train_saver_tell. */
+/* This rank ends because of [fault]: see train_saver_tell. */
 void train_nodeset_tell(const train_state_t *run, const err_t *fault);
 
 /* ---- the start ----------------------------------------------------------- */
 
 /* Read the newest whole set, unless a checkpoint of the run directory is newer
  * or the set belongs to another model; *found is false then. ERR_IO or ERR_DATA
- * if the names of the checkpoints cannot be listed: then nobody knows which is
- * newer. All ranks get one outcome. Collective; blocks. */
+ * if the names of the checkpoints cannot be listed: then it is unknown which
+ * one is newer. All ranks get one outcome. Collective; blocks. */
 err_code_t train_nodeset_restore(train_state_t *run, bool *found,
                                  hdf5io_checkpoint_info_t *info, err_t *err);
 
-/* The set that was read does not fit the run, which goes on from another
+/* The set that was read does not fit the run. The run continues from another
  * checkpoint. All ranks call it. Local. */
 void train_nodeset_drop(train_state_t *run);
 
@@ -45,21 +46,21 @@ void train_nodeset_drop(train_state_t *run);
  * whose node has the set. */
 int train_nodeset_teller(const train_state_t *run);
 
-/* The step of the newest checkpoint of the run directory, -1 if there is none,
- * after a start that has resumed from one of [step], or from a set of it. */
+/* After a start that has resumed from [step], from a checkpoint or a set: the
+ * step of the newest checkpoint of the run directory; -1: there is none. */
 int64_t train_nodeset_below(const train_state_t *run, int64_t step);
 
-/* Rank 0, before the start changes the run directory: end the line of the run,
- * so that no later start takes a set of it, even if this one dies. Without
- * checkpoint.local, and in the life that does what --fresh or --resume asks;
- * otherwise nothing is done. ERR_IO. Local. */
+/* Rank 0 calls this before the start changes the run directory. If
+ * checkpoint.local is not set, or if this start has to obey --fresh or
+ * --resume: end the line of the run, so that no later start reads a set of this
+ * line, even if this start dies. Otherwise nothing is done. ERR_IO. Local. */
 err_code_t train_nodeset_leave(const train_state_t *run, err_t *err);
 
 /* The start is accepted: begin a new line unless the run has resumed from a
- * set, and delete what older lines of the run have left on the nodes. If
- * RUNDIR/local cannot be written, rank 0 says so, and there are no local
- * checkpoints; ERR_IO if it cannot be removed then. All ranks get one outcome.
- * Collective; blocks. */
+ * set, and delete the sets of older lines on the nodes. If RUNDIR/local cannot
+ * be written, rank 0 says so and removes the file, and this start writes no
+ * local checkpoints; ERR_IO if the file cannot be removed. All ranks get one
+ * outcome. Collective; blocks. */
 err_code_t train_nodeset_accept(train_state_t *run, err_t *err);
 
 /* The run goes back to a checkpoint: begin a new line. Collective; blocks. */
@@ -67,8 +68,8 @@ err_code_t train_nodeset_back(train_state_t *run, err_t *err);
 
 /* ---- saves --------------------------------------------------------------- */
 
-/* Is a local checkpoint due now, and no other save in progress? One that is due
- * meanwhile is left out. Equal on all ranks. */
+/* Is a local checkpoint due now, and no save in progress? A local checkpoint
+ * that is due during a save is left out. Equal on all ranks. */
 bool train_nodeset_due(const train_state_t *run);
 
 /* See train_save_t.write; the context is the run. */
@@ -76,14 +77,14 @@ err_code_t train_nodeset_write(const train_save_t *save,
                                const hdf5io_votes_t *votes, err_t *err);
 
 /* The save of [step] has ended with [rc]. A set that could not be written does
- * not end the run: the first time in a row rank 0 says so, and ERR_OK is
- * returned. Local. */
+ * not end the run: ERR_OK is returned. Rank 0 logs the failure if it is the
+ * first one in a row. Local. */
 err_code_t train_nodeset_saved(train_state_t *run, int64_t step, err_code_t rc,
                                err_t *err);
 
-/* The run ends with [rc]. After an orderly end and a checkpoint of the last
- * step in the run directory, the first rank of each node deletes the sets.
- * Otherwise they stay for the next start. Local. */
+/* The run ends with [rc]. If this is an orderly end, and the run directory has
+ * a checkpoint of the last step, the first rank of each node deletes the sets.
+ * Otherwise the sets stay for the next start. Local. */
 void train_nodeset_end(const train_state_t *run, err_code_t rc);
 
 #endif

@@ -70,7 +70,8 @@ static err_code_t spread(void *context, void *data, const size_t *cuts,
     return train_relay(partners->group, data, cuts, err);
 }
 
-/* Without a broadcast, votes would allocate memory for one. */
+/* Without this function, hdf5io_spread_open would allocate memory for
+ * exchanges. */
 static err_code_t broadcast(void *context, void *data, size_t bytes, err_t *err)
 {
     const train_partners_t *partners = context;

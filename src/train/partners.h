@@ -3,13 +3,14 @@
 /*
  * partners: the ranks that send each other their parts of a local checkpoint
  * (hdf5io/nodeset_copy.h). Nodes are taken in pairs; with an odd number of
- * nodes the last three are taken together. In a pair, the ranks of one place on
- * their nodes are partners; if the nodes have different numbers of ranks, the
- * places are counted modulo the smallest of these numbers. So a part passes the
+ * nodes the last three are taken together. The place of a rank is its number
+ * among the ranks of its node. Ranks of the two or three nodes that have the
+ * same place are partners. If the nodes have different numbers of ranks, places
+ * are counted modulo the smallest of these numbers. So a part passes the
  * network once, whatever the number of nodes.
  *
- * Thread rule: one thread uses the votes, and none is in use when the partners
- * are closed.
+ * Thread rule: one thread uses the votes, and no thread uses them when the
+ * partners are closed.
  */
 #ifndef CDDP_TRAIN_PARTNERS_H
 #define CDDP_TRAIN_PARTNERS_H
@@ -19,10 +20,10 @@
 
 typedef struct train_partners train_partners_t;
 
-/* List in [members] the partners of [rank], which is one of them, in ascending
- * order; nodes[r], for [size] ranks, is the number of the node of rank r, from
- * 0 on in the order of the nodes' first ranks. Returns how many these are; 0 if
- * there is only one node. Pure. */
+/* List in [members] [rank] and its partners, in ascending order. nodes[r] is
+ * the node of rank r, of [size] ranks; nodes are numbered from 0 on in the
+ * order of their first ranks. Returns the number of members; 0 if there is only
+ * one node. Pure. */
 int train_partners_list(const int *nodes, int size, int rank, int *members);
 
 /* Open the group of this rank's partners over [parent], a group of the host's

@@ -259,9 +259,9 @@ err_code_t train_save_join(train_state_t *run, bool last, err_t *err)
     return rc;
 }
 
-/* May training go on during a save? On a device the mirror keeps what is saved
- * meanwhile, but the state of a comm hook is in the host's memory, which the
- * next step changes. */
+/* May training go on during a save? With a device the saver reads the mirror,
+ * which steps do not change. But the state of a comm hook is in the host's
+ * memory, and the next step changes it. */
 static bool behind_training(const train_state_t *run)
 {
     const bool changes =

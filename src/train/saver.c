@@ -278,7 +278,7 @@ static saver_state_t state_of(train_saver_t *saver)
 
 void train_saver_trace(train_saver_t *saver, trace_t *trace)
 {
-    check(!train_saver_busy(saver), "a save is traced from its middle on");
+    check(!train_saver_busy(saver), "tracing begins during a save");
     saver->trace = trace;
 }
 

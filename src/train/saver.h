@@ -64,8 +64,8 @@ typedef struct train_save {
     err_code_t (*allowed)(void *context, err_t *err);
     /* (optional) It was published, [seconds] after start. */
     void (*published)(void *context, double seconds);
-    /* (optional) What is called, with the saver's votes, in place of
-     * hdf5io_checkpoint_write and published. */
+    /* (optional) Called with the saver's votes, in place of
+     * hdf5io_checkpoint_write and [published]. */
     err_code_t (*write)(const struct train_save *save,
                         const hdf5io_votes_t *votes, err_t *err);
 } train_save_t;
@@ -86,8 +86,8 @@ bool train_saver_failed(train_saver_t *saver);
  * ranks (comm_group_tell). NULL: nothing is done. Does not wait. */
 void train_saver_tell(train_saver_t *saver, const err_t *fault);
 
-/* The thread reports its progress to [group], too, which is closed after the
- * saver. No save is in progress. */
+/* From now on the thread also reports its progress to [group], which must be
+ * closed after the saver. No save is in progress. */
 void train_saver_also(train_saver_t *saver, comm_group_t *group);
 
 /* Before the tensors change: return when all of them are copied. Cheap if they

@@ -22,8 +22,8 @@ typedef struct train_values {
 } train_values_t;
 
 /*
- * Read this rank's part of the samples, and all of an image that is cropped.
- * ERR_DATA names file, dataset, row and value of the first number that
+ * Read this rank's part of the samples. Images that are cropped are read as a
+ * whole. ERR_DATA names file, dataset, row and value of the first number that
  * training cannot take: a class or token out of range, probabilities that do
  * not sum to 1, a nan or an inf; otherwise the errors of
  * hdf5io_dataset_read_fields. Ranks without such a number get ERR_OK, so a vote

@@ -17,7 +17,7 @@ static int word_of(const train_config_t *config)
 }
 
 /* The head of a rank is the first rank of its node. The ranks of a node are
- * usually consecutive: then nothing is searched. */
+ * usually consecutive: then the head is found without a search. */
 static void heads_by_node(const comm_group_t *group, int size, int *heads)
 {
     for (int r = 0; r < size; r++) {
@@ -33,8 +33,8 @@ static void heads_by_node(const comm_group_t *group, int size, int *heads)
     }
 }
 
-/* [files] files, each of which has as many consecutive ranks as any other, or
- * one more. */
+/* Divide the ranks evenly among [files] files: the ranks of a file are
+ * consecutive, and the numbers of ranks of two files differ by at most one. */
 static void heads_by_number(int64_t files, int size, int *heads)
 {
     for (int r = 0; r < size; r++) {
@@ -82,8 +82,8 @@ const char *train_writers_wrong(const train_config_t *config)
         return "is set, but checkpoint.io: mpi writes one file; leave one of "
                "the two out";
     if (word != TRAIN_WRITERS_RANK && config->checkpoint.format < 2)
-        return "lets ranks write a file together, whose blocks have hashes "
-               "only with checkpoint.format: 2; set it to rank, or set "
-               "checkpoint.format to 2";
+        return "lets several ranks write one file, which needs the hashes of "
+               "blocks of checkpoint.format: 2; set checkpoint.writers to "
+               "rank, or checkpoint.format to 2";
     return NULL;
 }

@@ -14,8 +14,8 @@
 err_code_t train_writers_open(const train_config_t *config,
                               const comm_group_t *group, int **out, err_t *err);
 
-/* What is wrong about checkpoint.writers, to follow this name in a sentence;
- * NULL: nothing. */
+/* The rest of a sentence that begins with "checkpoint.writers", and says what
+ * is wrong with this setting; NULL: nothing is wrong. */
 const char *train_writers_wrong(const train_config_t *config);
 
 #endif

@@ -8,7 +8,7 @@
 #include "ckpt_fixture.h"
 #include "hdf5io/nodeset.h"
 
-/* Ranks and nodes; then what the calls below leave. */
+/* Ranks and nodes, and what the calls below return. */
 typedef struct nodesets {
     const char *root;
     int ranks, per_node;
@@ -30,8 +30,9 @@ err_code_t nodesets_save(nodesets_t *sets, int64_t seed);
 void nodesets_save_ok(nodesets_t *sets, int64_t seed);
 
 /* Read. Returns the step of the set; -1: no set was found; minus the code after
- * an error. Asserts that all ranks have found the same, and have all bits of
- * the state of this step; without a set, that no tensor has changed. */
+ * an error. Asserts that all ranks have found the same set, and have all bits
+ * of the state of this step. If no set was found, asserts that no tensor has
+ * changed. */
 int64_t nodesets_read(nodesets_t *sets);
 
 /* Remove the home of a node. */

@@ -213,7 +213,8 @@ Test(checkpoint_durable, moving_bytes_shows_signs_of_life)
 
     ckpt_ranks_free(ckpt_ranks_run(home, 2, 5, body_write_alive, NULL), 2);
     after_write = signs;
-    /* The space and the bytes of two shards and the view, and the manifest. */
+    /* Signs when the space of two shards and the view is reserved, when their
+     * bytes are written, and when the manifest is written. */
     cr_assert_geq(after_write, 7);
     ckpt_ranks_free(ckpt_ranks_run(home, 2, 5, body_read_alive, NULL), 2);
     cr_assert_gt(signs, after_write + 8);

@@ -62,7 +62,8 @@ Test(checkpoint_h5py, every_tensor_reads_whole_by_name)
     ckpt_state_make(&state, 42);
     expectation_write(home, &state);
     for (int n = 0; n < 8; n++) {
-        const int size = n < 5 ? n + 1 : n - 3; /* the last ones together */
+        /* From n = 5 on, the ranks write one shard together. */
+        const int size = n < 5 ? n + 1 : n - 3;
 
         ckpt_ranks_free(
             ckpt_ranks_run(home, size, 42,

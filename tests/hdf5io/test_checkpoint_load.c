@@ -97,8 +97,8 @@ static void byte_flip(const char *path, off_t at)
     close(fd);
 }
 
-/* The first block that a rank reads is damaged: until all ranks read the
- * checkpoint before, each rank has read at most one block in vain. */
+/* The first block that a rank reads is damaged: before all ranks turn to the
+ * older checkpoint, each rank has read at most one block in vain. */
 Test(checkpoint_load, a_damaged_block_costs_a_block)
 {
     char *home = home_make(ckpt_body_write);

@@ -19,8 +19,9 @@
 typedef struct way {
     ckpt_deal_t deal;
     int format;
-    int files; /* number of shards, whose ranks alternate; 0: one for each rank
-                */
+    /* number of shards, to which the ranks are dealt in turns; 0: one for each
+     * rank */
+    int files;
 } way_t;
 
 static void body_save(ckpt_rank_t *rank, void *context)
@@ -83,7 +84,7 @@ static int saves(int n, way_t way)
 
 typedef enum odd { ODD_OPTIMIZER, ODD_NAME, ODDS } odd_t;
 
-/* A rank with an odd number wants nothing of the last tensor's group, or a
+/* A rank with an odd number wants only the tensors of the model, or wants a
  * tensor that is not there. */
 static void body_odd(ckpt_rank_t *rank, void *context)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Node sets: any ranks read what others wrote, also after the loss of a node;
- * what is damaged is never used, and a full disk leaves the set before. */
+/* Node sets: any number of ranks reads a set, also after a node is lost.
+ * Damaged files are never used. If the disk is full, the older set stays. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdio.h>
@@ -51,7 +51,8 @@ Test(nodeset, ranks_read_what_they_wrote)
         }
 }
 
-/* The ranks of a run that has others, with all parts at hand. */
+/* A run with other numbers of ranks and nodes reads the set, if its nodes have
+ * all parts. */
 Test(nodeset, other_numbers_of_ranks_read_it)
 {
     nodesets_t sets = open_sets(6, 3, false);
@@ -67,7 +68,7 @@ Test(nodeset, other_numbers_of_ranks_read_it)
     close_sets(&sets);
 }
 
-/* There are never more than two. */
+/* A node never has more than two sets. */
 Test(nodeset, a_save_deletes_all_but_the_set_before)
 {
     nodesets_t sets = open_sets(4, 2, true);
@@ -86,7 +87,8 @@ Test(nodeset, a_save_deletes_all_but_the_set_before)
 
 /* ---- lost nodes ---------------------------------------------------------- */
 
-/* Two or three nodes, equal or not: without one of them all parts are there. */
+/* Two or three nodes, with equal or different numbers of ranks: if one node is
+ * lost, the other nodes have all parts. */
 Test(nodeset, a_copy_replaces_a_lost_node)
 {
     static const int shapes[][2] = {{2, 1}, {4, 2}, {3, 2}, {3, 1},
@@ -183,7 +185,7 @@ Test(nodeset, parts_that_are_short_or_missing_are_not_used)
     close_sets(&sets);
 }
 
-/* A link to a directory could be that of another user. */
+/* Another user could have made the link. */
 Test(nodeset, a_home_that_is_a_link_is_not_trusted)
 {
     nodesets_t sets = open_sets(1, 1, false);
@@ -213,8 +215,8 @@ Test(nodeset, a_set_of_another_model_is_refused)
 
 /* ---- a full disk --------------------------------------------------------- */
 
-/* Any write of rank 0 fails: all ranks know it, its space is given back, and
- * the set before is read. */
+/* One call of rank 0 fails: all ranks know it, the new files are deleted, and
+ * the older set is read. */
 Test(nodeset, a_save_that_fails_leaves_the_set_before)
 {
     nodesets_t sets = open_sets(4, 2, true);

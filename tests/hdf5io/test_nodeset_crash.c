@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * The crash matrix of node sets: a local save ends at each of its calls, or one
- * of them fails, or the memory stays full. The newest wholly good set is found
- * then, with all its bits. CDDP_LONG=1 takes every call.
+ * The crash matrix of node sets: at one of the calls of a local save the
+ * process ends, or the call fails, or there is no space from then on. Then the
+ * newest whole set must be found, with all its bits. CDDP_LONG=1 tests every
+ * call.
  */
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -168,8 +168,8 @@ Test(init, what_is_skipped_is_random)
 /* ---- weights of a checkpoint ----------------------------------------------
  */
 
-/* Run once, and call the run directory "first" then. [init] names it, or with
- * [step] its checkpoint. */
+/* Run once, and rename the run directory to "first". [init] becomes the setting
+ * that names this directory or, with [step], its checkpoint. */
 static void first_run(harness_t *harness, weights_t *weights, bool step,
                       char init[400])
 {
@@ -206,8 +206,8 @@ Test(init, a_run_begins_with_the_weights_of_another)
     }
 }
 
-/* Fine-tuning: another number of classes, and frozen layers. The line names the
- * new tensors. */
+/* Fine-tuning: another number of classes, and frozen layers. The line of the
+ * log names the tensors that are new. */
 Test(init, a_new_head_is_trained_and_the_rest_stays)
 {
     harness_t harness;
@@ -285,7 +285,8 @@ static void expect_refusal(weights_t *weights, err_code_t code,
         "checkpoint.init", __VA_ARGS__, NULL \
     }
 
-/* Of a pattern with a mistake: else the old head would be trained. */
+/* A pattern with a typing error is refused: otherwise the tensors that it
+ * should name would be read. */
 Test(init, patterns_that_name_nothing_are_refused)
 {
     harness_t harness;

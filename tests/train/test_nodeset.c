@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Whole runs with checkpoint.local. A run is killed after it has written a
- * local checkpoint, and no other one; the next start resumes from it, and ends
- * with the bits of a run that was never killed. Ranks are threads of a process
- * that the test starts for each life, so all of them die at once.
+ * Whole runs with checkpoint.local. A run is killed when it has a local
+ * checkpoint that is newer than all checkpoints of the run directory. The next
+ * start resumes from the local checkpoint, and ends with the same bits as a run
+ * that was never killed. Ranks are threads of a process that the test starts
+ * for each life, so all of them die at once.
  */
 #include <criterion/criterion.h>
 #include <dirent.h>
@@ -85,10 +86,11 @@ static void run_open(harness_t *harness, const char *more)
 
 static atomic_int looks;
 static int last_steps = 5;  /* of the life that is killed */
-static int checkpoints = 0; /* that the lives before it have written */
+static int checkpoints = 0; /* written by the lives before it */
 
-/* Each rank looks for signals when a step begins. In the fifth step, wait for
- * the set of the second one, or of the fourth one, and die. */
+/* Each rank looks for signals when a step begins. When all ranks have begun
+ * [last_steps] steps, the next rank that looks waits for a set, and kills the
+ * process. */
 static slurm_signal_t die(void)
 {
     char *set = NULL;
@@ -124,7 +126,7 @@ static void life_killed(harness_t *harness)
 }
 
 /* The run ends with the bits of the undisturbed run [whole], and nothing stays
- * on its nodes. [resumed]: from how many checkpoints it has resumed. */
+ * on its nodes. [resumed]: how often the lives of the run have resumed. */
 static void life_finish(harness_t *harness, int ranks, const harness_t *whole,
                         int resumed)
 {
@@ -207,7 +209,7 @@ Test(nodeset, no_checkpoint_is_read, .timeout = 120)
 
 /* ---- sets that are not used ---------------------------------------------- */
 
-/* Cut off a part of each set. */
+/* Truncate a part of each set. */
 static void sets_cut(void)
 {
     char *home = home_find();
@@ -237,8 +239,8 @@ Test(nodeset, damaged_ones_are_not_used, .timeout = 120)
     pair_close(&whole, &parts);
 }
 
-/* --fresh begins a new line: what the old one has left is deleted, and does not
- * come back in a later life. */
+/* --fresh begins a new line: the sets of the old line are deleted, and no later
+ * life reads them. */
 Test(nodeset, a_fresh_start_leaves_the_line, .timeout = 120)
 {
     harness_t whole, parts;
@@ -249,7 +251,7 @@ Test(nodeset, a_fresh_start_leaves_the_line, .timeout = 120)
     pair_close(&whole, &parts);
 }
 
-/* The fresh start has put the checkpoints aside, and then fails. */
+/* The fresh start has renamed the checkpoints, and then fails. */
 Test(nodeset, a_fresh_start_that_fails_leaves_the_line, .timeout = 120)
 {
     harness_t whole, parts;
@@ -292,7 +294,7 @@ Test(nodeset, a_start_without_them_ends_the_line, .timeout = 120)
     harness_close(&parts);
 }
 
-/* A checkpoint of the same step or a later one is newer than a set. */
+/* A checkpoint of a later step is read in place of a set. */
 Test(nodeset, a_newer_checkpoint_wins, .timeout = 120)
 {
     harness_t harness;
@@ -370,8 +372,8 @@ Test(nodeset, one_that_does_not_fit_gives_way_to_a_checkpoint, .timeout = 120)
     harness_close(&harness);
 }
 
-/* A life of one epoch is complete and writes no checkpoint, so nothing but the
- * set has the weights. */
+/* A life of one epoch is complete and writes no checkpoint, so only the set has
+ * the weights. */
 Test(nodeset, the_only_one_stays_at_the_end, .timeout = 120)
 {
     harness_t whole, parts;
@@ -391,7 +393,7 @@ Test(nodeset, the_only_one_stays_at_the_end, .timeout = 120)
     pair_close(&whole, &parts);
 }
 
-/* There is no checkpoint that it gives way to. */
+/* There is no checkpoint that could be read in its place. */
 Test(nodeset, the_only_one_refuses_a_start_that_it_does_not_fit, .timeout = 120)
 {
     harness_t harness;
@@ -452,7 +454,8 @@ Test(nodeset, a_place_that_cannot_be_written_does_not_end_a_run, .timeout = 120)
     harness_close(&harness);
 }
 
-/* A run that goes back begins a new line, and ends as without local ones. */
+/* A run that goes back begins a new line, and ends with the same bits as
+ * without local checkpoints. */
 Test(nodeset, a_rollback_leaves_the_line, .timeout = 240)
 {
     train_outcome_t out[2];

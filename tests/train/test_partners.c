@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Partners of local checkpoints: who they are, and a set whose copies went over
- * their groups, without each of its nodes in turn. */
+/* Partners of local checkpoints: which ranks are partners. A set whose copies
+ * were sent over their groups is read after one node is lost, each node in
+ * turn. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -150,7 +151,7 @@ Test(partners, keep_copies_of_each_node, .timeout = 300)
     file_remove_tree(root, NULL);
 }
 
-/* The ranks of one node have none. */
+/* The ranks of a single node have no partners. */
 static int alone_main(const comm_oob_t *oob, void *argument)
 {
     static const int one[2] = {0, 0};

@@ -239,7 +239,8 @@ Test(predict, samples_without_targets)
                     (const char *const[]){"y", NULL});
 }
 
-/* Zeros are no probabilities, and give no sample a weight. */
+/* Targets that are absent must not be replaced by zeros: zeros are no
+ * probabilities, and no sample would have a weight. */
 Test(predict, samples_without_probabilities_and_weights)
 {
     without_targets(
@@ -322,8 +323,8 @@ Test(predict, refusals)
     harness_close(&harness);
 }
 
-/* A file that has one of two targets has lost the other one, so it is not taken
- * for samples without targets. */
+/* If a file has only one of two targets, the other one is missing by mistake:
+ * the file is refused. */
 Test(predict, one_of_two_targets_is_missing)
 {
     static const char *const settings[] = {

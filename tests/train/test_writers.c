@@ -16,8 +16,7 @@
 
 #define SAMPLES 60
 
-/* Number of shards of all checkpoints of the run, divided by that of the
- * checkpoints. */
+/* Number of shards of each checkpoint of the run. */
 static size_t shards_of(const harness_t *harness)
 {
     char *shards =
