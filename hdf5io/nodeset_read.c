@@ -261,8 +261,8 @@ static err_code_t parts_check(reader_t *r, err_t *err)
     return rc;
 }
 
-/* The rank with the fewest bytes to read among those whose node has an intact
- * copy of part number [file]; -1: there is none. */
+/* The rank with the fewest bytes to read among the ranks of all nodes that have
+ * an intact copy of part number [file]; -1: there is no such node. */
 static int reader_of(const reader_t *r, int file)
 {
     const int size = r->votes->size, files = r->manifest.file_count;

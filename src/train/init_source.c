@@ -35,7 +35,7 @@ static err_code_t file_open(train_source_t *source, err_t *err)
     return rc;
 }
 
-/* Take the tensors of the model; those of the optimizer are left. */
+/* Take the tensors of the model, and leave out those of the optimizer. */
 static err_code_t checkpoint_open(train_source_t *source, err_t *err)
 {
     const hdf5io_manifest_t *m = &source->manifest;

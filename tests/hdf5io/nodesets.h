@@ -13,7 +13,7 @@ typedef struct nodesets {
     const char *root;
     int ranks, per_node;
     bool copies;   /* all ranks are partners */
-    uint64_t keep; /* the set that the next save keeps: the one before */
+    uint64_t keep; /* the newest set, which the next save keeps */
     int64_t least; /* of a read */
     /* Calls of the io table on rank 0, the one that fails (0: none), and its
      * errno. */

@@ -27,8 +27,8 @@ typedef struct storage {
     bool half; /* writes are short */
     off_t reserved, at, pushed, bytes;
     int reserves, writes, early; /* early: writes before the first reserve */
-    bool gaps, backwards; /* a write was not where the one before ended */
-    bool odd; /* a push was not where the one before ended, or was early */
+    bool gaps, backwards; /* a write did not begin at the end of the last one */
+    bool odd;             /* a push did not follow the last one, or was early */
 } storage_t;
 
 static int note_reserve(void *context, int fd, off_t bytes)

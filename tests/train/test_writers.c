@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /* Runs with each value of checkpoint.writers: how many shards their checkpoints
- * have, that they go on with any number of ranks, and what is refused. */
+ * have, that interrupted runs continue with the same bits, and which settings
+ * are refused. */
 #include <criterion/criterion.h>
 #include <glob.h>
 #include <stdio.h>
