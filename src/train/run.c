@@ -161,7 +161,7 @@ static err_code_t save_due(train_state_t *run, err_t *err)
     const double span = trace_begin(trace);
     err_code_t rc =
         behind ? train_save_begin(run, err) : train_save(run, last, err);
-    const bool saved = run->dir.saved_step == run->progress.step;
+    const bool saved = run->dir.checkpoint_step == run->progress.step;
 
     trace_end(trace, span, "checkpoint", NULL, TRACE_NO_NUMBER);
     return rc == ERR_OK && !behind && saved ? stop_ask(run, err) : rc;

@@ -34,7 +34,7 @@ static err_code_t keep_check(train_state_t *run, err_t *err)
         return rc;
     hdf5io_share_copy(share, 0, hdf5io_share_elems(share));
     return train_sound(run->world.group, &run->replica.kept, run->progress.step,
-                       run->dir.saved_step, err);
+                       run->dir.checkpoint_step, err);
 }
 
 /* Complete the progress that a checkpoint keeps. */
@@ -110,7 +110,7 @@ static void saving_begin(train_state_t *run, bool local)
 {
     train_saving_t *saving = &run->saving;
     train_save_t save = {.config = &saving->config->checkpoint,
-                         .saved_step = run->dir.saved_step,
+                         .saved_step = run->dir.checkpoint_step,
                          .context = run,
                          .allowed = local ? NULL : directory_check,
                          .published = published,
@@ -327,7 +327,7 @@ err_code_t train_save(train_state_t *run, bool last, err_t *err)
         rc = state_write(run, last, err);
     train_storage_end(&run->world);
     train_seen_mark(run, OBS_SPENT_SAVE);
-    if (rc == ERR_OK && run->dir.saved_step == run->progress.step)
+    if (rc == ERR_OK && run->dir.checkpoint_step == run->progress.step)
         train_leave_saved(run, clock_now() - begin);
     return rc;
 }
