@@ -251,9 +251,8 @@ err_code_t hdf5io_dataset_index_write(hdf5io_dataset_t *dataset, err_t *err)
                          name, dataset->count, section.bytes,
                          (long long)INDEX_BYTES_MAX);
     }
-    if (rc == ERR_OK) {
+    if (rc == ERR_OK)
         rc = hdf5io_index_print(&index, &bytes, &count, err);
-    }
     if (rc == ERR_OK)
         rc = file_publish(name, bytes, count, err);
     mem_free(bytes);

@@ -28,8 +28,8 @@ libfixtures_la_SOURCES = \
 	tests/hdf5io/open.c tests/hdf5io/open.h \
 	tests/hdf5io/sampler_plan.c tests/hdf5io/sampler_plan.h \
 	tests/import/import_fixture.c tests/import/import_fixture.h \
-	tests/lib/facts.h tests/lib/file_tree.h tests/lib/german.h tests/lib/halted.h \
-	tests/lib/fcntls.h tests/lib/no_locks.h \
+	tests/lib/entries.h tests/lib/facts.h tests/lib/file_tree.h tests/lib/german.h \
+	tests/lib/fcntls.h tests/lib/halted.h tests/lib/no_locks.h \
 	tests/lib/ranks.c tests/lib/ranks.h \
 	tests/nn/fixture.c tests/nn/fixture.h \
 	tests/nn/fixture_dev.c tests/nn/fixture_dev.h \

@@ -63,6 +63,14 @@ static int part_first(const import_sink_config_t *config, int64_t part)
     return (int)(config->shards * part / config->parts);
 }
 
+/* The samples of part [part]: [*first, *end). */
+static void part_range(const import_sink_config_t *config, int part,
+                       int64_t *first, int64_t *end)
+{
+    *first = shard_first(config, part_first(config, part));
+    *end = shard_first(config, part_first(config, part + 1));
+}
+
 /* ---- opening ------------------------------------------------------------- */
 
 /* How many shards of about 256 MiB the samples make. */
@@ -107,9 +115,7 @@ err_code_t import_sink_open(const import_sink_config_t *config,
         sink->config.parts = 1;
     sink->begin = part_first(&sink->config, config->part);
     sink->shard = sink->named = sink->begin;
-    sink->done = shard_first(&sink->config, sink->begin);
-    sink->last =
-        shard_first(&sink->config, part_first(&sink->config, config->part + 1));
+    part_range(&sink->config, config->part, &sink->done, &sink->last);
     if (config->gzip > 0 && config->chunk == 0)
         sink->config.chunk = CHUNK_BYTES;
     memcpy(sink->fields, config->fields,
@@ -125,22 +131,18 @@ err_code_t import_sink_open(const import_sink_config_t *config,
 
 void import_sink_range(const import_sink_t *sink, int64_t *first, int64_t *end)
 {
-    const import_sink_config_t *config = &sink->config;
-
-    *first = shard_first(config, part_first(config, config->part));
-    *end = shard_first(config, part_first(config, config->part + 1));
+    part_range(&sink->config, sink->config.part, first, end);
 }
 
 int64_t import_sink_most(const import_sink_t *sink)
 {
-    const import_sink_config_t *config = &sink->config;
     int64_t most = 0;
 
-    for (int part = 0; part < config->parts; part++) {
-        const int64_t rows = shard_first(config, part_first(config, part + 1)) -
-                             shard_first(config, part_first(config, part));
+    for (int part = 0; part < sink->config.parts; part++) {
+        int64_t first, end;
 
-        most = rows > most ? rows : most;
+        part_range(&sink->config, part, &first, &end);
+        most = end - first > most ? end - first : most;
     }
     return most;
 }

@@ -128,7 +128,6 @@ Test(flips, of_imports, .timeout = 300)
  * is one in bytes that a filter without a checksum decodes to others. */
 Test(flips, of_chunks, .timeout = 300)
 {
-    const char *srcdir = getenv("srcdir");
     const struct {
         const char *name;
         bool built;
@@ -140,13 +139,14 @@ Test(flips, of_chunks, .timeout = 300)
                  {"blosc", hdf5io_filter_blosc_built(), FLIPS / 8}};
 
     for (size_t i = 0; i < sizeof seeds / sizeof seeds[0]; i++) {
-        char *path = str_printf("%s/tests/fuzz/seeds/filter/%s",
-                                srcdir == NULL ? "." : srcdir, seeds[i].name);
+        char *name = str_printf("tests/fuzz/seeds/filter/%s", seeds[i].name);
+        char *path = source_path(name);
 
         if (seeds[i].built)
             cr_expect_geq(refusals(fuzz_filter, path), seeds[i].least, "%s",
                           seeds[i].name);
         free(path);
+        free(name);
     }
 }
 

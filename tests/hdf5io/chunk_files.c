@@ -62,6 +62,11 @@ static void chunk_put(hid_t file, const char *name, int ndim,
     H5Sclose(space);
 }
 
+void chunk_shuffle_again(hid_t create)
+{
+    H5Pset_shuffle(create);
+}
+
 void chunk_write(const char *directory, const char *name,
                  const chunk_file_t *file)
 {

@@ -30,6 +30,10 @@ typedef struct chunk_file {
     void (*more)(hid_t create); /* further settings; NULL: none */
 } chunk_file_t;
 
+/* For chunk_file_t.more: adds a shuffle. With CHUNK_SHUFFLE, only HDF5 can undo
+ * the filters then. */
+void chunk_shuffle_again(hid_t create);
+
 /* Write [file] to directory/name. The value of number i is chunk_value(i). */
 void chunk_write(const char *directory, const char *name,
                  const chunk_file_t *file);

@@ -14,10 +14,10 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "chunk_files.h"
-#include "files.h"
 #include "hdf5io/dataset_tell.h"
 #include "hdf5io/filter.h"
 #include "hdf5io/loader.h"
+#include "open.h"
 
 /* global: while [together] is positive, reads wait until there were so many;
  * whether the next read is slow; number and length of the reads of which the
@@ -52,19 +52,7 @@ int posix_fadvise(int fd, off_t offset, off_t length, int advice)
     return 0;
 }
 
-static char *directory;
-
-static void start(void)
-{
-    directory = files_make();
-}
-
-static void stop(void)
-{
-    files_remove(directory);
-}
-
-TestSuite(ahead, .init = start, .fini = stop, .timeout = 300);
+TestSuite(ahead, .init = open_start, .fini = open_stop, .timeout = 300);
 
 /* One chunk for each sample. */
 #define CHUNK_BYTES ((size_t)256)
@@ -92,8 +80,8 @@ static reader_t reader_make(const chunk_file_t *file, size_t bound)
     reader_t reader = {.samples = (int64_t)file->dims[0]};
     int64_t rows;
 
-    chunk_write(directory, "a.h5", file);
-    reader.dataset = chunk_open(directory, "a.h5", file, bound, false);
+    chunk_write(open_directory, "a.h5", file);
+    reader.dataset = chunk_open(open_directory, "a.h5", file, bound, false);
     hdf5io_dataset_unit_rows(reader.dataset, &rows);
     cr_assert_eq(
         hdf5io_dataset_units(reader.dataset, &rows, &reader.units, NULL),
@@ -153,7 +141,7 @@ static int64_t bytes_read(const reader_t *reader)
 static int64_t bytes_stored(void)
 {
     static const char *const names[] = {"/x", "/y"};
-    char *path = files_path(directory, "a.h5");
+    char *path = files_path(open_directory, "a.h5");
     hid_t file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
     int64_t bytes = 0;
 

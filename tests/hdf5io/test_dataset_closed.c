@@ -10,38 +10,16 @@
 
 #define ROWS 50
 
-static char *directory;
-
-static void start(void)
-{
-    directory = files_make();
-}
-
-static void stop(void)
-{
-    files_remove(directory);
-}
-
-TestSuite(closed, .init = start, .fini = stop, .timeout = 120);
-
-static void shards_write(files_layout_t layout, int count)
-{
-    char name[32];
-
-    for (int i = 0; i < count; i++) {
-        snprintf(name, sizeof name, "part-%d.h5", i);
-        open_write(directory, name, layout, i * ROWS, ROWS);
-    }
-}
+TestSuite(closed, .init = open_start, .fini = open_stop, .timeout = 120);
 
 /* Replace a shard by a new file with samples from row [first] on. The new file
  * has as many bytes. */
 static void shard_replace(const char *name, int64_t first)
 {
-    char *from = files_path(directory, "new"),
-         *to = files_path(directory, name);
+    char *from = files_path(open_directory, "new"),
+         *to = files_path(open_directory, name);
 
-    open_write(directory, "new", FILES_CHUNKED, first, ROWS);
+    open_write(open_directory, "new", FILES_CHUNKED, first, ROWS);
     cr_assert_eq(rename(from, to), 0);
     free(from);
     free(to);
@@ -51,13 +29,11 @@ static void shard_replace(const char *name, int64_t first)
 Test(closed, chunks_stay_decoded_when_their_shard_is_closed)
 {
     hdf5io_dataset_t *dataset;
-    open_setup_t setup;
     int64_t bytes;
 
-    shards_write(FILES_GZIP, 3);
-    open_setup(&setup, directory, "part-*.h5");
-    setup.config.open_files = 1;
-    dataset = open_dataset(&setup);
+    open_write_parts(open_directory, FILES_GZIP, 3, ROWS);
+    open_all.config.open_files = 1;
+    dataset = open_dataset(&open_all);
     cr_assert_eq(open_wrong_orders(dataset, 3 * ROWS), 0);
     bytes = hdf5io_dataset_reads(dataset).bytes;
     cr_assert_gt(bytes, 0);
@@ -66,7 +42,6 @@ Test(closed, chunks_stay_decoded_when_their_shard_is_closed)
     cr_assert_eq(hdf5io_dataset_reads(dataset).bytes, bytes);
     cr_assert_eq(hdf5io_dataset_open_shards(dataset), 1);
     hdf5io_dataset_close(dataset);
-    open_setup_free(&setup);
 }
 
 /* Without digests nothing says that the numbers are others. */
@@ -77,15 +52,13 @@ Test(closed, chunks_of_a_shard_that_was_replaced_are_read_again)
                              open_phase(1, 0)};
     float input[OPEN_ELEMS];
     hdf5io_dataset_t *dataset;
-    open_setup_t setup;
     err_t err = ERR_INIT;
     int64_t target;
 
     cr_assert_neq(labels[0], labels[2]);
-    shards_write(FILES_CHUNKED, 2);
-    open_setup(&setup, directory, "part-*.h5");
-    setup.config.open_files = 1;
-    dataset = open_dataset(&setup);
+    open_write_parts(open_directory, FILES_CHUNKED, 2, ROWS);
+    open_all.config.open_files = 1;
+    dataset = open_dataset(&open_all);
     for (int i = 0; i < 3; i++) {
         cr_assert_eq(
             hdf5io_dataset_read(dataset, &rows[i], 1, input, &target, &err),
@@ -95,5 +68,4 @@ Test(closed, chunks_of_a_shard_that_was_replaced_are_read_again)
             shard_replace("part-0.h5", 1);
     }
     hdf5io_dataset_close(dataset);
-    open_setup_free(&setup);
 }

@@ -6,7 +6,6 @@
  * files whose names end with .h5 are counted; names of copies do not.
  */
 #include <criterion/criterion.h>
-#include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -18,6 +17,7 @@
 
 #include "chunk_files.h"
 #include "hdf5io/dataset_stage.h"
+#include "lib/entries.h"
 #include "lib/io_count.h"
 #include "open.h"
 
@@ -50,28 +50,14 @@ static long shards_write(files_layout_t layout)
     long bytes = 0;
     char name[32], *path;
 
+    open_write_parts(directory, layout, SHARDS, ROWS);
     for (int i = 0; i < SHARDS; i++) {
         snprintf(name, sizeof name, "part-%d.h5", i);
-        open_write(directory, name, layout, i * ROWS, ROWS);
         path = files_path(directory, name);
         bytes += files_bytes(path);
         free(path);
     }
     return bytes;
-}
-
-/* Number of entries of a directory. */
-static int entries(const char *path)
-{
-    DIR *list = opendir(path);
-    const struct dirent *entry;
-    int count = 0;
-
-    cr_assert_not_null(list, "%s", path);
-    while ((entry = readdir(list)) != NULL)
-        count += entry->d_name[0] != '.';
-    closedir(list);
-    return count;
 }
 
 /* A rank: its dataset and its stage. */
@@ -163,7 +149,7 @@ static void check_epochs(files_layout_t layout)
 
     for (int r = 0; r < RANKS; r++)
         ranks[r] = rank_open(1, UINT64_MAX);
-    cr_assert_eq(entries(base), 1, "one directory for all ranks");
+    cr_assert_eq(entries_count(base), 1, "one directory for all ranks");
     io_count_begin(".h5");
     cr_expect_eq(wrong_epoch(ranks), 0);
     for (int r = 0; r < RANKS; r++)
@@ -178,10 +164,10 @@ static void check_epochs(files_layout_t layout)
     cr_expect_eq(io_count_bytes(), 0);
     cr_expect_eq(io_count_opens(), 0);
     for (int r = 0; r < RANKS; r++) {
-        cr_expect_eq(entries(base), 1);
+        cr_expect_eq(entries_count(base), 1);
         rank_close(&ranks[r]);
     }
-    cr_expect_eq(entries(base), 0, "the last rank removes it");
+    cr_expect_eq(entries_count(base), 0, "the last rank removes it");
 }
 
 Test(stage, of_contiguous_shards)
@@ -231,12 +217,6 @@ Test(stage, of_compressed_shards_that_come_and_go)
     check_few_open(FILES_GZIP);
 }
 
-/* Filters that only HDF5 undoes. */
-static void twice_shuffled(hid_t create)
-{
-    H5Pset_shuffle(create);
-}
-
 Test(stage, of_a_shard_that_hdf5_reads)
 {
     const chunk_file_t file = {.ndim = 2,
@@ -244,7 +224,7 @@ Test(stage, of_a_shard_that_hdf5_reads)
                                .chunk = {8, 16},
                                .type = H5T_IEEE_F32LE,
                                .filters = CHUNK_SHUFFLE | CHUNK_DEFLATE,
-                               .more = twice_shuffled};
+                               .more = chunk_shuffle_again};
     rank_t rank = {0};
     err_t err = ERR_INIT;
 
@@ -379,7 +359,7 @@ static void check_spoilt(files_layout_t layout, bool removed, bool taken)
     for (int turn = 0; turn < 2; turn++)
         cr_expect_eq(wrong_all(&rank), 0);
     rank_close(&rank);
-    cr_expect_eq(entries(base), 0);
+    cr_expect_eq(entries_count(base), 0);
 }
 
 Test(stage, without_copies_that_disappeared)
@@ -420,7 +400,7 @@ static mode_t mode_of(const char *path)
 
 Test(stage, is_for_its_user_alone_whatever_the_umask)
 {
-    char *path, *copy;
+    char *copy;
     rank_t rank;
 
     shards_write(FILES_CONTIGUOUS);
@@ -430,8 +410,7 @@ Test(stage, is_for_its_user_alone_whatever_the_umask)
     copy = hdf5io_stage_name(rank.stage, 0);
     cr_expect_eq(mode_of(copy), 0600);
     free(copy);
-    path = (char *)hdf5io_stage_dir(rank.stage);
-    cr_expect_eq(mode_of(path), 0700);
+    cr_expect_eq(mode_of(hdf5io_stage_dir(rank.stage)), 0700);
     rank_close(&rank);
 }
 
@@ -443,7 +422,7 @@ static char *name_find(void)
     char *name = files_path(base, strrchr(path, '/') + 1);
 
     rank_close(&rank);
-    cr_assert_eq(entries(base), 0);
+    cr_assert_eq(entries_count(base), 0);
     return name;
 }
 
@@ -454,7 +433,7 @@ static void check_refused(void)
 
     cr_expect_eq(rank_stage(&rank, 1, UINT64_MAX, &err), ERR_IO);
     cr_expect_not_null(strstr(err.text, base), "%s", err.text);
-    cr_expect_eq(entries(base), 1);
+    cr_expect_eq(entries_count(base), 1);
     cr_expect_eq(wrong_all(&rank), 0);
     hdf5io_dataset_close(rank.dataset);
 }
@@ -468,7 +447,7 @@ Test(stage, does_not_follow_a_link_in_its_place)
     cr_assert_eq(mkdir(victim, 0700), 0);
     cr_assert_eq(symlink(victim, name), 0);
     check_refused();
-    cr_expect_eq(entries(victim), 0);
+    cr_expect_eq(entries_count(victim), 0);
     free(name);
     free(victim);
 }
@@ -513,13 +492,13 @@ Test(stage, is_not_shared_by_two_jobs)
     other = rank_open(2, UINT64_MAX);
     rank_copy(&one);
     rank_copy(&other);
-    cr_expect_eq(entries(base), 2);
+    cr_expect_eq(entries_count(base), 2);
     cr_expect_eq(copies(&one) + copies(&other), 2 * SHARDS);
     rank_close(&one);
-    cr_expect_eq(entries(base), 1);
+    cr_expect_eq(entries_count(base), 1);
     cr_expect_eq(wrong_all(&other), 0);
     rank_close(&other);
-    cr_expect_eq(entries(base), 0);
+    cr_expect_eq(entries_count(base), 0);
 }
 
 /* ---- killed jobs --------------------------------------------------------- */
@@ -566,18 +545,19 @@ Test(stage, removes_what_killed_jobs_left_and_nothing_else)
     dead = job_fork(1);
     living = job_fork(2);
     job_kill(dead);
-    cr_assert_eq(entries(base), 3 - 1 + 1);
+    /* the directories of both jobs, and the other one */
+    cr_assert_eq(entries_count(base), 3);
     rank = rank_open(3, UINT64_MAX);
     rank_copy(&rank);
     /* its own, that of the living job, and the other one */
-    cr_expect_eq(entries(base), 3);
+    cr_expect_eq(entries_count(base), 3);
     cr_expect_eq(copies(&rank), SHARDS);
     rank_close(&rank);
-    cr_expect_eq(entries(base), 2);
+    cr_expect_eq(entries_count(base), 2);
     job_kill(living);
     rank = rank_open(4, UINT64_MAX);
     rank_copy(&rank);
     rank_close(&rank);
-    cr_expect_eq(entries(base), 1);
+    cr_expect_eq(entries_count(base), 1);
     free(other);
 }

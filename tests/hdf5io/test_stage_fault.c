@@ -8,7 +8,6 @@
  * and disks that hosts share.
  */
 #include <criterion/criterion.h>
-#include <dirent.h>
 #include <errno.h>
 #include <semaphore.h>
 #include <stdatomic.h>
@@ -23,6 +22,7 @@
 #include "hdf5io/dataset_impl.h"
 #include "hdf5io/dataset_stage.h"
 #include "hdf5io/stage_dir.h"
+#include "lib/entries.h"
 #include "lib/io_tape.h"
 #include "open.h"
 
@@ -79,17 +79,12 @@ static open_setup_t setup;
 
 static void start(void)
 {
-    char name[32];
-
     directory = files_make();
     base = files_path(directory, "node");
     cr_assert_eq(mkdir(base, 0700), 0);
     open_setup(&setup, directory, "part-*.h5");
     setup.config.cache_bytes = 1;
-    for (int i = 0; i < SHARDS; i++) {
-        snprintf(name, sizeof name, "part-%d.h5", i);
-        open_write(directory, name, FILES_CONTIGUOUS, i * ROWS, ROWS);
-    }
+    open_write_parts(directory, FILES_CONTIGUOUS, SHARDS, ROWS);
 }
 
 static void stop(void)
@@ -101,17 +96,24 @@ static void stop(void)
 
 TestSuite(stage_fault, .init = start, .fini = stop, .timeout = 120);
 
-static int entries(void)
+/* Open the stage [key] of all shards of [dataset], and let the data set read
+ * from it. */
+static err_code_t copies_open(hdf5io_dataset_t *dataset, uint64_t key,
+                              hdf5io_stage_t **out, err_t *err)
 {
-    DIR *list = opendir(base);
-    const struct dirent *entry;
-    int count = 0;
+    stage_file_t files[SHARDS];
+    const stage_config_t config = {.dir = base,
+                                   .key = key,
+                                   .files = files,
+                                   .count = hdf5io_dataset_shards(dataset),
+                                   .most = UINT64_MAX};
+    err_code_t rc;
 
-    cr_assert_not_null(list);
-    while ((entry = readdir(list)) != NULL)
-        count += entry->d_name[0] != '.';
-    closedir(list);
-    return count;
+    hdf5io_dataset_stage_files(dataset, files);
+    rc = hdf5io_stage_open(&config, out, err);
+    if (rc == ERR_OK)
+        hdf5io_dataset_stage(dataset, *out, 0);
+    return rc;
 }
 
 /* Copy the shards, and read all samples. Returns the number of copies, -1 if
@@ -119,19 +121,11 @@ static int entries(void)
 static int stage_run(uint64_t key)
 {
     hdf5io_dataset_t *dataset = open_dataset(&setup);
-    stage_file_t files[SHARDS];
-    const stage_config_t config = {.dir = base,
-                                   .key = key,
-                                   .files = files,
-                                   .count = SHARDS,
-                                   .most = UINT64_MAX};
     hdf5io_stage_t *stage = NULL;
     err_t err = ERR_INIT;
     int copies = -1;
 
-    hdf5io_dataset_stage_files(dataset, files);
-    if (hdf5io_stage_open(&config, &stage, &err) == ERR_OK) {
-        hdf5io_dataset_stage(dataset, stage, 0);
+    if (copies_open(dataset, key, &stage, &err) == ERR_OK) {
         hdf5io_stage_start(stage);
         hdf5io_stage_wait(stage);
         copies = hdf5io_stage_copies(stage, 0, SHARDS);
@@ -153,7 +147,7 @@ static int run(io_tape_plan_t plan, long *calls)
     io_tape_begin(&plan);
     copies = stage_run(0);
     *calls = io_tape_end();
-    cr_expect_eq(entries(), 0, "call %ld", plan.at);
+    cr_expect_eq(entries_count(base), 0, "call %ld", plan.at);
     return copies;
 }
 
@@ -193,7 +187,7 @@ Test(stage_fault, no_call_that_fails_ends_a_run)
         cr_expect_leq(stage_run((uint64_t)plan.at), SHARDS);
         io_tape_end();
         cr_expect_eq(stage_run(0), SHARDS, "after call %ld", plan.at);
-        cr_expect_eq(entries(), 0, "call %ld", plan.at);
+        cr_expect_eq(entries_count(base), 0, "call %ld", plan.at);
     }
 }
 
@@ -212,19 +206,11 @@ Test(stage_fault, a_copy_with_other_bytes_is_not_used)
 Test(stage_fault, copying_goes_on_after_the_data_set_is_closed)
 {
     hdf5io_dataset_t *dataset = open_dataset(&setup);
-    stage_file_t files[SHARDS];
-    const stage_config_t config = {.dir = base,
-                                   .key = 1,
-                                   .files = files,
-                                   .count = SHARDS,
-                                   .most = UINT64_MAX};
     hdf5io_stage_t *stage = NULL;
 
     cr_assert_eq(sem_init(&reading, 0, 0), 0);
     cr_assert_eq(sem_init(&go, 0, 0), 0);
-    hdf5io_dataset_stage_files(dataset, files);
-    cr_assert_eq(hdf5io_stage_open(&config, &stage, NULL), ERR_OK);
-    hdf5io_dataset_stage(dataset, stage, 0);
+    cr_assert_eq(copies_open(dataset, 1, &stage, NULL), ERR_OK);
     atomic_store(&slow, true);
     hdf5io_stage_start(stage);
     cr_assert_eq(sem_wait(&reading), 0);
@@ -233,7 +219,7 @@ Test(stage_fault, copying_goes_on_after_the_data_set_is_closed)
     hdf5io_stage_wait(stage);
     cr_expect_eq(hdf5io_stage_copies(stage, 0, SHARDS), SHARDS);
     hdf5io_stage_close(stage);
-    cr_expect_eq(entries(), 0);
+    cr_expect_eq(entries_count(base), 0);
 }
 
 /* ---- copies that turn out to be bad while others read them ----------------
@@ -250,24 +236,15 @@ typedef struct bad {
 
 static void bad_open(bad_t *bad, hdf5io_dataset_t *dataset)
 {
-    stage_file_t files[SHARDS];
-    const stage_config_t config = {.dir = base,
-                                   .key = 1,
-                                   .files = files,
-                                   .count = hdf5io_dataset_shards(dataset),
-                                   .most = UINT64_MAX};
-
     *bad = (bad_t){.dataset = dataset, .shard = &dataset->shards[0]};
-    hdf5io_dataset_stage_files(dataset, files);
-    cr_assert_eq(hdf5io_stage_open(&config, &bad->stage, NULL), ERR_OK);
-    hdf5io_dataset_stage(dataset, bad->stage, 0);
+    cr_assert_eq(copies_open(dataset, 1, &bad->stage, NULL), ERR_OK);
 }
 
 static void bad_close(const bad_t *bad)
 {
     hdf5io_dataset_close(bad->dataset);
     hdf5io_stage_close(bad->stage);
-    cr_expect_eq(entries(), 0);
+    cr_expect_eq(entries_count(base), 0);
 }
 
 static err_code_t work_nothing(void *context, err_t *err)
@@ -320,12 +297,6 @@ Test(stage_fault, a_bad_copy_that_another_thread_takes_is_left)
     bad_close(&bad);
 }
 
-/* Filters that only HDF5 undoes. */
-static void twice_shuffled(hid_t create)
-{
-    H5Pset_shuffle(create);
-}
-
 /* In place of a wait: the other thread ends its read. */
 static void wait_leave(void *context, double seconds)
 {
@@ -343,7 +314,7 @@ Test(stage_fault, a_bad_copy_that_hdf5_reads_is_left_when_nobody_reads_it)
                                .chunk = {8, 16},
                                .type = H5T_IEEE_F32LE,
                                .filters = CHUNK_SHUFFLE | CHUNK_DEFLATE,
-                               .more = twice_shuffled};
+                               .more = chunk_shuffle_again};
     bad_t bad;
 
     chunk_write(directory, "other.h5", &file);
@@ -383,12 +354,12 @@ Test(stage_fault, a_host_does_not_touch_what_another_one_has_made)
     there.fd = -1;
     hdf5io_stage_dir_close(&there);
     host_open("n1", 1, &here);
-    cr_expect_eq(entries(), 2);
+    cr_expect_eq(entries_count(base), 2);
     cr_expect_eq(hdf5io_stage_dir_sweep(&here), 0);
     hdf5io_stage_dir_close(&here);
-    cr_expect_eq(entries(), 1);
+    cr_expect_eq(entries_count(base), 1);
     host_open("n1-2", 2, &there);
     cr_expect_eq(hdf5io_stage_dir_sweep(&there), 1);
     hdf5io_stage_dir_close(&there);
-    cr_expect_eq(entries(), 0);
+    cr_expect_eq(entries_count(base), 0);
 }

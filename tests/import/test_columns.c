@@ -4,7 +4,6 @@
  * whatever the shards and the compression; files that are not what they say are
  * refused. */
 #include <criterion/criterion.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -17,6 +16,7 @@
 #include "base/hash.h"
 #include "base/str.h"
 #include "import/import_fixture.h"
+#include "lib/entries.h"
 
 enum { ROWS = 23, EACH = 6, ALL = ROWS * EACH };
 
@@ -101,19 +101,6 @@ static size_t idx_fill(unsigned char out[16 + 2 * ALL])
     memcpy(out, head, sizeof head);
     numbers_fill(out + sizeof head, true);
     return sizeof head + 2 * ALL;
-}
-
-static int entries(const char *path)
-{
-    DIR *list = opendir(path);
-    const struct dirent *entry;
-    int count = 0;
-
-    cr_assert_not_null(list);
-    while ((entry = readdir(list)) != NULL)
-        count += entry->d_name[0] != '.';
-    closedir(list);
-    return count;
 }
 
 /* ---- what is read -------------------------------------------------------- */
@@ -334,28 +321,41 @@ Test(columns, parts_give_the_same_files)
     free(path);
 }
 
-/* Two commands that write the same shards: the later one fails, and changes
- * nothing. */
-static void check_not_replaced(void)
+/* A sink for [rows] samples of one byte, directory/part-00.h5 and so on, to
+ * which 7 samples were written. */
+static import_sink_t *sink_with_seven(const char *directory, int64_t rows,
+                                      int shards)
 {
     const import_field_t field = {.name = "x", .type = IMPORT_UINT8};
-    char *directory = fixture_path("");
     const import_sink_config_t config = {.directory = directory,
                                          .name = "part",
                                          .fields = &field,
                                          .field_count = 1,
-                                         .rows = 7,
-                                         .shards = 3};
-    char bytes[] = "samples", *text = NULL;
+                                         .rows = rows,
+                                         .shards = shards};
+    char bytes[] = "samples";
     void *data[] = {bytes};
-    import_sink_report_t report;
     import_sink_t *sink = NULL;
+    err_t err = ERR_INIT;
+
+    cr_assert_eq(import_sink_open(&config, &sink, &err), ERR_OK, "%s",
+                 err.text);
+    cr_assert_eq(import_sink_write(sink, 7, data, &err), ERR_OK, "%s",
+                 err.text);
+    return sink;
+}
+
+/* Two commands that write the same shards: the later one fails, and changes
+ * nothing. */
+static void check_not_replaced(void)
+{
+    char *directory = fixture_path(""), *text = NULL;
+    import_sink_t *sink = sink_with_seven(directory, 7, 3);
+    import_sink_report_t report;
     err_t err = ERR_INIT;
     char *first = fixture_path("part-00.h5"),
          *second = fixture_path("part-01.h5");
 
-    cr_assert_eq(import_sink_open(&config, &sink, &err), ERR_OK);
-    cr_assert_eq(import_sink_write(sink, 7, data, &err), ERR_OK);
     fixture_write("part-01.h5", "theirs", 6);
     cr_expect_eq(import_sink_finish(sink, &report, &err), ERR_IO);
     cr_expect_not_null(strstr(err.text, "part-01.h5"), "%s", err.text);
@@ -382,28 +382,15 @@ Test(columns, a_shard_of_somebody_else_is_not_replaced)
  * has written. */
 Test(columns, a_part_is_not_left_behind)
 {
-    const import_field_t field = {.name = "x", .type = IMPORT_UINT8};
     char *directory = fixture_path("");
-    const import_sink_config_t config = {.directory = directory,
-                                         .name = "part",
-                                         .fields = &field,
-                                         .field_count = 1,
-                                         .rows = 10,
-                                         .shards = 5};
-    char bytes[] = "samples";
-    void *data[] = {bytes};
-    import_sink_t *sink = NULL;
-    err_t err = ERR_INIT;
+    import_sink_t *sink = sink_with_seven(directory, 10, 5);
     char *first = fixture_path("part-00.h5"),
          *third = fixture_path("part-02.h5");
 
-    cr_assert_eq(import_sink_open(&config, &sink, &err), ERR_OK);
-    cr_assert_eq(import_sink_write(sink, 7, data, &err), ERR_OK, "%s",
-                 err.text);
     cr_expect_neq(access(first, F_OK), 0);
-    cr_expect_eq(entries(directory), 4);
+    cr_expect_eq(entries_count(directory), 4);
     import_sink_close(sink);
-    cr_expect_eq(entries(directory), 0);
+    cr_expect_eq(entries_count(directory), 0);
     cr_expect_neq(access(first, F_OK), 0);
     cr_expect_neq(access(third, F_OK), 0);
     free(first);

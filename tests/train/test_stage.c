@@ -3,31 +3,18 @@
 /* Runs that copy their data to a directory of the node: they end with the bits
  * of other runs, and leave nothing there. */
 #include <criterion/criterion.h>
-#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/str.h"
+#include "lib/entries.h"
 #include "train/harness.h"
 
-enum { SAMPLES = 96, SETTINGS = 3 };
+enum { SAMPLES = 96 };
 
 TestSuite(staged, .timeout = 300);
-
-static int entries(const char *path)
-{
-    DIR *list = opendir(path);
-    const struct dirent *entry;
-    int count = 0;
-
-    cr_assert_not_null(list, "%s", path);
-    while ((entry = readdir(list)) != NULL)
-        count += entry->d_name[0] != '.';
-    closedir(list);
-    return count;
-}
 
 /* A run of compressed data that copies it to [node]; to be freed. */
 typedef struct staged {
@@ -55,7 +42,7 @@ static void staged_open(staged_t *staged)
 
 static void staged_close(staged_t *staged)
 {
-    cr_expect_eq(entries(staged->node), 0);
+    cr_expect_eq(entries_count(staged->node), 0);
     free(staged->setting);
     free(staged->node);
     harness_close(&staged->harness);
@@ -85,7 +72,7 @@ Test(staged, runs_that_are_resumed_have_them_too)
     train_outcome_t out;
 
     run_open(&plain);
-    plain.settings[SETTINGS - 1] = "train.reproducible=true";
+    plain.settings[2] = "train.reproducible=true";
     staged_open(&staged);
     staged.harness.settings[4] = "train.reproducible=true";
     harness_run_ok(&plain, 2, &out);
