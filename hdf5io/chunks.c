@@ -167,7 +167,7 @@ static bool chunks_shift(hdf5io_chunks_t *chunks, const chunks_source_t *source,
     return good;
 }
 
-/* The value of chunks->row_bytes. The places are known. */
+/* The value for chunks->row_bytes. The places must be known. */
 static size_t chunks_row_bytes(const hdf5io_chunks_t *chunks)
 {
     if (chunks->pipe.count > 0)

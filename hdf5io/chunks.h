@@ -4,8 +4,8 @@
  * chunks: reads a chunked dataset without HDF5's lock. It knows where the
  * chunks are, reads them by pread, and decodes them (filter.h) into a pool. If
  * there are too many chunks to ask an old HDF5 for their places, HDF5 reads the
- * stored bytes, under the lock, and only decoding happens outside of it. Of
- * chunks without filters, rows are read directly into the output.
+ * stored bytes, under the lock, and only decoding happens outside of it. Rows
+ * of chunks without filters are read directly into the output.
  *
  * Thread rule: several threads may read.
  */
@@ -34,8 +34,8 @@ typedef struct chunks_source {
     size_t number_bytes; /* of one number, as stored */
     int fd;              /* the open file; used by the call only */
     hdf5io_pool_t *pool; /* must outlive the chunks */
-    /* Of the chunks in the pool, which stay there after the close.
-     * POOL_NOBODY: a new owner, whose chunks are freed by the close. */
+    /* Owner of the chunks in the pool. The chunks stay there after the close.
+     * POOL_NOBODY: the chunks get a new owner, and the close frees them. */
     uint64_t owner;
 } chunks_source_t;
 
@@ -72,7 +72,7 @@ typedef struct chunks_block {
 typedef struct chunks_from {
     int fd;
     hid_t dataset;
-    slow_t *slow; /* becomes due if a read is slow; NULL: nobody asks */
+    slow_t *slow; /* where a slow read is noted (slow.h); NULL: nowhere */
 } chunks_from_t;
 
 /* Read [block] into [out], as stored. Takes the lock itself, if it needs it.
@@ -82,7 +82,7 @@ err_code_t hdf5io_chunks_read(hdf5io_chunks_t *chunks,
                               const chunks_block_t *block, void *out,
                               err_t *err);
 
-/* Read the chunks of [block] into the pool, as far as they are not there, since
+/* Read those chunks of [block] into the pool that are not there yet, since
  * [batch] needs them (hdf5io_pool_want). A chunk that cannot be read is
  * skipped: hdf5io_chunks_read gives the error. Rows that are read without the
  * pool are skipped, too. False: the pool has no room for some chunk. */

@@ -3,9 +3,8 @@
 /*
  * Reading a block: for each chunk that it touches, the decoded chunk is taken
  * from the pool, where it is filled first if it is not there, and the common
- * part is copied. Rows of chunks without filters are read directly into
- * the output, unless they are so short that one read of the whole chunk is
- * faster.
+ * part is copied. Rows of chunks without filters are read directly into the
+ * output, unless they are so short that one read of the whole chunk is faster.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -278,7 +277,8 @@ static err_code_t read_chunk(hdf5io_chunks_t *chunks, const chunks_from_t *from,
     return rc;
 }
 
-/* The byte of the file at which row [row] begins: chunks have no filters. */
+/* The byte of the file at which row [row] begins. The chunks have no filters.
+ */
 static uint64_t plain_at(const hdf5io_chunks_t *chunks, hsize_t row)
 {
     return chunks->places[row / chunks->chunk[0]].at +

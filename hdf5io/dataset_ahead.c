@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Reading ahead, sample by sample: of fields whose chunks are decoded here, the
- * chunks are read into the pool; of others the system is told what follows. If
- * all samples of a unit are read soon, the system is told of the whole unit at
- * once, since one large read takes less time than many small ones. A small
- * table remembers of which units it was told.
+ * Reads ahead, sample by sample. If cddp decodes the chunks of a field, they
+ * are read into the pool. For other fields the system is told what will be
+ * read. If all samples of a unit are read soon, the system is told of the whole
+ * unit at once, since one large read takes less time than many small reads. A
+ * small table has the units of which the system was told.
  */
 #include "hdf5io/dataset_ahead.h"
 
 #include "base/check.h"
 #include "hdf5io/dataset_impl.h"
 
-/* A unit of which the system was told so many batches ago is told again. */
+/* The system is told of a unit again after this number of batches. */
 #define TOLD_BATCHES 64
 
-/* Is field [field] of the shard read without the pool, at known places? */
+/* Is field [field] of the shard read without the pool, from known places? */
 static bool ahead_direct(const hdf5io_dataset_t *dataset,
                          const hdf5io_shard_t *shard, int field)
 {
@@ -81,7 +81,7 @@ static hdf5io_shard_t *ahead_shard(const hdf5io_dataset_t *dataset,
 {
     int low = 0, high = dataset->count - 1;
 
-    /* the last one that begins at or before the sample */
+    /* the last shard that begins at or before the sample */
     while (low < high) {
         const int middle = low + (high - low + 1) / 2;
 
@@ -104,8 +104,8 @@ typedef struct ahead_call {
     bool full;
 } ahead_call_t;
 
-/* Was the system told lately of the unit that begins at row [unit]? If not, it
- * is told now. */
+/* Was the system told lately of the unit that begins at row [unit]? If not, the
+ * caller tells it now, which is noted here. */
 static bool ahead_knows(const ahead_call_t *call, int field, int64_t unit)
 {
     hdf5io_dataset_t *dataset = call->dataset;
@@ -137,7 +137,7 @@ static column_run_t ahead_unit(const ahead_call_t *call, int field)
     return (column_run_t){first, rest < unit ? rest : unit};
 }
 
-/* Tell the system of the row, or of its unit. */
+/* Tell the system that the row, or its unit, will be read. */
 static err_code_t ahead_tell(void *context, err_t *err)
 {
     const ahead_call_t *call = context;
@@ -161,7 +161,7 @@ static err_code_t ahead_tell(void *context, err_t *err)
     return ERR_OK;
 }
 
-/* Read the chunks of the row. */
+/* Read the chunks of the row into the pool. */
 static err_code_t ahead_fill(void *context, err_t *err)
 {
     ahead_call_t *call = context;

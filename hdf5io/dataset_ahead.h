@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * dataset_ahead: reading ahead of use. What later batches need is known, so
- * their chunks are read and decoded into memory, as far as dataset's
- * config.cache_bytes allow, without giving up what an earlier batch needs. If
- * storage is slow, the system is told which samples will be read without the
- * pool, so that it reads many of them at the same time.
+ * dataset_ahead: reads ahead of use. The samples of later batches are known.
+ * Their chunks are read and decoded into the pool, as far as cache_bytes of
+ * hdf5io_dataset_config_t allows. No chunk that an earlier batch needs is given
+ * up for that. If storage is slow, the system is told which samples will be
+ * read without the pool, so that it can read many of them at the same time.
  *
  * Batches are numbered from 1 in the order in which they are used. One plan at
  * a time.
@@ -38,9 +38,9 @@ typedef struct ahead_state {
 } ahead_state_t;
 
 /* Begin a plan: no batch is known to need anything. A batch has at most [most]
- * samples. [units]: this many units (units.h) are in use at a time, of which
- * all samples are read soon; 0: the order has no units. Not while the dataset
- * is read. */
+ * samples. [units]: number of units (units.h) in use at a time, all of whose
+ * samples are read soon; 0: the order has no units. Not while the dataset is
+ * read. */
 void hdf5io_dataset_plan(hdf5io_dataset_t *dataset, int64_t most,
                          int64_t units);
 /* All batches before [batch] have been read. */
@@ -49,10 +49,10 @@ void hdf5io_dataset_plan_done(hdf5io_dataset_t *dataset, int64_t batch);
 /* Can reading ahead save time now? */
 bool hdf5io_dataset_ahead_helps(hdf5io_dataset_t *dataset);
 
-/* Read ahead what [batch] needs of samples index[count]. Returns how many of
- * them are done; fewer than [count] if memory is full. What cannot be read is
- * skipped: the read of the batch gives the error. Opens no shard if another one
- * would have to be closed for it. */
+/* Read the samples index[count] of [batch] ahead. Returns how many of them are
+ * done: fewer than [count] if memory is full. A sample that cannot be read is
+ * skipped: the read of the batch gives the error. A shard is not opened if
+ * another one would have to be closed for it. */
 int64_t hdf5io_dataset_ahead(hdf5io_dataset_t *dataset, int64_t batch,
                              const int64_t *index, int64_t count);
 

@@ -135,8 +135,8 @@ static err_code_t want_refuse(const hdf5io_want_t *want, const char *key,
                    want->name == NULL ? "" : want->name, why);
 }
 
-/* Check scale, shift, mean and std of a field of whole numbers; [what] names
- * these in error sentences. */
+/* Check scale, shift, mean and std of a field of whole numbers. Error sentences
+ * call these numbers [what]. */
 static err_code_t want_whole_check(const hdf5io_want_t *want, const char *key,
                                    const char *what, err_t *err)
 {

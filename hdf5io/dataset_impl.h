@@ -50,13 +50,13 @@ struct hdf5io_dataset {
     hdf5io_pool_t *pool;             /* of decoded chunks and of bands */
     bool banded[DATASET_FIELDS_MAX]; /* read in bands (dataset_band.c) */
     uint64_t owner; /* owner in the pool of the chunks or bands of field 0 of
-                       shard 0; those of other fields and shards follow */
+                       shard 0; the owners of other fields and shards follow */
     retry_t retry;
     /* bytes of chunk caches: limit, and of all open shards */
     size_t cache_max, cached;
     struct hdf5io_stage *stage; /* copies of the shards; NULL: none */
-    int stage_first;            /* number of shard 0 among its files */
-    bool stage_told;            /* that a copy cannot be used */
+    int stage_first;            /* number of shard 0 among files of [stage] */
+    bool stage_told;            /* the log says that a copy cannot be used */
     int open_max, open_count;   /* number of open shards: limit and current */
     hdf5io_shard_t *oldest, *newest; /* ends of the list of open shards */
     int64_t samples;
@@ -102,9 +102,9 @@ typedef err_code_t (*dataset_work_t)(void *context, err_t *err);
 err_code_t hdf5io_dataset_use(hdf5io_dataset_t *dataset, hdf5io_shard_t *shard,
                               dataset_work_t work, void *context, err_t *err);
 
-/* Do [work] on [shard] once, if it is open, or, with [opens], if it can be
- * opened without closing another one. An error is dropped. Call it without the
- * lock. Not with mpi. */
+/* Do [work] on [shard] once, if the shard is open. With [opens], a closed shard
+ * is opened first, unless another one would have to be closed for it. An error
+ * is dropped. Call it without the lock. Not with mpi. */
 void hdf5io_dataset_try(hdf5io_dataset_t *dataset, hdf5io_shard_t *shard,
                         bool opens, dataset_work_t work, void *context);
 

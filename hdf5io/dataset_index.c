@@ -18,8 +18,8 @@
 #include "hdf5io/filter.h"
 #include "hdf5io/index.h"
 
-/* A larger file is no index, and is not written: 10^6 shards take some 200 MB,
- * so several datasets of so many shards do not fit. */
+/* A larger file is no index, and none is written. The facts of 10^6 shards take
+ * some 200 MB, so an index has room for a few datasets of that size. */
 #define INDEX_BYTES_MAX ((off_t)1 << 30)
 
 /* The length of the directory in [path], with its slash. */

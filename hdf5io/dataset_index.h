@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * dataset_index: the facts of the shards of a dataset that .cddp-index
- * (index.h) keeps. All these shards must be in one directory. The facts of a
- * shard are used only if its size, time of change and inode are still the same;
- * so for a copy of a shard they are not used. They are not used with mpi
+ * dataset_index: reads and writes the facts of the shards of a dataset in
+ * .cddp-index (index.h). All these shards must be in one directory. The facts
+ * of a shard are used only if its size, time of change and inode are still the
+ * same. So they are not used for a copy of a shard. They are not used with mpi
  * either, nor for shards that refer to other files.
  */
 #ifndef CDDP_HDF5IO_DATASET_INDEX_H
@@ -12,7 +12,8 @@
 
 #include "hdf5io/dataset.h"
 
-/* With fewer shards than this a run writes no index: it soon opens them all. */
+/* With fewer shards than this a run writes no index: opening all of them takes
+ * little time. */
 #define DATASET_INDEX_LEAST 64
 
 /* Read the index, so that hdf5io_dataset_look need not open the shards whose
@@ -31,9 +32,10 @@ bool hdf5io_dataset_index_facts(const hdf5io_dataset_t *dataset, int shard,
 void hdf5io_dataset_index_forget(hdf5io_dataset_t *dataset);
 
 /* Write the index, durably. Sections of other datasets stay in it as long as it
- * has at most 1 GiB; else those that were written first are dropped. All facts
- * are known. ERR_DATA: the shards are in several directories, or their facts
- * alone are larger. ERR_IO, as for file_publish. ERR_MEMORY. Local. */
+ * has at most 1 GiB; else the sections that were written first are dropped. All
+ * facts must be known. ERR_DATA: the shards are in several directories, or
+ * their facts alone take more than 1 GiB. ERR_IO, as for file_publish.
+ * ERR_MEMORY. Local. */
 err_code_t hdf5io_dataset_index_write(hdf5io_dataset_t *dataset, err_t *err);
 
 /* Shall the index be written? There are many shards, the index does not have

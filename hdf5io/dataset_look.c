@@ -201,8 +201,8 @@ err_code_t hdf5io_dataset_suits(hdf5io_dataset_t *dataset,
                : rc;
 }
 
-/* Make shard [index], which this process did not open, of its facts. The shard
- * is closed. */
+/* Make shard [index] from its facts, as this process has not opened it. The
+ * shard stays closed. */
 static err_code_t dataset_shard_restore(hdf5io_dataset_t *dataset, int index,
                                         err_t *err)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* dataset_row: a stored row becomes a delivered sample. Internal to the files
- * dataset_*.c. */
+/* dataset_row: converts stored rows to delivered samples, and checks them.
+ * Internal to the files dataset_*.c. */
 #ifndef CDDP_HDF5IO_DATASET_ROW_H
 #define CDDP_HDF5IO_DATASET_ROW_H
 
@@ -15,10 +15,10 @@ typedef struct dataset_row {
     int64_t number;               /* within the shard, for error sentences */
     int64_t sample;               /* global */
     const hdf5io_draw_t *draw;    /* NULL: none */
-    const transform_crop_t *crop; /* NULL: that of [draw] */
+    const transform_crop_t *crop; /* NULL: the crop that [draw] chooses */
     const void *stored;
     void *out;    /* [samples, field->elems]: transformed samples */
-    int64_t slot; /* which of the samples at [out] it becomes */
+    int64_t slot; /* the row becomes this one of the samples at [out] */
 } dataset_row_t;
 
 /* Convert [row] to the type that the model needs, and check it. ERR_DATA: a
@@ -26,8 +26,8 @@ typedef struct dataset_row {
  * cannot hold an integer. */
 err_code_t hdf5io_dataset_row(const dataset_row_t *row, err_t *err);
 
-/* Check all numbers of [row], of field [k]: see dataset_whole.h. What is at its
- * place in row->out is overwritten. */
+/* Check all numbers of [row] of field [k], also those that the crop leaves out
+ * (dataset_whole.h). Overwrites sample row->slot of row->out. */
 err_code_t hdf5io_dataset_row_whole(const hdf5io_dataset_t *dataset, int k,
                                     const dataset_row_t *row, err_t *err);
 

@@ -24,8 +24,7 @@ struct read_scratch {
 };
 
 /* Get buffers for [count] samples, unused or new ones, and a trace, if one is
- * free. The stage has room for at least one row of each column.
- * ERR_MEMORY. */
+ * free. The stage has room for at least one row of each column. ERR_MEMORY. */
 err_code_t hdf5io_read_scratch_take(hdf5io_dataset_t *dataset, int64_t count,
                                     read_scratch_t **out, err_t *err);
 /* Give back the buffers and the trace. */

@@ -54,20 +54,22 @@ bool hdf5io_dataset_copy_due(const hdf5io_dataset_t *dataset,
            hdf5io_stage_there(dataset->stage, copy_index(dataset, shard));
 }
 
-/* The copy cannot be used. A line tells it of the first one. */
+/* Never use the copy of [shard] again. The log says so for the first such copy
+ * of the dataset. */
 static void copy_refuse(hdf5io_dataset_t *dataset, hdf5io_shard_t *shard,
                         const char *why)
 {
     if (!dataset->stage_told)
         log_warn("hdf5io",
-                 "the copy of %s in %s cannot be used (%s): such files are "
-                 "read from their own place again",
+                 "the copy of %s in %s cannot be used (%s): a file whose copy "
+                 "cannot be used is read from its own place again",
                  shard->path, hdf5io_stage_dir(dataset->stage), why);
     shard->copy_bad = true;
     dataset->stage_told = true;
 }
 
-/* Open the copy as a plain file. -1: it is not used, now or ever. */
+/* Open the copy as a plain file. -1: the copy cannot be used now; it will be
+ * tried again only if descriptors or memory were scarce. */
 static int copy_descriptor(hdf5io_dataset_t *dataset, hdf5io_shard_t *shard)
 {
     const int fd =
@@ -142,7 +144,7 @@ void hdf5io_dataset_copy_take(hdf5io_dataset_t *dataset, hdf5io_shard_t *shard)
     close(fd);
 }
 
-/* Is the open file still that of the facts? */
+/* Is [fd] still the file of which the catalogue has the facts? */
 static bool source_is_same(const hdf5io_dataset_t *dataset,
                            const hdf5io_shard_t *shard, int fd)
 {
@@ -161,7 +163,8 @@ void hdf5io_dataset_copy_leave(hdf5io_dataset_t *dataset, hdf5io_shard_t *shard,
     int fd;
 
     copy_refuse(dataset, shard, err->text);
-    /* Other threads may read the shard. If not, it will be closed. */
+    /* Other threads may read the shard, so its descriptor is exchanged. A shard
+     * that HDF5 reads is closed by the next try, if no thread reads it. */
     if (!shard->open || !shard->copied || shard->file >= 0)
         return;
     fd = hdf5io_descriptor_open(shard->path);

@@ -3,9 +3,9 @@
 /*
  * dataset_stage: reads the shards of a dataset from their copies (stage.h), as
  * soon as these are there. A copy has the same bytes at the same places as its
- * shard. So what is known of the shard stays true, and where shards are read by
- * pread only the descriptor is exchanged, while other threads read. A shard
- * that HDF5 reads is closed, and its copy opened, when no thread reads it.
+ * shard, so the facts of the shard stay true. If a shard is read by pread, only
+ * the descriptor is exchanged, also while other threads read. A shard that HDF5
+ * reads is closed when no thread reads it, and its copy is opened.
  *
  * If a copy cannot be read, the shard is read from its own place again: errors
  * of copies never become errors of the dataset.
@@ -17,7 +17,8 @@
 #include "hdf5io/stage.h"
 
 /* Fill files[shards] for the stage. A shard that refers to other files is not
- * wanted, as they are looked for beside it; nor is one without samples. */
+ * wanted, as HDF5 looks for these files beside the shard. A shard without
+ * samples is not wanted either. */
 void hdf5io_dataset_stage_files(const hdf5io_dataset_t *dataset,
                                 stage_file_t *files);
 
@@ -31,18 +32,18 @@ void hdf5io_dataset_stage(hdf5io_dataset_t *dataset, hdf5io_stage_t *stage,
 
 struct hdf5io_shard;
 
-/* Is there a copy of [shard], which this process does not use yet? */
+/* Is there a copy of [shard] that this process does not use yet? */
 bool hdf5io_dataset_copy_due(const hdf5io_dataset_t *dataset,
                              const struct hdf5io_shard *shard);
 
 /* Open the copy of the closed shard [shard] with these facts, if there is one.
- * False: it stays closed, and is to be opened itself. */
+ * False: the shard stays closed, and the caller opens its own file. */
 bool hdf5io_dataset_copy_open(hdf5io_dataset_t *dataset,
                               const catalogue_facts_t *facts,
                               struct hdf5io_shard *shard);
 
-/* Read the open shard [shard], of which HDF5 has nothing open, from its copy
- * from now on. Threads that read it go on. */
+/* From now on, read the open shard [shard], of which HDF5 has nothing open,
+ * from its copy. Threads that are reading the shard go on. */
 void hdf5io_dataset_copy_take(hdf5io_dataset_t *dataset,
                               struct hdf5io_shard *shard);
 

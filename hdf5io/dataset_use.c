@@ -150,7 +150,8 @@ static err_code_t use_changed(const hdf5io_dataset_t *dataset,
                    was->path, was->bytes, was->rows, now->bytes, now->rows);
 }
 
-/* Forget what was read from [shard] before it was closed. */
+/* Free the chunks and bands in the pool that were read from [shard] before it
+ * was closed. */
 static void use_forget(const hdf5io_dataset_t *dataset,
                        const hdf5io_shard_t *shard)
 {
@@ -241,8 +242,8 @@ typedef struct use_call {
     bool copied; /* this try reads, or has read, the copy of the shard */
 } use_call_t;
 
-/* There is a copy of the open shard: exchange the descriptor, or let it be
- * opened again. Lock held. */
+/* There is a copy of the open shard: exchange the descriptor, or close the
+ * shard, so that the copy is opened next. Lock held. */
 static void use_copy(hdf5io_dataset_t *dataset, hdf5io_shard_t *shard)
 {
     if (shard->file < 0 && shard->fd >= 0)
@@ -325,8 +326,9 @@ static err_code_t use_attempt(void *context, int *number, err_t *err)
         pthread_mutex_unlock(&dataset->lock);
         *number = 0;
         rc = use_once(call, number, &own);
-        /* Other threads keep the copy open: it was read again, so its error
-         * says nothing about the shard. The next try may close it. */
+        /* Other threads keep the copy open, so the copy was read again, and the
+         * error says nothing about the shard. The next try may close the copy.
+         */
         if (rc != ERR_OK && call->copied && *number == 0)
             *number = EIO;
     }

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Checks all of a stored image, of which a batch has only a crop: crops that
- * cover the image are converted and checked, one after the other. */
+/* Checks all of a stored image, although a batch has only a crop of it: crops
+ * that together cover the image are converted and checked, one after the other.
+ */
 #include "hdf5io/dataset_row.h"
 
-/* Where the crop at stored line or pixel [at] begins in the padded image, so
- * that it has no border. [stored] and [taken]: lengths of the image and of the
- * crop. A crop that is longer than the image has all of it in its middle. */
+/* Where the crop for the stored line or pixel [at] begins in the padded image,
+ * so that the crop holds nothing of the border. [stored] and [taken]: lengths
+ * of the image and of the crop. If the crop is longer than the image, the image
+ * is in the middle of the crop. */
 static int64_t crop_begin(int64_t at, int64_t stored, int64_t taken,
                           int64_t pad)
 {
@@ -39,7 +41,7 @@ err_code_t hdf5io_dataset_row_whole(const hdf5io_dataset_t *dataset, int k,
     transform_crop_t crop = {0};
     err_code_t rc = ERR_OK;
 
-    /* Then the crop in the middle has all of it. */
+    /* The crop in the middle, which is checked anyway, holds all of it. */
     if (how->out_height >= how->height && how->out_width >= how->width)
         return ERR_OK;
     part.crop = &crop;

@@ -62,8 +62,8 @@ bool hdf5io_filter_blosc(const unsigned char *in, size_t in_bytes,
     if (in_bytes < BLOSC_MIN_HEADER_LENGTH ||
         blosc_cbuffer_validate(in, in_bytes, &whole) < 0 || whole > room)
         return false;
-    /* It decodes in this thread; blosc_decompress would use threads that all
-     * callers share. */
+    /* This function decodes in this thread. blosc_decompress would use threads
+     * that all callers share. */
     got = blosc_decompress_ctx(in, out, room, 1);
     if (got < 0 || (size_t)got != whole)
         return false;

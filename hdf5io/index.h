@@ -39,12 +39,12 @@ err_code_t hdf5io_index_parse(const void *data, size_t bytes,
 const index_section_t *hdf5io_index_find(const hdf5io_index_t *index,
                                          uint64_t key);
 
-/* Make [section] the first one. It replaces the section with the same key; if
- * there is none and no room, the last section. */
+/* Make [section] the first one. It replaces the section with the same key. If
+ * there is no such section and no room, it replaces the last section. */
 void hdf5io_index_put(hdf5io_index_t *index, const index_section_t *section);
 
-/* Drop the last sections, which were written first, until the file has at most
- * [most] bytes. It is at least as large as without any section. */
+/* Drop sections, beginning with those that were written first, until the file
+ * has at most [most] bytes, or no section is left. */
 void hdf5io_index_shorten(hdf5io_index_t *index, size_t most);
 
 /* The bytes of a file with these sections; the caller frees them with mem_free.

@@ -10,10 +10,10 @@
  * end or an error nothing more is taken. If other threads still read later
  * batches, these are never delivered.
  *
- * Where reading ahead helps (dataset_ahead.h), a batch is first read ahead, in
- * pieces of a few samples, and then taken. All threads share the pieces, so
- * that they read and decode at the same time what the next batch needs. While
- * no buffer is free, they read later batches ahead, until memory is full.
+ * If reading ahead helps (dataset_ahead.h), a batch is read ahead in pieces of
+ * a few samples before a thread takes it. Each thread takes pieces, so all
+ * threads read and decode at the same time what the next batch needs. While no
+ * buffer is free, they read later batches ahead, until memory is full.
  *
  * Without a thread the consumer reads by itself, into 1 + kept buffers.
  */
@@ -167,8 +167,8 @@ static bool turn_piece(hdf5io_loader_t *loader, loader_task_t *task)
 }
 
 /* Find something to do for the caller, who has the turn. [room]: a buffer is
- * free. [full]: memory is full. A batch is taken when it was read ahead. False:
- * there is nothing to do now. */
+ * free. [full]: memory is full. A batch is taken after it was read ahead.
+ * False: there is nothing to do now. */
 static bool turn_find(hdf5io_loader_t *loader, bool room, bool full,
                       loader_task_t *task)
 {
@@ -212,8 +212,8 @@ static bool loader_turn(hdf5io_loader_t *loader, loader_task_t *task)
     return found;
 }
 
-/* Read the samples of a task ahead. If memory is full, the rest of them is the
- * next piece again, when the next batch is done. */
+/* Read the samples of a task ahead. If memory is full, the samples that are
+ * left are taken again as a piece, after the next batch is done. */
 static void loader_ahead(hdf5io_loader_t *loader, const loader_task_t *task)
 {
     const int64_t read = hdf5io_dataset_ahead(
@@ -328,7 +328,8 @@ static err_code_t loader_buffers_open(hdf5io_loader_t *loader, err_t *err)
     return ERR_OK;
 }
 
-/* Number of threads that read ahead: no more than batches to read ahead. */
+/* Number of threads that read ahead; at most the number of batches that are
+ * read ahead. */
 static int loader_threads(const hdf5io_loader_config_t *config)
 {
     const int asked = config->threads > 1 ? config->threads : 1;

@@ -31,7 +31,7 @@ typedef struct hdf5io_loader_config {
     int64_t epoch, step; /* the first batch to deliver */
     int64_t epochs;      /* [epoch, epochs) are delivered */
     bool augment;        /* crop and mirror at random (hdf5io_draw_t) */
-    uint64_t seed;       /* for that */
+    uint64_t seed;       /* of [augment] */
     int rank;            /* for the thread's log lines */
 } hdf5io_loader_config_t;
 
@@ -69,9 +69,8 @@ void *hdf5io_loader_memory(const hdf5io_loader_t *loader, size_t *bytes);
  * still read it. It stays allocated until the process ends. */
 void hdf5io_loader_memory_keep(hdf5io_loader_t *loader);
 
-/* Stop the threads, waiting for at most one batch or a few chunks of each, and
- * free the loader.
- * NULL allowed. */
+/* Stop the threads, and free the loader. Each thread first ends the batch or
+ * the few chunks that it is reading. NULL allowed. */
 void hdf5io_loader_close(hdf5io_loader_t *loader);
 
 #endif

@@ -5,8 +5,8 @@
 #include "base/check.h"
 #include "base/mem.h"
 
-/* All batches that are known have at most this many samples (8 bytes each),
- * unless a single batch has more. */
+/* All known batches together have at most this many samples (8 bytes each),
+ * unless one batch alone has more. */
 #define PLAN_SAMPLES ((int64_t)1 << 17)
 
 struct hdf5io_plan {

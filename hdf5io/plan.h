@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * plan: the samples of the batches to come, in the order of the sampler, epoch
- * after epoch. Batches are numbered from 0, the first one to be read. A limited
+ * plan: says which samples the next batches have, in the order of the sampler,
+ * epoch after epoch. Batches are numbered; batch 0 is read first. A limited
  * number of batches is known at a time.
  *
  * Thread rule: one thread at a time.
@@ -19,7 +19,7 @@ typedef struct hdf5io_plan hdf5io_plan_t;
 
 typedef struct hdf5io_plan_config {
     hdf5io_sampler_t *sampler; /* not owned; only the plan uses it */
-    int64_t epoch, step; /* of batch 0; a step behind the last one of its epoch
+    int64_t epoch, step; /* of batch 0; a step after the last step of its epoch
                             counts as the start of the next epoch */
     int64_t epochs;      /* [epoch, epochs) are planned */
     int64_t most;        /* number of batches that are known at a time, >= 1;
@@ -41,8 +41,9 @@ void hdf5io_plan_close(hdf5io_plan_t *plan); /* NULL allowed */
 /* Number of batches that are known at a time. */
 int64_t hdf5io_plan_most(const hdf5io_plan_t *plan);
 
-/* Get batch [number], and forget those that are [most] or more before it. NULL:
- * it is behind the last one. Valid until it is forgotten. */
+/* Get batch [number]. The batches up to number - hdf5io_plan_most are
+ * forgotten. NULL: there is no such batch, since the epochs end before it. The
+ * result is valid until its batch is forgotten. */
 const plan_batch_t *hdf5io_plan_get(hdf5io_plan_t *plan, int64_t number);
 
 #endif

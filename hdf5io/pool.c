@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * A hash table of extents, and lists of extents that nobody uses. Each batch of
- * the plan has a list: of the extents that this batch needs and no later one.
- * One more list is for extents that no batch is known to need, in the order in
- * which their memory is taken. When a batch is done, the extents of its list
- * are moved there. An extent of the same size gives its buffer to the next one,
- * so that reading chunks of one size allocates nothing once the pool is full.
+ * A hash table has all extents. Lists have the extents that nobody uses: an
+ * extent that batches of the plan need is in the list of the last of these
+ * batches, and an extent that no batch is known to need is in the list
+ * `unneeded`, in the order in which memory is taken. An extent that is to be
+ * kept is in the list `kept`. When a batch is done, the extents of its list are
+ * moved to `unneeded`. A new extent takes the buffer of an extent of the same
+ * size, so that reading chunks of one size allocates nothing once the pool is
+ * full.
  */
 #include "hdf5io/pool.h"
 
@@ -36,8 +38,9 @@ static void unused_free(hdf5io_pool_t *pool, pool_extent_t *extent)
 }
 
 /* Take an unused extent of exactly [room] bytes, if memory is short or if it is
- * of no more use; free others until there is room. What a batch needs is not
- * given up for a buffer that is given back soon. NULL: allocate one. */
+ * of no more use; free others until there is room. A buffer without owner is
+ * given back soon, so it takes no extent that a batch needs. NULL: allocate
+ * one. */
 static pool_extent_t *extent_reuse(hdf5io_pool_t *pool, uint64_t owner,
                                    size_t room)
 {
@@ -58,8 +61,9 @@ static pool_extent_t *extent_reuse(hdf5io_pool_t *pool, uint64_t owner,
     }
 }
 
-/* A new extent with one user, to be filled. Its memory, if it has none, is
- * allocated by extent_allocate, since that takes long. Lock held. */
+/* Make an extent with one user, who shall fill it. If it has no memory yet,
+ * extent_allocate gives it some after the lock is released, since that takes
+ * long. Lock held. */
 static err_code_t extent_make(hdf5io_pool_t *pool, uint64_t owner,
                               uint64_t number, size_t room, pool_extent_t **out,
                               err_t *err)
@@ -87,7 +91,7 @@ static err_code_t extent_make(hdf5io_pool_t *pool, uint64_t owner,
     return ERR_OK;
 }
 
-/* Give memory to an extent that the calling thread fills. If there is none, the
+/* Give memory to an extent that the calling thread fills. If that fails, the
  * extent is given back. The lock is not held. */
 static err_code_t extent_allocate(hdf5io_pool_t *pool, pool_extent_t *extent,
                                   err_t *err)
@@ -151,8 +155,8 @@ err_code_t hdf5io_pool_take(hdf5io_pool_t *pool, uint64_t owner,
 /* ---- the plan -------------------------------------------------------------
  */
 
-/* The batches before [batch] are done: what only these batches needed is not
- * needed now. Lock held. */
+/* The batches before [batch] are done: extents that only these batches needed
+ * are not needed any more. Lock held. */
 static void plan_done(hdf5io_pool_t *pool, uint64_t batch)
 {
     while (pool->batch < batch && pool->batch <= pool->last) {
@@ -160,7 +164,7 @@ static void plan_done(hdf5io_pool_t *pool, uint64_t batch)
         const pool_extent_t *last = list->newest;
         pool_extent_t *extent = NULL;
 
-        /* Each extent once, even if it came back to the same list. */
+        /* Move each extent once, even if it is added to the same list. */
         while (extent != last) {
             extent = list->oldest;
             hdf5io_pool_unused_remove(pool, extent);
@@ -206,10 +210,10 @@ static void extent_need(hdf5io_pool_t *pool, pool_extent_t *extent,
         hdf5io_pool_unused_add(pool, extent);
 }
 
-/* Is there room for an extent of [room] bytes, and for the stored bytes from
- * which it is decoded, if only what no batch needs is given up? The stored
- * bytes of what other threads fill count as much as what is filled, whether
- * these threads have their buffers already or not. Lock held. */
+/* Is there room for an extent of [room] bytes and for a buffer of its stored
+ * bytes, if only extents that no batch needs are given up? An extent that
+ * another thread fills counts twice: that thread needs a buffer of the same
+ * size for the stored bytes, and may not have it yet. Lock held. */
 static bool plan_room(const hdf5io_pool_t *pool, size_t room)
 {
     const size_t used = pool->held - pool->idle - pool->lent + pool->filling;
@@ -267,8 +271,9 @@ void hdf5io_pool_filled(hdf5io_pool_t *pool, pool_extent_t *extent, bool good)
     pthread_mutex_unlock(&pool->lock);
 }
 
-/* Free what was beyond the bound while it was in use. What a batch needs is not
- * given up for buffers that are given back soon. Lock held. */
+/* Free extents until the pool is within its bound. Buffers without owner are
+ * given back soon, so only extents that no batch needs are freed for them. Lock
+ * held. */
 static void pool_trim(hdf5io_pool_t *pool)
 {
     pool_extent_t *extent;

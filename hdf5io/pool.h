@@ -4,13 +4,14 @@
  * pool: buffers for chunks of all shards and columns of a dataset, with one
  * bound. An extent is the buffer of one chunk. It is known by its owner (a
  * column) and its number among the chunks of the owner. Extents that nobody
- * uses stay in the pool until their memory is needed. First goes what no known
- * batch needs: the extents that were read completely, then the least recently
- * used ones. Then goes the extent that is needed last, and at the very end what
- * is to be kept.
+ * uses stay in the pool until their memory is needed. The pool first gives up
+ * extents that no batch is known to need: those that were read completely, then
+ * the least recently used ones. Then it gives up the extent that is needed
+ * last. Extents that are to be kept (hdf5io_pool_keep) are given up at the very
+ * end.
  *
- * Which batches need an extent is known from hdf5io_pool_want. Batches are
- * numbered from 1 in the order in which they are used; the numbers begin again
+ * hdf5io_pool_want tells the pool which extents a batch needs. Batches are
+ * numbered from 1 in the order in which they are used. The numbers begin again
  * with each plan.
  *
  * Thread rule: several threads may use a pool. While a thread fills an extent,
@@ -40,7 +41,7 @@ void hdf5io_pool_close(hdf5io_pool_t *pool); /* NULL allowed */
 void hdf5io_pool_allow(hdf5io_pool_t *pool, size_t bytes);
 
 /* A new number for an owner, not POOL_NOBODY. hdf5io_pool_owners makes [count]
- * consecutive ones and returns the first. */
+ * consecutive numbers and returns the first. */
 uint64_t hdf5io_pool_owner(hdf5io_pool_t *pool);
 uint64_t hdf5io_pool_owners(hdf5io_pool_t *pool, uint64_t count);
 /* Free the extents of an owner that nobody uses. */
@@ -64,12 +65,13 @@ void hdf5io_pool_plan_done(hdf5io_pool_t *pool, uint64_t batch);
 typedef enum pool_want {
     POOL_HERE, /* it is in the pool, or another thread fills it */
     POOL_FILL, /* the caller must fill it, as after hdf5io_pool_take */
-    POOL_FULL  /* no memory, unless something is given up that an earlier batch
-                  needs; or the batch is too far ahead */
+    POOL_FULL  /* there is no memory, unless an extent is given up that an
+                  earlier batch needs; or the batch is too far ahead */
 } pool_want_t;
 
-/* [batch] needs extent [number] of [owner], with room for [bytes]. *out is set
- * only for POOL_FILL. A batch that is done needs nothing. Does not block. */
+/* Say that [batch] needs extent [number] of [owner], with room for [bytes].
+ * *out is set only for POOL_FILL. For a batch that is done nothing happens:
+ * POOL_HERE. Does not block. */
 pool_want_t hdf5io_pool_want(hdf5io_pool_t *pool, uint64_t owner,
                              uint64_t number, size_t bytes, uint64_t batch,
                              pool_extent_t **out);
@@ -85,8 +87,7 @@ void hdf5io_pool_filled(hdf5io_pool_t *pool, pool_extent_t *extent, bool good);
 void hdf5io_pool_give(hdf5io_pool_t *pool, pool_extent_t *extent, size_t used,
                       size_t all);
 
-/* An extent that the caller uses is to be kept, whether a batch is known to
- * need it or not. */
+/* Keep an extent that the caller uses, even if no batch is known to need it. */
 void hdf5io_pool_keep(hdf5io_pool_t *pool, pool_extent_t *extent);
 
 /* Exchange the memory of two extents of the same size that the calling thread

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Internal to the files pool*.c: a table of extents, and lists of those that
- * nobody uses. The lock is held in all calls. */
+/* Internal to the files pool*.c: a table of extents, and lists of the extents
+ * that nobody uses. The lock is held in all calls. */
 #ifndef CDDP_HDF5IO_POOL_PRIV_H
 #define CDDP_HDF5IO_POOL_PRIV_H
 
@@ -19,8 +19,8 @@ struct pool_extent {
     uint64_t until; /* the last batch that is known to need it; 0: none */
     unsigned char *bytes;
     size_t room; /* of [bytes] */
-    size_t used; /* bytes that were used since all were used, or since it was
-                    filled */
+    size_t used; /* bytes that were used since the extent was filled, or since
+                    all of its bytes were used */
     int users;
     bool spent;           /* all bytes were used */
     bool kept;            /* its memory is taken last */
@@ -44,15 +44,15 @@ struct hdf5io_pool {
     pool_extent_t **buckets; /* [bucket_count], a power of two */
     size_t bucket_count, count;
     pool_list_t kept;
-    pool_list_t unneeded;           /* that no batch is known to need */
+    pool_list_t unneeded;           /* extents that no batch is known to need */
     size_t idle;                    /* bytes of [unneeded] */
-    pool_list_t needed[POOL_AHEAD]; /* until batch b: in list b modulo the
-                                       number of lists */
+    pool_list_t needed[POOL_AHEAD]; /* an extent that batch b is the last to
+                                       need is in list b modulo POOL_AHEAD */
     uint64_t batch;                 /* the first one that is not done */
-    uint64_t last; /* at least the last one whose list is not empty */
+    uint64_t last;                  /* the lists of later batches are empty */
 };
 
-/* The extent of the table; NULL: there is none. */
+/* Find an extent in the table. NULL: it is not there. */
 pool_extent_t *hdf5io_pool_find(const hdf5io_pool_t *pool, uint64_t owner,
                                 uint64_t number);
 /* Add an extent to the table, and remove it. */

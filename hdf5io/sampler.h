@@ -97,8 +97,7 @@ int64_t hdf5io_sampler_share_max(const hdf5io_sampler_t *sampler);
 
 /* Number of units that this rank has in use at a time, in an epoch that is as
  * configured. A rank that keeps so many units in memory reads nearly no unit
- * twice. 0: the order
- * has no lanes. Pure. */
+ * twice. 0: the order has no lanes. Pure. */
 int64_t hdf5io_sampler_units_used(const hdf5io_sampler_t *sampler);
 
 /* Global sample numbers at positions [first, first + count) of the order. The

@@ -119,7 +119,7 @@ err_code_t hdf5io_shard_columns_make(hdf5io_shard_t *shard, int count,
 
 /* Open the closed shard again without HDF5: possible if all its bytes are at
  * known offsets of this very file, and the file is still that of [facts].
- * [copy] >= 0: take this descriptor of an equal file instead of opening it.
+ * [copy] >= 0: take this descriptor of a copy, and do not open the file itself.
  * False: it stays closed, and hdf5io_shard_open must be called, which also
  * gives the error, if there is one; [copy] stays the caller's. */
 bool hdf5io_shard_reopen(const hdf5io_shard_config_t *config,

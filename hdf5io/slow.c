@@ -4,7 +4,7 @@
 
 #include <fcntl.h>
 
-/* Of a longer piece Linux may read only the first part. */
+/* Linux may read only the first part of a longer piece. */
 #define TELL_BYTES ((uint64_t)128 << 10)
 
 void hdf5io_slow_tell(int fd, uint64_t at, uint64_t bytes)

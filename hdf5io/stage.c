@@ -25,12 +25,13 @@
 #include "hdf5io/stage_copy.h"
 #include "hdf5io/stage_dir.h"
 
-/* This part of a file system stays free, but not more than the second number of
- * bytes: other programs need some, UCX in /dev/shm for example. */
+/* 1 / STAGE_FREE_PART of a file system stays free, but at most STAGE_FREE_MOST
+ * bytes: other programs need space, too, for example UCX in /dev/shm. */
 #define STAGE_FREE_PART 16
 #define STAGE_FREE_MOST (UINT64_C(1) << 30)
 
-/* What all ranks of the node map: 1 for each file that has a copy. */
+/* An entry of the table that all ranks of the node map: 1 if the file has a
+ * copy. */
 typedef _Atomic unsigned char stage_flag_t;
 
 struct hdf5io_stage {
@@ -48,15 +49,15 @@ struct hdf5io_stage {
 
 /* What the thread that copies has done. */
 typedef struct stage_sum {
-    int files, wanted; /* copied; of all that are to be copied */
+    int files, wanted; /* files that were copied; that are to be copied */
     uint64_t bytes, wanted_bytes;
     int skipped; /* files that cannot be copied */
-    err_t why;   /* of the first one, or why copying ended early */
+    err_t why;   /* why the first of them was skipped, or copying ended early */
 } stage_sum_t;
 
 /* ---- opening ------------------------------------------------------------- */
 
-/* A number for the job and its files. */
+/* A number that depends on the key of the job and on its files. */
 static uint64_t key_of(const stage_config_t *config)
 {
     hash_state_t *state = hash_state_open();
@@ -189,8 +190,8 @@ int hdf5io_stage_copies(const hdf5io_stage_t *stage, int first, int count)
     return copies;
 }
 
-/* The name of a copy in its directory. It does not end as names of HDF5 files
- * do: nobody shall take it for one that belongs to a data set. */
+/* The name of a copy in its directory. It does not end as the names of HDF5
+ * files do, so that nobody takes a copy for a shard of a data set. */
 static void copy_name(int index, char out[32])
 {
     snprintf(out, 32, "%d.copy", index);
@@ -250,7 +251,7 @@ static err_code_t room_check(const hdf5io_stage_t *stage, uint64_t copied,
     char most[32];
 
     if (bytes > stage->most - copied)
-        return err_set(err, ERR_MEMORY, "copies may take %s",
+        return err_set(err, ERR_MEMORY, "copies may take at most %s",
                        str_bytes(stage->most, most, sizeof most));
     if (bytes > hdf5io_stage_room(stage->dir.path))
         return err_set(err, ERR_MEMORY, "%s has no room for more",
@@ -305,7 +306,7 @@ static void files_copy(hdf5io_stage_t *stage, unsigned char *buffer,
     }
 }
 
-/* Tell what was copied, in one line. */
+/* Write one line to the log that tells what was copied. */
 static void sum_tell(const hdf5io_stage_t *stage, const stage_sum_t *sum,
                      double seconds)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * A copy is written under another name, synced, read back, and renamed only if
- * the hash of what was read back is that of what was read from the file. The
- * pages of the copy leave the page cache before, so that a disk is compared and
- * not the cache.
+ * A copy is written under another name, synced and read back. It is renamed
+ * only if its bytes have the hash of the bytes that were read from the file.
+ * Before the copy is read back, its pages are dropped from the page cache, so
+ * that the bytes on the disk are compared, not those in the cache.
  */
 #include "hdf5io/stage_copy.h"
 
@@ -52,8 +52,8 @@ static err_code_t copy_refused(const stage_copy_t *copy, err_t *err)
                    strerror(errno));
 }
 
-/* Read the next block of [fd]. Returns the bytes of it, 0 at the end, -1 for an
- * error. */
+/* Read the next block of [fd]. Returns the number of its bytes, 0 at the end,
+ * -1 for an error. */
 static ssize_t block_read(const stage_copy_t *copy, int fd, uint64_t at)
 {
     ssize_t got;
@@ -64,7 +64,7 @@ static ssize_t block_read(const stage_copy_t *copy, int fd, uint64_t at)
     return got;
 }
 
-/* Copy all bytes; *hash becomes that of what was read. */
+/* Copy all bytes, and add them to [hash]. */
 static err_code_t bytes_copy(const stage_copy_t *copy, int from, int to,
                              hash_state_t *hash, err_t *err)
 {
@@ -87,7 +87,7 @@ static err_code_t bytes_copy(const stage_copy_t *copy, int from, int to,
     return at == copy->file->bytes ? ERR_OK : copy_changed(copy, err);
 }
 
-/* Read the copy back; *hash becomes that of its bytes. */
+/* Read the copy back, and add its bytes to [hash]. */
 static err_code_t bytes_hash(const stage_copy_t *copy, int fd,
                              hash_state_t *hash, err_t *err)
 {

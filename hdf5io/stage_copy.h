@@ -8,7 +8,7 @@
 
 #include "hdf5io/stage.h"
 
-/* Bytes of the buffer of a copy. */
+/* Size of the buffer for copying. */
 #define STAGE_BLOCK ((size_t)1 << 20)
 
 typedef struct stage_copy {
@@ -22,10 +22,10 @@ typedef struct stage_copy {
 
 /*
  * Copy the file, compare the copy with what was read, and give it its name. The
- * copy is readable for this user only. After an error, and if it was stopped
- * (ERR_REQUEUE), there is no copy.
+ * copy is readable for this user only. After an error, or if copying was
+ * stopped (ERR_REQUEUE), there is no copy.
  *
- * ERR_DATA: the file cannot be read, or is not the one that [file] describes.
+ * ERR_DATA: the file cannot be read, or has changed since it was described.
  * ERR_MEMORY: there is no room. ERR_IO: the directory cannot be written, or
  * returned other bytes than were written. Blocks.
  */

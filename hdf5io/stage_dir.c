@@ -6,14 +6,16 @@
  * with its name is used only if it belongs to this user; links are not
  * followed; and everything in it is reached through the descriptor.
  *
- * A directory gets its name by a rename, with its table and a lock. A rename
- * cannot replace a directory that holds a table. So of several ranks that make
- * one, the first succeeds, and the others join it.
+ * A new directory gets a table and a lock, and then its name, by a rename. A
+ * rename cannot replace a directory that holds a table. So if several ranks
+ * make the directory at the same time, the first succeeds, and the others join
+ * it.
  *
- * flock, and not the locks of fcntl: the ranks of one process must not share
- * theirs. The directory that contains this one may be on a file system that
- * hosts share, and flock of one host need not be seen on another. So the name
- * says which host has made a directory, and no other host touches it.
+ * Locks are those of flock and not of fcntl, since ranks that are threads of
+ * one process must not share a lock. The directory that contains this one may
+ * be on a file system that hosts share, where a host may not see the locks of
+ * another host. So the name says which host has made a directory, and no other
+ * host touches it.
  */
 #include "hdf5io/stage_dir.h"
 
@@ -31,15 +33,16 @@
 #include "base/file.h"
 #include "base/str.h"
 
-/* A name is this prefix with the user and the host, and then [STAGE_DIGITS]
- * digits of the key. The name of a draft goes on after a dot. */
+/* A name is this prefix with the user and the host, followed by [STAGE_DIGITS]
+ * digits of the key. The name of a draft has a dot and more letters after that.
+ */
 #define STAGE_PREFIX "cddp-stage-%u-%s-"
 #define STAGE_DIGITS 16
-/* How often a rank tries to join or to make the directory, which others make
- * and remove at the same time. */
+/* How often a rank tries to join or to make the directory. A try may fail
+ * because other ranks make or remove the directory at the same time. */
 #define STAGE_TRIES 64
 
-/* The caller frees it. */
+/* The prefix of this user and host. The caller frees it. */
 static char *prefix_make(void)
 {
     char host[256] = "";
@@ -101,7 +104,7 @@ static void dir_empty(int fd)
     closedir(list);
 }
 
-/* Remove the open directory if no process has a lock of it. */
+/* Remove the open directory if no other process has a lock of it. */
 static bool dir_remove(int at, const char *name, int fd)
 {
     if (!dir_lock(fd, LOCK_EX))
@@ -110,8 +113,8 @@ static bool dir_remove(int at, const char *name, int fd)
     return unlinkat(at, name, AT_REMOVEDIR) == 0;
 }
 
-/* Open and lock the directory that is there. -1: errno is ENOENT if there is
- * none, EAGAIN if it is just being removed. */
+/* Open and lock the directory if it exists. -1: errno is ENOENT if it does not
+ * exist, EAGAIN if it is just being removed. */
 static int dir_join(const stage_dir_t *dir)
 {
     const int fd = dir_open(dir->base, dir->name);
@@ -140,7 +143,8 @@ static bool table_make(int fd, size_t bytes)
                O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     bool good = table >= 0;
 
-    /* Blocks that were written exist: no later access through a map fails. */
+    /* Written zeros have blocks on the disk, so that no later access through a
+     * map fails for lack of space. */
     for (size_t done = 0; good && done < bytes; done += sizeof zeros)
         good = file_write_all(table, zeros,
                               bytes - done < sizeof zeros ? bytes - done
@@ -170,8 +174,8 @@ static int draft_name(const stage_dir_t *dir, const char *draft, size_t bytes)
 }
 
 /* Make the directory. -1: errno is EEXIST or ENOTEMPTY if another rank was
- * faster, ENOENT or EAGAIN if another process took the draft for what a killed
- * job left. */
+ * faster, ENOENT or EAGAIN if another process removes the draft, which it takes
+ * for one of a killed job. */
 static int dir_make(const stage_dir_t *dir, size_t bytes)
 {
     char *path = str_printf("%s.XXXXXX", dir->path);
@@ -227,7 +231,7 @@ err_code_t hdf5io_stage_dir_open(const char *base, uint64_t key, size_t bytes,
     else if (!dir_get(&dir, bytes))
         rc = err_set(err, ERR_IO, "cannot make the directory %s: %s%s",
                      dir.path, strerror(errno),
-                     errno == EPERM ? " (somebody else's is there)" : "");
+                     errno == EPERM ? " (it belongs to somebody else)" : "");
     if (rc == ERR_OK)
         *out = dir;
     else
@@ -283,8 +287,8 @@ int hdf5io_stage_dir_sweep(const stage_dir_t *dir)
 void hdf5io_stage_dir_close(stage_dir_t *dir)
 {
     if (dir->fd >= 0) {
-        /* The own lock becomes an exclusive one, unless others have locks. If
-         * two ranks try at the same time, the later one gets it. */
+        /* The lock of this rank becomes exclusive, unless other ranks have
+         * locks. If two ranks try at the same time, the later one succeeds. */
         dir_remove(dir->base, dir->name, dir->fd);
         close(dir->fd);
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* stage_dir: the directory of a job on this node that holds its copies, see
- * stage.h: how it is made, shared, and removed. */
+/* stage_dir: makes, shares and removes the directory on this node that holds
+ * the copies of a job (stage.h). */
 #ifndef CDDP_HDF5IO_STAGE_DIR_H
 #define CDDP_HDF5IO_STAGE_DIR_H
 
@@ -23,8 +23,8 @@ typedef struct stage_dir {
 } stage_dir_t;
 
 /* Join the directory of this host for [key] in [base], or make it, with a table
- * of [bytes] zero bytes. It appears with its table and a lock, so no other
- * process sees it incomplete. ERR_IO. */
+ * of [bytes] zero bytes. It gets its name after its table and a lock, so no
+ * other process sees it incomplete. ERR_IO. */
 err_code_t hdf5io_stage_dir_open(const char *base, uint64_t key, size_t bytes,
                                  stage_dir_t *out, err_t *err);
 

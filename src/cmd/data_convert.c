@@ -178,7 +178,7 @@ static err_code_t args_take(int argc, char **argv, import_args_t *args,
 
 /* ---- the work ------------------------------------------------------------ */
 
-/* The tasks that convert together, and how far they are. */
+/* What is to be converted, and the tasks that divide the work. */
 typedef struct work {
     import_args_t *args;
     cmd_team_t *team;
@@ -197,8 +197,8 @@ static err_code_t work_meet(void *context, int64_t done, err_code_t rc,
     return rc;
 }
 
-/* Give the shards their names, or remove all. *report becomes that of all
- * tasks. */
+/* Give the shards their names. If a task fails, all shards are removed. *report
+ * becomes the report of all tasks together. */
 static err_code_t sink_end(const work_t *work, import_sink_t *sink,
                            import_sink_report_t *report, err_t *err)
 {
@@ -293,7 +293,7 @@ static err_code_t team_convert(import_args_t *args, cmd_team_t *team,
     import_sink_report_t report;
     err_code_t rc;
 
-    check(args->kind != NULL, "a vote made a wrong command line good");
+    check(args->kind != NULL, "the tasks go on after a wrong command line");
     rc = args->kind->open(&args->config, &source, err);
     rc = cmd_team_vote(team, rc, err);
     if (rc == ERR_OK)

@@ -182,9 +182,10 @@ static hid_t type_of(const import_field_t *field)
     return type;
 }
 
-/* Samples of three dimensions and more have channels along the first one; those
- * of one dimension are columns of a table, each a channel. [last]:
- * samples of two dimensions and more have channels along the last one. */
+/* Samples of three dimensions and more have channels along the first one. A
+ * sample of one dimension is a row of a table, and each column is a channel.
+ * [last]: samples of two dimensions and more have channels along the last one.
+ */
 static void channels_set(const import_field_t *field, bool last,
                          cmd_stats_t *stats)
 {

@@ -17,8 +17,8 @@ typedef struct cmd_target {
     int shards, gzip;      /* as in import_sink_config_t */
     int chunk;             /* KiB; 0: not given */
     bool force;
-    int part, parts; /* of the shards, as in import_sink_config_t; part 0
-                        prepares the directory for all */
+    int part, parts;         /* as in import_sink_config_t; the task with part 0
+                                prepares the directory for all tasks */
     cmd_progress_t progress; /* of the open sink */
 } cmd_target_t;
 

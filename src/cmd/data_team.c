@@ -8,7 +8,7 @@
  * dies, so nobody waits for a dead one; a task may wait for slow storage. */
 #define TEAM_TIMEOUT 3600.0
 
-/* What a task says. */
+/* What a task sends to the other tasks. */
 typedef struct team_word {
     int64_t code;
     int64_t sums[CMD_TEAM_SUMS];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* data_team: the tasks in which srun has started one command of cddp-data,
- * which divide its work; or one task. */
+/* data_team: the tasks of one command of cddp-data. srun may have started
+ * several tasks, which divide the work. */
 #ifndef CDDP_CMD_DATA_TEAM_H
 #define CDDP_CMD_DATA_TEAM_H
 
@@ -23,9 +23,10 @@ void cmd_team_close(cmd_team_t *team); /* a zeroed one is allowed */
 
 /*
  * Add the numbers [sums] of all tasks, and vote: [rc] is the outcome of this
- * task, with its message in [err]. If one fails, all get the code of the first
- * one; its message stays with it, and the message of the others is empty, so
- * that it is printed once. Collective; blocks until all tasks call it.
+ * task, with its message in [err]. If tasks fail, all tasks get the code of the
+ * first of them. Only that task keeps its message, and the messages of the
+ * other tasks become empty, so that one message is printed. Collective; blocks
+ * until all tasks call it.
  */
 err_code_t cmd_team_meet(cmd_team_t *team, int64_t sums[CMD_TEAM_SUMS],
                          err_code_t rc, err_t *err);

@@ -23,8 +23,8 @@ typedef struct bpe_cutter {
 const bpe_cutter_t *import_cutter(void);
 
 extern const bpe_cutter_t import_cutter_pcre2;
-/* The same without machine code, as where PCRE2 can make none (SELinux, some
- * processors); for tests. */
+/* The same without machine code; for tests. On some systems PCRE2 cannot make
+ * machine code (SELinux, some processors). */
 extern const bpe_cutter_t import_cutter_plain;
 
 #endif

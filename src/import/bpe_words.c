@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Cuts a text into words, by PCRE2. Its compiled code (JIT) gets the whole
- * text. Without it, each call of pcre2_match first looks at all of the text for
- * bytes that are not UTF-8. So it gets a window, which grows until the word
- * ends well within it.
+ * Cuts a text into words, by PCRE2. If PCRE2 has made machine code of the
+ * pattern (JIT), each call of pcre2_match gets the whole text. Without machine
+ * code, each call first searches its whole text for bytes that are not UTF-8.
+ * So the call gets only a window of the text. The window grows until the word
+ * ends well within the window.
  */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
@@ -84,8 +85,8 @@ static err_code_t words_open(void **state, err_t *err)
     return ERR_OK;
 }
 
-/* The end of a window of [window] bytes at [at]: before a character that would
- * be cut into two. */
+/* The end of a window of [window] bytes at [at]. If it would cut a character
+ * into two, it is moved to the start of the character. */
 static size_t window_end(const char *text, size_t bytes, size_t at,
                          size_t window)
 {
@@ -98,9 +99,10 @@ static size_t window_end(const char *text, size_t bytes, size_t at,
     return end;
 }
 
-/* Match in windows at *at. The result is that of pcre2_match, and the place is
- * counted from *at. Each character is in some word, so a window without a match
- * has only bytes that are not UTF-8. */
+/* Match in windows from *at on. Returns the result of pcre2_match; *at becomes
+ * the start of the last window, from which the place of the match is counted.
+ * Each character is in some word, so a window without a match has only bytes
+ * that are not UTF-8. */
 static int windows_match(const words_t *words, const char *text, size_t bytes,
                          size_t *at)
 {

@@ -6,8 +6,9 @@
 #include "base/mem.h"
 
 #define SLAB_BYTES (INT64_C(16) << 20)
-/* Slabs between two rounds: long against a round of messages, and short against
- * the time for which Slurm's PMIx waits for a task that is late (60 s). */
+/* Number of slabs between two rounds. To copy them takes much longer than a
+ * round of messages, and much less than the 60 s for which Slurm's PMIx waits
+ * for a late task. */
 #define ROUND_SLABS 4
 
 int64_t import_copy_rows(const import_source_t *source)
@@ -29,8 +30,8 @@ typedef struct copy {
     void *data[IMPORT_FIELDS_MAX];
 } copy_t;
 
-/* Allocate memory, and pass over the samples of other parts. [copy] is to be
- * freed, after an error, too. */
+/* Allocate memory, and pass over the samples of earlier parts. The caller calls
+ * copy_free, also after an error. */
 static err_code_t copy_begin(import_source_t *source, import_sink_t *sink,
                              copy_t *copy, err_t *err)
 {

@@ -17,8 +17,8 @@ int64_t import_copy_rows(const import_source_t *source);
 err_code_t import_copy(import_source_t *source, import_sink_t *sink,
                        err_t *err);
 
-/* Processes that copy a part each tell the others, now and then, how far they
- * are. */
+/* If several processes copy one part each, they tell each other from time to
+ * time how far they are. */
 typedef struct import_round {
     /* Called the same number of times in all processes. [done] samples of this
      * part were copied, with the outcome [rc] (message in [err]). Returns the
@@ -27,8 +27,9 @@ typedef struct import_round {
     void *context;
 } import_round_t;
 
-/* import_copy for one of several processes, which have equal sources and the
- * sinks of all parts. Returns the outcome of the last round. */
+/* As import_copy, for one of several processes. All processes have equal
+ * sources, and each has the sink of another part. Returns the outcome of the
+ * last round. */
 err_code_t import_copy_part(import_source_t *source, import_sink_t *sink,
                             const import_round_t *round, err_t *err);
 

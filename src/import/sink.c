@@ -416,7 +416,7 @@ static bool rename_new(const char *from, const char *to)
     if (errno != EPERM && errno != EOPNOTSUPP && errno != ENOSYS &&
         errno != EMLINK)
         return false;
-    /* Some have no hard links either. */
+    /* Some file systems have no hard links either. */
     if (access(to, F_OK) != 0)
         return rename(from, to) == 0;
     errno = EEXIST;

@@ -3,9 +3,9 @@
 /*
  * sink: writes samples as shards DIR/NAME-00.h5, DIR/NAME-01.h5, ..., each with
  * an equal part of them. A shard is written under a temporary name that no
- * other process uses, and fsynced. After the last one, all get their names: the
- * shards are complete or do not exist. The same samples give the same bytes (no
- * time stamps).
+ * other process uses, and fsynced. After the last shard is written, all shards
+ * get their names. So a shard that has its name is complete. The same samples
+ * give the same bytes (no time stamps).
  *
  * Several processes may write the shards of one set of samples, each a part of
  * the shards.
@@ -48,8 +48,8 @@ typedef struct import_sink import_sink_t;
 err_code_t import_sink_open(const import_sink_config_t *config,
                             import_sink_t **out, err_t *err);
 
-/* The samples that this sink takes: [*first, *end). The most samples that the
- * sink of any part takes. */
+/* The samples that this sink takes: [*first, *end). The second function gives
+ * the largest number of samples that the sink of any part takes. */
 void import_sink_range(const import_sink_t *sink, int64_t *first, int64_t *end);
 int64_t import_sink_most(const import_sink_t *sink);
 
@@ -63,8 +63,8 @@ err_code_t import_sink_write(import_sink_t *sink, int64_t rows,
 err_code_t import_sink_finish(import_sink_t *sink, import_sink_report_t *out,
                               err_t *err);
 
-/* The other parts have failed: import_sink_close shall remove all shards,
- * although import_sink_finish has succeeded. */
+/* Another part has failed: import_sink_close shall remove all shards, although
+ * import_sink_finish has succeeded. */
 void import_sink_revoke(import_sink_t *sink);
 
 /* Free [sink]. Unless import_sink_finish has succeeded, all of its shards are

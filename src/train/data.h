@@ -27,8 +27,8 @@ typedef struct train_data {
     hdf5io_loader_t *loader;
     train_feed_t *feed;  /* brings its batches to the device */
     train_marks_t marks; /* hashes of the shards */
-    /* Of samples without targets: zeros for a batch, of each target of the
-     * graph. NULL: the samples have targets */
+    /* If the samples have no targets: zeros for a batch, for each target of the
+     * graph. NULL: the samples have targets. */
     void *zeros[NN_FIELDS_MAX];
     int64_t steps; /* steps of an epoch */
     int readers;   /* threads that read ahead; 0: the training thread reads */
@@ -53,10 +53,11 @@ typedef struct train_split {
     bool inputs_only; /* its samples have no targets */
 } train_split_t;
 
-/* Do the samples of the valid split have targets? If the first shard has the
- * dataset of no target, *absent is the name of one, valid as long as [config];
- * else, or if the shard is damaged, it is NULL. Samples of a stream always have
- * targets. ERR_IO, ERR_UNAVAILABLE, ERR_MEMORY. Local. */
+/* Find out whether the samples of the valid split have targets. If the first
+ * shard has none of the datasets of data.target, *absent becomes the name of
+ * one of them, valid as long as [config]. If it has one of them, or is damaged,
+ * *absent becomes NULL. Samples of a stream always have targets. ERR_IO,
+ * ERR_UNAVAILABLE, ERR_MEMORY. Local. */
 err_code_t train_data_targets(const train_config_t *config, const char **absent,
                               err_t *err);
 

@@ -467,7 +467,7 @@ err_code_t train_open(train_state_t *run, err_t *err)
     if (rc != ERR_OK)
         return rc;
     plan = plan_of(run);
-    /* Rank 0 may read them from a large checkpoint (checkpoint.init). */
+    /* Rank 0 may read the weights from a large checkpoint (checkpoint.init). */
     train_storage_begin(&run->world, "initial weights");
     rc = train_replica_start(&plan, run->dir.saved_step >= 0, &run->replica,
                              err);

@@ -14,16 +14,16 @@
 #include "train/limits.h"
 
 #define STAGE_TMPFS 0x01021994
-/* Files of a tmpfs count as memory of the job: they may take this part of it.
- */
+/* Files of a tmpfs count as memory of the job. Copies may take
+ * 1 / STAGE_MEMORY_PART of this memory. */
 #define STAGE_MEMORY_PART 4
 
 /* The shards of both splits, those of valid after those of train. */
 typedef struct stage_plan {
     stage_file_t *files; /* [count] */
-    int count, train;    /* of all, and of the split train */
-    int wanted;
-    uint64_t bytes; /* of those that are wanted */
+    int count, train;    /* shards of both splits, and of the split train */
+    int wanted;          /* shards to copy */
+    uint64_t bytes;      /* of the shards to copy */
     const char *dir;
     uint64_t most; /* bytes that copies may take */
 } stage_plan_t;
@@ -86,7 +86,8 @@ err_code_t train_stage_agree(const train_config_t *config, comm_group_t *group,
 {
     if (config->data.io != TRAIN_IO_STAGE)
         return ERR_OK;
-    /* A number that no other job has. Early at boot the kernel has none. */
+    /* A number that no other job has. Early at boot the kernel has no random
+     * numbers yet. */
     if (comm_group_rank(group) == 0 &&
         getrandom(&stage->key, sizeof stage->key, GRND_NONBLOCK) < 0)
         stage->key = (uint64_t)getpid();
@@ -101,7 +102,8 @@ static err_code_t stage_begin(const stage_plan_t *plan,
                               err_t *err)
 {
     const int64_t rank = comm_group_rank(group), size = comm_group_size(group);
-    /* The nodes do not all read the same file at the same time. */
+    /* Nodes begin at different files, so that they do not all read the same
+     * file at the same time. */
     const stage_config_t config = {.dir = plan->dir,
                                    .key = stage->key,
                                    .files = plan->files,
@@ -168,7 +170,7 @@ void train_stage_add(const train_config_t *config, const train_data_t *train,
                 plan.wanted, plan.count,
                 str_bytes(plan.bytes, bytes, sizeof bytes), plan.dir);
     if (plan.bytes > room)
-        str_buf_add(text, "; here it has room for %s",
+        str_buf_add(text, "; on this node the directory has room for %s",
                     str_bytes(room, there, sizeof there));
     if (plan.wanted < plan.count)
         str_buf_add(text, "; the other shards refer to other files, or are "

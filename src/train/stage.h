@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * stage: data.io: stage. The shards of both splits are copied to each node, and
- * read from there as soon as they are there (hdf5io/stage.h). Whatever fails,
- * the run reads the shards where they are.
+ * a rank reads a copy as soon as it is complete (hdf5io/stage.h). If something
+ * fails, the run reads the shards from their own place.
  */
 #ifndef CDDP_TRAIN_STAGE_H
 #define CDDP_TRAIN_STAGE_H
@@ -28,8 +28,8 @@ void train_stage_open(const train_config_t *config, const comm_group_t *group,
                       int local, const train_data_t *train,
                       const train_data_t *valid, train_stage_t *stage);
 
-/* After the splits are closed. Removes the copies, unless other ranks of the
- * node use them. Local; a zeroed one is allowed. */
+/* To be called after the splits are closed. Removes the copies, unless other
+ * ranks of the node use them. Local; a zeroed one is allowed. */
 void train_stage_close(train_stage_t *stage);
 
 /* Append a line: how many shards will be copied where. Nothing without

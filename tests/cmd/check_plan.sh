@@ -76,7 +76,7 @@ check data.io=stage data.stage_dir="$PWD/node"
 says '^  stage: 3 of 3 shards \(.*\) are copied to .*/node on each node'
 [ -z "$(ls node)" ] || fail "--check copies: $(ls node)"
 check data.io=stage data.stage_dir="$PWD/nowhere"
-says '^  stage: 3 of 3 shards .* here it has room for 0 B$'
+says '^  stage: 3 of 3 shards .* on this node the directory has room for 0 B$'
 check
 ! grep -q '^  stage' plan || fail "copies without data.io: stage: $(cat plan)"
 

@@ -8,7 +8,7 @@
 #include "fuzz/fuzz.h"
 #include "hdf5io/filter.h"
 
-/* A chunk of more decoded bytes is not tried. */
+/* Chunks of more decoded bytes are not tried. */
 #define DECODED_MOST ((size_t)1 << 16)
 
 /* The next byte; 0 after the last one. */
@@ -20,7 +20,7 @@ static unsigned byte_take(const uint8_t **data, size_t *bytes)
     return *(*data)++;
 }
 
-/* Each filter once, as a pipeline has them. */
+/* Take a pipeline, which has each filter at most once. */
 static void pipe_take(const uint8_t **data, size_t *bytes, filter_pipe_t *out)
 {
     const unsigned count = byte_take(data, bytes) % (FILTER_MAX + 1);
@@ -48,8 +48,8 @@ static void buffer_make(size_t room, const uint8_t *data, size_t bytes,
 }
 
 /* Decode the chunk at [data] to [length] bytes; the caller frees *out. The
- * buffers are as long as they must be, so that a sanitizer sees what is read or
- * written behind them. */
+ * buffers are not longer than needed, so that a sanitizer detects each access
+ * behind their ends. */
 static bool chunk_decode(const filter_pipe_t *pipe, uint32_t mask,
                          size_t length, const uint8_t *data, size_t bytes,
                          unsigned char **out)

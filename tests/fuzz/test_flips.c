@@ -124,8 +124,9 @@ Test(flips, of_imports, .timeout = 300)
     free(pattern);
 }
 
-/* Stored chunks. A flip in bytes that are stored as they are is no error, nor
- * is one in bytes that a filter without a checksum decodes to others. */
+/* Stored chunks. Some flips are no error: those in bytes that are stored
+ * without compression, and those that a filter without a checksum decodes to
+ * other bytes. */
 Test(flips, of_chunks, .timeout = 300)
 {
     const struct {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Reading ahead of use: which bytes are read, how often, and of what the system
- * is told. This program defines its own pread and posix_fadvise. */
+/* Reading ahead of use: which bytes are read, how often, and which reads the
+ * system is told of. This program defines its own pread and posix_fadvise. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -19,11 +19,11 @@
 #include "hdf5io/loader.h"
 #include "open.h"
 
-/* global: while [together] is positive, reads wait until there were so many;
- * whether the next read is slow; number and length of the reads of which the
- * system is told */
+/* global: reads wait until [together] reads have begun; 0: no read waits */
 static atomic_int together, reading;
+/* global: the next read is slow */
 static atomic_bool slow;
+/* global: how often the system was told of a read of [told_length] bytes */
 static atomic_int told;
 static off_t told_length;
 
@@ -156,7 +156,7 @@ static int64_t bytes_stored(void)
     return bytes;
 }
 
-/* Nobody takes a batch, so no buffer is free after the first one. */
+/* Nobody takes a batch, so no buffer is free after the first batches. */
 Test(ahead, chunks_of_later_batches_are_decoded_while_no_buffer_is_free)
 {
     const chunk_file_t file = chunked(64);
@@ -176,7 +176,8 @@ Test(ahead, chunks_of_later_batches_are_decoded_while_no_buffer_is_free)
     }
 }
 
-/* Memory for a batch and two more chunks, or for all but a few. */
+/* Memory has room for a batch and two more chunks, for half of the chunks, or
+ * for nearly all. */
 Test(ahead, memory_is_bounded_and_chunks_are_decoded_once)
 {
     const size_t room = mem_round(hdf5io_filter_room(CHUNK_BYTES));
@@ -196,8 +197,8 @@ Test(ahead, memory_is_bounded_and_chunks_are_decoded_once)
     }
 }
 
-/* The data set is one batch: if one thread read it alone, it would wait for
- * ever. */
+/* All samples are one batch. If one thread read the batch alone, it would wait
+ * for ever. */
 Test(ahead, threads_decode_the_chunks_of_a_batch_together)
 {
     const chunk_file_t file = chunked(32);
@@ -217,7 +218,8 @@ static chunk_file_t contiguous(hsize_t rows)
         .ndim = 2, .dims = {rows, 1024}, .type = H5T_IEEE_F32LE};
 }
 
-/* Without a slow read the system is told of nothing. */
+/* The first read is slow. Without a slow read the system would be told of
+ * nothing. */
 Test(ahead, slow_storage_is_told_of_later_batches)
 {
     const chunk_file_t file = contiguous(256);
@@ -233,7 +235,7 @@ Test(ahead, slow_storage_is_told_of_later_batches)
     reader_close(&reader);
 }
 
-/* Memory for the samples of 16 batches. */
+/* Memory has room for the samples of 16 batches. */
 Test(ahead, slow_storage_is_told_of_as_much_as_memory_holds)
 {
     const chunk_file_t file = contiguous(256);
@@ -244,8 +246,8 @@ Test(ahead, slow_storage_is_told_of_as_much_as_memory_holds)
     reader_start(&reader, HDF5IO_SHUFFLE_FULL, 4, 1);
     while (atomic_load(&told) < 60)
         sched_yield();
-    /* The loader is at most two batches ahead of this thread, and the system is
-     * told of 16 more, and of the rest of the first one. */
+    /* The loader is at most two batches ahead of this thread. The system is
+     * told of 16 batches more, and of the rest of the first batch. */
     for (int taken = 0; reader_next(&reader); taken++)
         cr_expect_leq(atomic_load(&told), 3 + 4 * (taken + 1 + 2 + 16));
     reader_close(&reader);
@@ -264,7 +266,7 @@ Test(ahead, slow_storage_is_told_of_whole_units)
         sched_yield();
     while (reader_next(&reader))
         ;
-    /* The table of units that were told may forget a few. */
+    /* The table of units of which the system was told may lose a few. */
     cr_expect_leq(atomic_load(&told), 1100);
     reader_close(&reader);
 }

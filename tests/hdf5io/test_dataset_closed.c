@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* What stays in memory of shards that were closed. */
+/* The decoded chunks of shards that were closed stay in memory. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,7 +44,7 @@ Test(closed, chunks_stay_decoded_when_their_shard_is_closed)
     hdf5io_dataset_close(dataset);
 }
 
-/* Without digests nothing says that the numbers are others. */
+/* There are no digests, so the dataset accepts the other numbers. */
 Test(closed, chunks_of_a_shard_that_was_replaced_are_read_again)
 {
     const int64_t rows[] = {0, ROWS, 0};

@@ -41,7 +41,8 @@ static bool is_refused(int fd)
 
 /* global: the handle of the file with this inode becomes stale when the file is
  * read next; 0: no file. O_APPEND marks the stale handle until it is closed.
- * Its number would be no mark, as a later handle may have the same one. */
+ * The number of the handle could not mark it, as a later handle may get the
+ * same number. */
 static pthread_mutex_t stale_lock = PTHREAD_MUTEX_INITIALIZER;
 static ino_t stale;
 static bool stale_due;

@@ -273,8 +273,8 @@ Test(index, what_is_damaged_is_ignored)
     free(path);
 }
 
-/* What a build without zstd or Blosc says of chunks is not true for a build
- * with them, and the other way round. */
+/* A build with zstd or Blosc must not use the facts of a build without it, nor
+ * the other way round. These variables exchange the two kinds of build. */
 static bool without_zstd, without_blosc;
 
 bool __wrap_hdf5io_filter_zstd_built(void);

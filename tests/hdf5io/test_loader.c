@@ -288,7 +288,8 @@ Test(loader, threads_read_at_the_same_time, .timeout = 300)
     hdf5io_batch_t *batch;
 
     hdf5io_dataset_close(dataset);
-    /* HDF5 would read a shard under the lock of the dataset. */
+    /* Contiguous shards, since HDF5 would read a shard under the lock of the
+     * dataset. */
     open_write(directory, "1.h5", FILES_CONTIGUOUS, 40, 1);
     open_write(directory, "2.h5", FILES_CONTIGUOUS, 41, SAMPLES - 41);
     setup.config.cache_bytes = 1; /* no rows are kept */

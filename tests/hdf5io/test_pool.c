@@ -12,19 +12,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes of each extent, and a number of extents. */
+/* Bytes of each extent, and number of extents for which the pool has room. */
 enum { BYTES = 1024, ROOM = 4 };
 
 #define OWNER 7
 
 static hdf5io_pool_t *pool;
 
-/* While [together] is positive, allocations of extents wait until there were so
- * many. [allowed]: allocations that succeed. */
+/* Allocations of extents wait until [together] of them have begun; 0: none
+ * waits. [allowed]: number of allocations that succeed. */
 static atomic_int together, allocating;
 static atomic_int allowed = INT_MAX;
 
-/* In place of the system's. */
+/* Replaces the function of the C library. */
 int posix_memalign(void **out, size_t align, size_t bytes)
 {
     if (bytes == BYTES) {
@@ -84,7 +84,7 @@ static void use_all(uint64_t number)
     hdf5io_pool_give(pool, extent, BYTES, BYTES);
 }
 
-/* [batch] needs the extent, which is filled if it is to be. */
+/* Say that [batch] needs the extent, and fill it if the pool asks for that. */
 static pool_want_t want(uint64_t number, uint64_t batch)
 {
     pool_extent_t *extent;
@@ -104,8 +104,8 @@ Test(pool, gives_up_what_was_used_least_recently_if_nothing_is_planned)
     for (uint64_t i = 1; i <= ROOM; i++)
         cr_expect_not(use(i));
     cr_expect(use(1));
-    cr_expect_not(use(5)); /* for 2 */
-    cr_expect_not(use(6)); /* for 3 */
+    cr_expect_not(use(5)); /* in place of 2 */
+    cr_expect_not(use(6)); /* in place of 3 */
     cr_expect(use(4));
     cr_expect(use(1));
     cr_expect_not(use(2));
@@ -123,8 +123,8 @@ Test(pool, gives_up_first_what_was_read_completely)
     cr_expect_not(use(3));
 }
 
-/* In the next epoch, an extent that stayed is not one that was read
- * completely. */
+/* An extent that was read completely may stay until the next epoch. Then it
+ * does not count as read completely from the start. */
 Test(pool, counts_what_was_read_of_an_extent_anew_when_it_was_read_completely)
 {
     for (uint64_t i = 1; i <= ROOM; i++)
@@ -132,7 +132,7 @@ Test(pool, counts_what_was_read_of_an_extent_anew_when_it_was_read_completely)
     for (uint64_t i = 1; i <= ROOM; i++)
         cr_expect(use(i));
     use_all(4);
-    cr_expect_not(use(5)); /* for 4, not for 1 */
+    cr_expect_not(use(5)); /* in place of 4, not of 1 */
     cr_expect(use(1));
 }
 
@@ -145,21 +145,21 @@ Test(pool, gives_up_last_what_is_needed_first)
     cr_assert_eq(want(1, 3), POOL_HERE);
     cr_assert_eq(want(2, 1), POOL_HERE);
     cr_assert_eq(want(3, 2), POOL_HERE);
-    use_all(2);                       /* it is needed nevertheless */
-    cr_expect_not(take(5, &held[0])); /* for 4, which nothing needs */
-    cr_expect_not(take(6, &held[1])); /* for 1, which batch 3 needs */
-    cr_expect_not(take(7, &held[2])); /* for 3, which batch 2 needs */
+    use_all(2);                       /* batch 1 needs it nevertheless */
+    cr_expect_not(take(5, &held[0])); /* in place of 4, which nothing needs */
+    cr_expect_not(take(6, &held[1])); /* in place of 1, which batch 3 needs */
+    cr_expect_not(take(7, &held[2])); /* in place of 3, which batch 2 needs */
     cr_expect_eq(hdf5io_pool_held(pool), (size_t)ROOM * BYTES);
     cr_expect(use(2));
     for (int i = 0; i < 3; i++)
         hdf5io_pool_give(pool, held[i], 1, BYTES);
-    /* Needed by two batches, the last one counts. */
+    /* If two batches need an extent, the later one counts. */
     cr_assert_eq(want(5, 2), POOL_HERE);
     cr_assert_eq(want(2, 4), POOL_HERE);
     cr_assert_eq(want(2, 1), POOL_HERE);
     cr_assert_eq(want(6, 3), POOL_HERE);
     cr_assert_eq(want(7, 3), POOL_HERE);
-    cr_expect_not(use(8)); /* for 2 */
+    cr_expect_not(use(8)); /* in place of 2 */
     cr_expect(use(5));
     cr_expect(use(6));
     cr_expect(use(7));
@@ -174,7 +174,7 @@ Test(pool, what_a_batch_needed_is_of_no_use_when_the_batch_is_done)
     cr_assert_eq(want(1, 2), POOL_HERE);
     cr_assert_eq(want(4, 3), POOL_HERE);
     hdf5io_pool_plan_done(pool, 2);
-    cr_expect_not(use(5)); /* for 2 */
+    cr_expect_not(use(5)); /* in place of 2 */
     cr_expect(use(3));
     cr_expect(use(1));
     cr_expect(use(4));
@@ -188,7 +188,7 @@ Test(pool, reads_nothing_ahead_at_the_cost_of_an_earlier_batch)
     cr_expect_eq(want(1, 1), POOL_FILL);
     cr_expect_eq(want(2, 2), POOL_FILL);
     cr_expect_eq(want(3, 2), POOL_FILL);
-    /* The last part of the memory is for stored bytes. */
+    /* The rest of the memory is for stored bytes. */
     cr_expect_eq(want(4, 3), POOL_FULL);
     cr_expect_eq(want(2, 3), POOL_HERE);
     hdf5io_pool_plan_done(pool, 2); /* 1 is not needed any more */
@@ -200,7 +200,7 @@ Test(pool, reads_nothing_ahead_at_the_cost_of_an_earlier_batch)
     cr_expect_leq(hdf5io_pool_held(pool), (size_t)ROOM * BYTES);
 }
 
-/* Several threads read ahead, each into a buffer of its own. */
+/* Several threads read ahead; each needs a buffer for stored bytes. */
 Test(pool, has_room_for_the_stored_bytes_of_all_that_is_being_filled)
 {
     pool_extent_t *extent[2], *buffer[2];
@@ -251,7 +251,8 @@ Test(pool, keeps_its_plan_when_its_bound_grows, .timeout = 300)
     cr_assert_eq(want(2, 1021), POOL_FILL);
     hdf5io_pool_allow(pool, 1);
     hdf5io_pool_plan_done(pool, 1021);
-    /* The batch is not too far ahead, and one that is done needs nothing. */
+    /* The first batch is not too far ahead; the second one is done, and needs
+     * nothing. */
     cr_expect_eq(want(3, 1020 + POOL_AHEAD), POOL_FILL);
     cr_expect_eq(want(4, 1020), POOL_HERE);
     hdf5io_pool_allow(pool, (size_t)2 * ROOM * BYTES);
@@ -261,7 +262,7 @@ Test(pool, keeps_its_plan_when_its_bound_grows, .timeout = 300)
     hdf5io_pool_give(pool, extent, 1, BYTES);
 }
 
-/* A buffer for stored bytes is given back soon. */
+/* Buffers without owner are for stored bytes, and are given back soon. */
 Test(pool, a_buffer_without_owner_takes_nothing_that_is_needed)
 {
     pool_extent_t *buffer[2];
@@ -297,7 +298,7 @@ Test(pool, gives_up_at_the_very_end_what_is_to_be_kept)
     for (uint64_t i = 0; i < 3; i++)
         cr_expect_not(take(5 + i, &held[i]));
     cr_expect(use(1));
-    cr_expect_not(use(8)); /* for 1 */
+    cr_expect_not(use(8)); /* in place of 1 */
     for (int i = 0; i < 3; i++)
         hdf5io_pool_give(pool, held[i], 1, BYTES);
 }

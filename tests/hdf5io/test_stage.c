@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Copies of shards on a node: what ranks read from where, who makes and removes
- * the directory, and what else may be in its place. Ranks are threads. Reads of
- * files whose names end with .h5 are counted; names of copies do not.
+ * Copies of shards on a node: which file ranks read, who makes and removes the
+ * directory, and what else may be in its place. Reads of files whose names end
+ * with .h5 are counted; the names of copies do not end with .h5.
  */
 #include <criterion/criterion.h>
 #include <fcntl.h>
@@ -190,7 +190,8 @@ Test(stage, of_compressed_chunks)
     check_epochs(FILES_GZIP);
 }
 
-/* Shards are opened again and again; their copies are opened instead. */
+/* Few shards may be open at a time. When a shard is opened again, its copy is
+ * opened instead. */
 static void check_few_open(files_layout_t layout)
 {
     rank_t rank;
@@ -254,7 +255,7 @@ static void *reader_main(void *argument)
     return NULL;
 }
 
-/* Files are exchanged while threads read them. */
+/* Threads read shards while these are exchanged for their copies. */
 Test(stage, while_threads_read)
 {
     reader_t readers[3];
@@ -290,7 +291,7 @@ Test(stage, of_as_many_shards_as_may_be_copied)
     rank_close(&rank);
 }
 
-/* Nothing but the shard that was written meanwhile. */
+/* All shards are copied, except the one that was changed. */
 Test(stage, but_for_a_shard_that_has_changed)
 {
     const struct timespec times[2] = {{1000, 0}, {1000, 0}};
@@ -345,7 +346,7 @@ static void copies_spoil(const rank_t *rank, bool removed)
     }
 }
 
-/* [taken]: the copies are in use before. */
+/* Copies are removed or truncated. [taken]: before that, they are in use. */
 static void check_spoilt(files_layout_t layout, bool removed, bool taken)
 {
     rank_t rank;
@@ -452,7 +453,7 @@ Test(stage, does_not_follow_a_link_in_its_place)
     free(victim);
 }
 
-/* A directory that others could write in. */
+/* The directory has the right name, but all users can write to it. */
 Test(stage, does_not_use_what_others_can_write)
 {
     char *name, *table;
@@ -482,7 +483,7 @@ Test(stage, needs_its_directory)
     cr_assert_eq(mkdir(base, 0700), 0);
 }
 
-/* Two jobs on one node have a directory each. */
+/* Two jobs on one node have two directories. */
 Test(stage, is_not_shared_by_two_jobs)
 {
     rank_t one, other;
@@ -503,7 +504,7 @@ Test(stage, is_not_shared_by_two_jobs)
 
 /* ---- killed jobs --------------------------------------------------------- */
 
-/* A process that has copied, and then waits for its end. */
+/* Start a process that copies the shards, and then waits until it is killed. */
 static pid_t job_fork(uint64_t key)
 {
     int ends[2];
@@ -549,7 +550,7 @@ Test(stage, removes_what_killed_jobs_left_and_nothing_else)
     cr_assert_eq(entries_count(base), 3);
     rank = rank_open(3, UINT64_MAX);
     rank_copy(&rank);
-    /* its own, that of the living job, and the other one */
+    /* the directories of this rank and of the living job, and the other one */
     cr_expect_eq(entries_count(base), 3);
     cr_expect_eq(copies(&rank), SHARDS);
     rank_close(&rank);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Copies of shards on a node whose disk fails: it is full, refuses a call, or
- * returns other bytes than were written. Whatever happens, the samples are
- * right, and nothing is left. Also a disk that is slow: the data set is closed
- * while its shards are still copied. And copies whose bytes changed later,
- * and disks that hosts share.
+ * Copies of shards on a node whose disk fails. The disk is full, refuses a
+ * call, or returns other bytes than were written. Whatever happens, the samples
+ * are right, and nothing is left on the disk. More tests: the disk is slow, and
+ * the data set is closed while its shards are still copied; the bytes of a copy
+ * change later; hosts share a disk.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -28,8 +28,8 @@
 
 enum { SHARDS = 4, ROWS = 50 };
 
-/* global: the number of reads of the file called "draft" that return a wrong
- * byte */
+/* global: the next [wrong_reads] reads of the file "draft" return a wrong byte
+ */
 static atomic_int wrong_reads;
 
 /* global: while [slow], the next read of that file posts [reading], and then
@@ -138,7 +138,8 @@ static int stage_run(uint64_t key)
     return copies;
 }
 
-/* Run with this plan; returns the copies. *calls: of the kinds of the plan. */
+/* Run with this plan; returns the number of copies. *calls becomes the number
+ * of calls of the kinds in the plan. */
 static int run(io_tape_plan_t plan, long *calls)
 {
     int copies;
@@ -151,7 +152,8 @@ static int run(io_tape_plan_t plan, long *calls)
     return copies;
 }
 
-/* The disk is full from some write on: what was copied before is used. */
+/* The disk is full from some write on. The copies that were made before are
+ * used. */
 Test(stage_fault, a_full_disk_ends_copying)
 {
     io_tape_plan_t plan = {
@@ -170,8 +172,8 @@ Test(stage_fault, a_full_disk_ends_copying)
     cr_expect_eq(before, SHARDS - 1);
 }
 
-/* Any one call fails. If the directory could not be removed, the next start
- * does it. */
+/* Each call fails once. If the directory could not be removed, the next start
+ * removes it. */
 Test(stage_fault, no_call_that_fails_ends_a_run)
 {
     io_tape_plan_t plan = {
@@ -191,8 +193,8 @@ Test(stage_fault, no_call_that_fails_ends_a_run)
     }
 }
 
-/* The bytes of the first copy come back changed: it is not used, and nothing
- * more is written to this disk. */
+/* The first copy is read back with a wrong byte. It is not used, and nothing
+ * more is copied to this disk. */
 Test(stage_fault, a_copy_with_other_bytes_is_not_used)
 {
     long calls;
@@ -202,7 +204,7 @@ Test(stage_fault, a_copy_with_other_bytes_is_not_used)
     cr_expect_eq(atomic_load(&wrong_reads), 0);
 }
 
-/* What the data set has freed is not used by the thread that copies. */
+/* The thread that copies must not use memory that the data set has freed. */
 Test(stage_fault, copying_goes_on_after_the_data_set_is_closed)
 {
     hdf5io_dataset_t *dataset = open_dataset(&setup);
@@ -297,7 +299,7 @@ Test(stage_fault, a_bad_copy_that_another_thread_takes_is_left)
     bad_close(&bad);
 }
 
-/* In place of a wait: the other thread ends its read. */
+/* Replaces the first wait between tries: the other thread ends its read. */
 static void wait_leave(void *context, double seconds)
 {
     bad_t *bad = context;
@@ -343,13 +345,13 @@ static void host_open(const char *name, uint64_t key, stage_dir_t *dir)
     cr_expect(dir->made, "%s", name);
 }
 
-/* The name of one host is a part of that of the other one. */
+/* The name of one host is the beginning of the name of the other host. */
 Test(stage_fault, a_host_does_not_touch_what_another_one_has_made)
 {
     stage_dir_t there, here;
 
     host_open("n1-2", 1, &there);
-    /* As if its lock could not be seen here. */
+    /* Close the lock, as if this host could not see it. */
     close(there.fd);
     there.fd = -1;
     hdf5io_stage_dir_close(&there);

@@ -336,8 +336,8 @@ Test(transform_moves, class_numbers_move_with_the_image)
     open_end(directory, &setup);
 }
 
-/* Does a check of all numbers find one that cannot be taken in element [e] of
- * row 2? */
+/* Write [bad] to element [e] of row 2, and check all numbers of the image.
+ * Returns whether the check finds an error. */
 static bool found(const open_setup_t *setup, const char *path, int e,
                   double bad)
 {
@@ -362,7 +362,8 @@ static bool found(const open_setup_t *setup, const char *path, int e,
     return true;
 }
 
-/* Not only at the crop in the middle. */
+/* A bad number must be found in each element, inside and outside of the crop in
+ * the middle. */
 Test(transform_moves, a_check_looks_at_all_of_an_image)
 {
     static const opt_ints_t crops[] = {{1, {1}},    {1, {2}},    {2, {2, 3}},

@@ -85,7 +85,7 @@ static char *word_place(const char *word)
                       equal + 1);
 }
 
-/* Remove the shards of the conversion before. */
+/* Remove the shards of the previous conversion. */
 static void shards_clear(void)
 {
     DIR *list = opendir(scratch);

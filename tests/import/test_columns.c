@@ -25,11 +25,11 @@ enum { ROWS = 23, EACH = 6, ALL = ROWS * EACH };
 
 static const import_config_t plain = {.words = NULL};
 
-/* global: the file system cannot rename without replacing; and has no hard
- * links */
+/* global: the file system has no call that renames without replacing a file;
+ * and it has no hard links */
 static bool plain_rename, no_links;
 
-/* In place of the system's. */
+/* These two functions replace those of the C library. */
 int renameat2(int from_at, const char *from, int to_at, const char *to,
               unsigned flags)
 {
@@ -225,7 +225,7 @@ Test(columns, half_precision_is_stored_as_such)
     cr_expect_eq(found[3], 65504);
 }
 
-/* Shards get their names on each file system, and replace no file. */
+/* Shards get their names on every kind of file system. */
 Test(columns, shards_are_renamed_whatever_the_file_system_can)
 {
     static const import_sink_config_t with = {.shards = 5};
@@ -285,8 +285,8 @@ Test(columns, headers_of_npy_that_lie)
                     "ends at byte 9");
 }
 
-/* The shards of several processes, each of which writes a part, are those of
- * one. */
+/* If several processes each write a part of the shards, the shards are the same
+ * as those of one process. */
 Test(columns, parts_give_the_same_files)
 {
     enum { SHARDS = 5 };

@@ -242,7 +242,7 @@ Test(text, files_that_are_no_vocabulary_are_refused)
  */
 
 #ifdef HAVE_PCRE2
-/* Texts of these, some of them many times: letters and spaces of 1 to 4 bytes,
+/* Random texts are made of these pieces: letters and spaces of 1 to 4 bytes,
  * marks, digits, and bytes that are no characters. */
 static const char *const pieces[] = {"a",
                                      "Z",

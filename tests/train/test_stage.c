@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Runs that copy their data to a directory of the node: they end with the bits
- * of other runs, and leave nothing there. */
+/* Runs that copy their data to a directory of the node. They end with the same
+ * bits as runs that do not, and leave nothing in the directory. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,7 +84,8 @@ Test(staged, runs_that_are_resumed_have_them_too)
     harness_close(&plain);
 }
 
-/* Without the directory one line warns, and the run is the same. */
+/* If the directory does not exist, one line warns, and the run has the same
+ * result. */
 Test(staged, that_is_impossible_ends_no_run)
 {
     harness_t plain;
