@@ -17,9 +17,9 @@
 err_code_t hdf5io_attribute_read(const char *path, const char *name,
                                  const retry_t *retry, double *out, err_t *err);
 
-/* Is there a link called [name] ("/spins") in [path]? If what it leads to is
- * broken, there is one: whoever opens the dataset gets the reason. Errors as
- * above. Takes the HDF5 lock. */
+/* Is there a link called [name] ("/spins") in [path]? A link counts even if it
+ * is broken: opening the dataset gives the reason then. Errors as above. Takes
+ * the HDF5 lock. */
 err_code_t hdf5io_attribute_link(const char *path, const char *name,
                                  const retry_t *retry, bool *out, err_t *err);
 

@@ -131,7 +131,7 @@ typedef struct column_rows {
     /* (optional) Run i goes to row slots[i] of the output; not with a
      * collective list. */
     const int64_t *slots;
-    slow_t *slow; /* (optional) becomes due if a read is slow */
+    slow_t *slow; /* (optional) where a slow read is noted (slow.h) */
 } column_rows_t;
 
 /* Read [rows] into [out], one after the other unless they have slots. If
@@ -147,8 +147,8 @@ err_code_t hdf5io_column_read(const hdf5io_column_t *column,
 bool hdf5io_column_ahead(const hdf5io_column_t *column,
                          const column_rows_t *from, int64_t row,
                          uint64_t batch);
-/* Tell the system that [run] will be read soon from [fd], as far as it is known
- * where its bytes are, and these are not in the pool. */
+/* Tell the system that [run] will be read soon from [fd], if it is known where
+ * its bytes are. Chunks that are in the pool are left out. */
 void hdf5io_column_tell(const hdf5io_column_t *column, int fd,
                         const column_run_t *run);
 
