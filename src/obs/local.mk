@@ -5,6 +5,7 @@ libobs_la_SOURCES = \
 	src/obs/metrics.c src/obs/metrics.h \
 	src/obs/progress.c src/obs/progress.h \
 	src/obs/prom.c src/obs/prom.h \
+	src/obs/ranks.c src/obs/ranks.h \
 	src/obs/spent.c src/obs/spent.h \
 	src/obs/straggler.c src/obs/straggler.h \
 	src/obs/summary.c src/obs/summary.h \

@@ -56,15 +56,20 @@ struct obs_metrics {
 };
 
 typedef struct metrics_line {
-    /* long enough for a row with OBS_VALUES_MAX numbers */
-    char text[METRICS_LINE_MAX];
-    size_t length;
+    char *text; /* the caller's */
+    size_t room, length;
 } metrics_line_t;
+
+/* An empty line on the stack, long enough for a row with OBS_VALUES_MAX
+ * numbers. */
+#define METRICS_LINE(line)              \
+    char line##_text[METRICS_LINE_MAX]; \
+    metrics_line_t line = {.text = line##_text, .room = sizeof line##_text}
 
 __attribute__((format(printf, 2, 3))) static void
 metrics_add(metrics_line_t *line, const char *format, ...)
 {
-    size_t room = sizeof line->text - line->length;
+    size_t room = line->room - line->length;
     va_list args;
     int length;
 
@@ -206,7 +211,7 @@ static void metrics_write(obs_metrics_t *metrics, metrics_line_t *line)
 
 void obs_metrics_step(obs_metrics_t *metrics, const obs_step_t *row)
 {
-    metrics_line_t line = {.length = 0};
+    METRICS_LINE(line);
 
     metrics_add(&line,
                 "{\"step\": %" PRId64 ", \"epoch\": %" PRId64
@@ -233,7 +238,7 @@ static void metrics_add_event(metrics_line_t *line, const char *name,
 
 bool obs_metrics_eval(obs_metrics_t *metrics, const obs_eval_t *row)
 {
-    metrics_line_t line = {.length = 0};
+    METRICS_LINE(line);
 
     if (row->step <= metrics->last_eval)
         return false;
@@ -246,15 +251,36 @@ bool obs_metrics_eval(obs_metrics_t *metrics, const obs_eval_t *row)
     return true;
 }
 
+/* Compose the row of an event in [line], and write it. */
+static void metrics_put_event(obs_metrics_t *metrics, metrics_line_t *line,
+                              const obs_event_t *row)
+{
+    metrics_add_event(line, row->name, row->step, row->epoch);
+    for (int i = 0; i < row->text_count; i++)
+        metrics_add_text(line, &row->texts[i]);
+    metrics_add_values(line, row->values, row->value_count);
+    if (row->object != NULL)
+        metrics_add(line, ", \"%s\": %s", row->object_name, row->object);
+    metrics_write(metrics, line);
+}
+
 void obs_metrics_event(obs_metrics_t *metrics, const obs_event_t *row)
 {
-    metrics_line_t line = {.length = 0};
+    METRICS_LINE(line);
+    char *text = NULL;
+    err_t err = ERR_INIT;
 
-    metrics_add_event(&line, row->name, row->step, row->epoch);
-    for (int i = 0; i < row->text_count; i++)
-        metrics_add_text(&line, &row->texts[i]);
-    metrics_add_values(&line, row->values, row->value_count);
-    metrics_write(metrics, &line);
+    if (row->object != NULL) {
+        line.room += strlen(row->object);
+        if (mem_new(char, line.room, "a row of metrics.jsonl", &text, &err) !=
+            ERR_OK) {
+            log_warn("obs", "%s; a row is left out", err.text);
+            return;
+        }
+        line.text = text;
+    }
+    metrics_put_event(metrics, &line, row);
+    mem_free(text);
 }
 
 /* The step of a row, or -1 if it is not a whole row. */

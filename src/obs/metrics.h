@@ -56,14 +56,16 @@ typedef struct obs_text {
 } obs_text_t;
 
 /* Another event at the boundary after [step]: a row with "event": [name], with
- * [texts] and [values]. In a text, control characters become '?'. */
+ * [texts] and [values], and with the JSON object [object] of key [object_name].
+ * In a text, control characters become '?'. */
 typedef struct obs_event {
     const char *name;
     int64_t step, epoch;
     const obs_text_t *texts;
     int text_count;
     const obs_value_t *values;
-    int value_count; /* at most OBS_VALUES_MAX */
+    int value_count;                  /* at most OBS_VALUES_MAX */
+    const char *object_name, *object; /* NULL: none */
 } obs_event_t;
 
 /* Open [path] to append rows. Existing rows with a step > [step] are removed
@@ -71,9 +73,9 @@ typedef struct obs_event {
 err_code_t obs_metrics_open(const char *path, int64_t step, obs_metrics_t **out,
                             err_t *err);
 
-/* Append a row, with the wall-clock time of the call. Allocates nothing. If a
- * row cannot be written (disk full, file
- * removed), a warning is logged once and the run continues. Numbers that are
+/* Append a row, with the wall-clock time of the call. Allocates nothing, unless
+ * the row has an object. If a row cannot be written (disk full, file removed),
+ * a warning is logged once and the run continues. Numbers that are
  * not finite become null. An evaluation of a step that is already in the file
  * is not written again: false. */
 void obs_metrics_step(obs_metrics_t *metrics, const obs_step_t *row);

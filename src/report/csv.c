@@ -20,6 +20,14 @@ typedef struct columns {
                                      row before; 0: not known */
 } columns_t;
 
+/* Is the value a list or an object? A key that has no other values is no
+ * column. */
+static bool is_nested(const report_field_t *field)
+{
+    return field->kind == REPORT_OTHER && field->text.length > 0 &&
+           (field->text.at[0] == '[' || field->text.at[0] == '{');
+}
+
 /* The column of field [at] with [key]; -1: none. Most rows have the keys of the
  * row before. */
 static int column_find(columns_t *columns, int at, report_text_t key)
@@ -52,7 +60,7 @@ static err_code_t keys_take(pass_t *pass, const report_row_t *row, err_t *err)
     for (int i = 0; i < row->count; i++) {
         const report_text_t key = row->fields[i].key;
 
-        if (column_find(columns, i, key) >= 0)
+        if (is_nested(&row->fields[i]) || column_find(columns, i, key) >= 0)
             continue;
         if (columns->count == KEYS_MAX)
             return err_set(err, ERR_DATA,

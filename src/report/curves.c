@@ -36,6 +36,7 @@ void report_curves_close(report_curves_t *curves)
         free(curves->curves[i]->name);
         mem_free(curves->curves[i]);
     }
+    report_loads_close(curves->loads);
     json_decref(curves->events);
     mem_free(curves);
 }
@@ -186,6 +187,15 @@ static err_code_t event_add(report_curves_t *curves, const report_row_t *row,
                               "of metrics.jsonl");
 }
 
+static err_code_t ranks_add(report_curves_t *curves, const report_row_t *row,
+                            err_t *err)
+{
+    err_code_t rc =
+        curves->loads == NULL ? report_loads_open(&curves->loads, err) : ERR_OK;
+
+    return rc == ERR_OK ? report_loads_add(curves->loads, row, err) : rc;
+}
+
 static void best_take(report_curves_t *curves, const report_row_t *row)
 {
     const double accuracy = report_row_number(row, "accuracy", NAN);
@@ -243,5 +253,7 @@ err_code_t report_curves_add(report_curves_t *curves, const report_row_t *row,
     }
     if (step >= 0 && report_text_is(event->text, "checkpoint"))
         return numbers_add(curves, "checkpoint/", row, step, err);
+    if (report_text_is(event->text, "ranks"))
+        return ranks_add(curves, row, err);
     return event_add(curves, row, err);
 }

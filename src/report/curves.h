@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /* curves: what metrics.jsonl holds, in bounded memory: each number of a row as
- * a curve over the steps, and the rows of events. Thread rule: one thread. */
+ * a curve over the steps, what each rank needed, and the rows of events. Thread
+ * rule: one thread. */
 #ifndef CDDP_REPORT_CURVES_H
 #define CDDP_REPORT_CURVES_H
 
@@ -11,6 +12,7 @@
 
 #include "base/err.h"
 #include "report/bins.h"
+#include "report/loads.h"
 #include "report/row.h"
 
 /* Curves and events beyond these are left out. */
@@ -39,6 +41,7 @@ typedef struct report_curves {
     double best; /* NAN: none */
     int64_t best_step;
     bool best_is_accuracy;
+    report_loads_t *loads; /* rows of the event "ranks"; NULL: none */
     /* rows of all other events (resume, and those of later versions): objects
      * with their numbers and texts */
     json_t *events;

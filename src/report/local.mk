@@ -8,6 +8,7 @@ libreport_la_SOURCES = \
 	src/report/curves.c src/report/curves.h \
 	src/report/history.c src/report/history.h \
 	src/report/list.c src/report/list.h \
+	src/report/loads.c src/report/loads.h \
 	src/report/page.c src/report/page.h \
 	src/report/page.css src/report/page.js \
 	src/report/plot.c src/report/plot.h \

@@ -440,6 +440,76 @@
               }));
     }
 
+    /* The colour for a rank that needs [times] what the median rank needs. */
+    function color(times) {
+        var depth = Math.log(times > 0 ? times : 1e-9) / Math.log(1.5);
+        depth = Math.max(-1, Math.min(1, depth));
+        return (depth < 0 ? "rgba(48,102,190," : "rgba(209,73,91,") +
+            (0.85 * Math.abs(depth)).toFixed(2) + ")";
+    }
+
+    function milliseconds(seconds) {
+        return short(+(1000 * seconds).toPrecision(4)) + " ms";
+    }
+
+    /* What is known of one rank on one host; [one] as report/loads.h has it. */
+    function rankText(host, one) {
+        return "rank " + one[1] + " on " + host + ": " +
+            milliseconds(one[5] + one[6]) + " of a step for itself, " +
+            one[3].toFixed(2) + " times the median (at most " +
+            one[4].toFixed(2) + " times); waiting for data " +
+            milliseconds(one[5]) + ", computing " + milliseconds(one[6]) +
+            ", waiting for others " + milliseconds(one[7]) + "; throttled " +
+            milliseconds(one[8]) + ", ready without a core " +
+            milliseconds(one[9]) + "; " + one[2] + " steps";
+    }
+
+    function scaleOf(parent) {
+        var scale = add(parent, "p", "times the median of the ranks: ");
+        [0.67, 0.8, 0.9, 1, 1.1, 1.25, 1.5].forEach(function (times, i) {
+            add(scale, "span", (i === 0 ? "\u2264 " : i === 6 ? "\u2265 " : "") +
+                times, {"class": "shade", style: "background: " + color(times)});
+        });
+    }
+
+    /* What each rank of each host needed for itself, as a part of what the
+     * median rank needed, over the whole run. */
+    function ranks(run, index) {
+        var loads = run.about.loads, hosts = {}, out;
+        var size = (run.about.summary || {}).world_size || run.about.world_size;
+        if (!loads) {
+            if (size > 1)
+                add(page, "p", run.name + ": the ranks were not compared. A run " +
+                    "compares them every obs.every seconds.",
+                    {id: "alone" + (index || "")});
+            return;
+        }
+        loads.ranks.forEach(function (one) {
+            var name = loads.hosts[one[0]];
+            (hosts["=" + name] = hosts["=" + name] || []).push(one);
+        });
+        add(page, "h2", "What each rank needed for itself in a step " +
+            "(data and computing): " + run.name);
+        scaleOf(page);
+        out = add(add(page, "div", null, {"class": "scroll"}), "table", null,
+                  {"class": "heat ranks", id: "ranks" + (index || "")});
+        Object.keys(hosts).sort(function (a, b) {
+            return a.localeCompare(b, "en", {numeric: true});
+        }).forEach(function (key) {
+            var line = add(out, "tr");
+            add(line, "th", key.slice(1));
+            hosts[key].sort(function (a, b) {
+                return a[1] - b[1];
+            }).forEach(function (one) {
+                add(line, "td", one[3].toFixed(2),
+                    {style: "background: " + color(one[3]),
+                     title: rankText(key.slice(1), one)});
+            });
+        });
+        add(page, "p", "A cell is a rank; the mouse on it shows its numbers. " +
+            "All ranks wait for the slowest one in each step.");
+    }
+
     /* A line for each host with its ranks, the darker the more often they were
      * named; an event without a rank is about the whole host. */
     function heat(run, rows, index) {
@@ -545,6 +615,7 @@
     bar();
     runs.forEach(spent);
     runs.forEach(lives);
+    runs.forEach(ranks);
     runs.forEach(events);
     runs.forEach(settings);
     document.documentElement.setAttribute("data-drawn", graphs.length);

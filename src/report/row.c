@@ -149,7 +149,7 @@ static bool number_take(scan_t *scan, report_field_t *out)
     return true;
 }
 
-/* Take a list or an object, whose content is of no interest. */
+/* Take a list or an object, whose content is not looked at here. */
 static bool nested_take(scan_t *scan)
 {
     report_text_t text;
@@ -237,6 +237,39 @@ bool report_row_parse(const char *line, size_t length, report_row_t *out)
     }
     blanks_skip(&scan);
     return scan.at == scan.end;
+}
+
+/* ---- lists --------------------------------------------------------------- */
+
+report_list_t report_list_of(report_text_t text)
+{
+    report_list_t list = {text.at, text.at + text.length, true};
+
+    if (text.length >= 2 && text.at[0] == '[' && list.end[-1] == ']') {
+        list.at++;
+        list.end--;
+        list.bad = false;
+    }
+    return list;
+}
+
+bool report_list_next(report_list_t *list, report_field_t *out)
+{
+    scan_t scan = {list->at, list->end};
+
+    blanks_skip(&scan);
+    if (list->bad || scan.at == scan.end)
+        return false;
+    list->bad = !value_take(&scan, out);
+    blanks_skip(&scan);
+    /* A comma comes before another element only. */
+    if (!list->bad && scan.at < scan.end) {
+        list->bad = !byte_take(&scan, ',');
+        blanks_skip(&scan);
+        list->bad |= scan.at == scan.end;
+    }
+    list->at = scan.at;
+    return !list->bad;
 }
 
 bool report_text_is(report_text_t text, const char *word)

@@ -42,7 +42,8 @@ typedef struct report_row {
 /* Read the JSON object [line] of [length] bytes, behind which there is one more
  * byte that may be read. False: it is no object, or not valid JSON up to its
  * end (but the content of lists, objects and texts is not checked). Texts of
- * [out] point into [line]. */
+ * [out] point into [line]. A field that is an object is read by a further call.
+ */
 bool report_row_parse(const char *line, size_t length, report_row_t *out);
 
 /* The field called [key]; NULL: there is none. */
@@ -55,6 +56,19 @@ double report_row_number(const report_row_t *row, const char *key,
 /* The step of the row; -1: it has none, or one that no run reaches (above
  * 10^12). */
 int64_t report_row_step(const report_row_t *row);
+
+/* A JSON list whose elements are read one by one. */
+typedef struct report_list {
+    const char *at, *end; /* what is still to be read */
+    bool bad;             /* it is no list, or not valid JSON */
+} report_list_t;
+
+/* Begin with the list [text], as a field of a row has it. */
+report_list_t report_list_of(report_text_t text);
+
+/* Read the next element to [out], whose key stays as it is. False: there is no
+ * further one, or the list is bad. */
+bool report_list_next(report_list_t *list, report_field_t *out);
 
 /* Is [text] the [word], which is not empty? */
 bool report_text_is(report_text_t text, const char *word);

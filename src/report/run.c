@@ -264,6 +264,16 @@ static err_code_t rows_take(report_rows_t *rows, report_curves_t *curves,
     return rc;
 }
 
+static void loads_note(about_t *about, const report_loads_t *loads)
+{
+    if (report_loads_bad(loads) > 0)
+        note(about, "rows about ranks that cannot be read: %" PRId64,
+             report_loads_bad(loads));
+    if (report_loads_left_out(loads) > 0)
+        note(about, "ranks beyond the first %d are left out of their table",
+             REPORT_LOADS_MAX);
+}
+
 static err_code_t metrics_take(about_t *about, report_curves_t *curves,
                                err_t *err)
 {
@@ -287,6 +297,8 @@ static err_code_t metrics_take(about_t *about, report_curves_t *curves,
         note(about,
              "numbers and events beyond %d curves and %d events: %" PRId64,
              REPORT_CURVES_MAX, REPORT_EVENTS_MAX, curves->left_out);
+    if (rc == ERR_OK)
+        loads_note(about, curves->loads);
     report_rows_close(rows);
     return rc;
 }
@@ -298,6 +310,7 @@ static void curves_describe(about_t *about, const report_curves_t *curves)
     set(about, "begun", report_json_text(curves->begun));
     set(about, "time", report_json_text(curves->time));
     set(about, "events", json_incref(curves->events));
+    set(about, "loads", report_loads_json(curves->loads));
     if (isfinite(curves->best))
         set(about, "best",
             json_pack("{s:s, s:f, s:I}", "name",

@@ -542,6 +542,7 @@ void train_close(train_state_t *run)
     train_save_close(run);
     train_replica_idle(&run->replica);
     train_replay_close(&run->replay);
+    train_straggler_end(run);
     train_record_close(run);
     train_straggler_close(&run->straggler);
     train_eval_close(&run->evaluator);

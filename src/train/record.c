@@ -239,6 +239,25 @@ void train_record_slow(train_state_t *run, const obs_slow_t *slow,
         obs_metrics_event(run->dir.metrics, &row);
 }
 
+void train_record_ranks(train_state_t *run, obs_ranks_t *ranks)
+{
+    obs_value_t values[] = {{"windows", (double)obs_ranks_windows(ranks)},
+                            {"steps", 0}};
+    str_buf_t object = {0};
+    obs_event_t row = {.name = "ranks",
+                       .step = run->progress.step,
+                       .epoch = run->progress.epoch,
+                       .values = values,
+                       .value_count = 2,
+                       .object_name = "ranks"};
+
+    values[1].value = (double)obs_ranks_print(ranks, &object);
+    row.object = object.text;
+    if (run->dir.metrics != NULL)
+        obs_metrics_event(run->dir.metrics, &row);
+    str_buf_free(&object);
+}
+
 err_code_t train_record_back(train_state_t *run, err_t *err)
 {
     if (run->dir.metrics == NULL)

@@ -35,6 +35,9 @@ void train_record_unsaved(train_state_t *run, const train_unsaved_t *unsaved);
 void train_record_slow(train_state_t *run, const obs_slow_t *slow,
                        const char *host);
 
+/* What each rank needed since the row before; begins the next row. */
+void train_record_ranks(train_state_t *run, obs_ranks_t *ranks);
+
 /* The run has gone back to run->progress.step: rows of later steps are
  * removed. */
 err_code_t train_record_back(train_state_t *run, err_t *err);

@@ -34,6 +34,30 @@ static void hosts_number(train_straggler_t *s, const train_world_t *world)
     }
 }
 
+/* Open what only rank 0 has. */
+static err_code_t first_open(train_state_t *run, err_t *err)
+{
+    train_straggler_t *s = &run->straggler;
+    const int ranks = run->world.size;
+    const char **names = NULL;
+    err_code_t rc = obs_straggler_open(s->hosts, ranks, &s->judge, err);
+
+    if (rc != ERR_OK || ranks > OBS_RANKS_MAX)
+        return rc;
+    rc = mem_new(const char *, (size_t)s->host_count, "names of hosts", &names,
+                 err);
+    if (rc != ERR_OK)
+        return rc;
+    for (int h = 0; h < s->host_count; h++)
+        names[h] = comm_group_host(run->world.group, s->leads[h]);
+    rc = obs_ranks_open(&(obs_ranks_places_t){.hosts = s->hosts,
+                                              .ranks = ranks,
+                                              .names = names},
+                        &s->ranks, err);
+    mem_free(names);
+    return rc;
+}
+
 err_code_t train_straggler_open(train_state_t *run, err_t *err)
 {
     static const char what[] = "the search for slow ranks";
@@ -56,7 +80,7 @@ err_code_t train_straggler_open(train_state_t *run, err_t *err)
         return rc;
     hosts_number(s, &run->world);
     if (run->world.rank == 0)
-        rc = obs_straggler_open(s->hosts, run->world.size, &s->judge, err);
+        rc = first_open(run, err);
     s->every = run->config->obs.every;
     s->begun = INFINITY;
     return rc;
@@ -64,6 +88,7 @@ err_code_t train_straggler_open(train_state_t *run, err_t *err)
 
 void train_straggler_close(train_straggler_t *s)
 {
+    obs_ranks_close(s->ranks);
     obs_straggler_close(s->judge);
     mem_free(s->links);
     mem_free(s->sorted);
@@ -198,6 +223,18 @@ static void judge(train_state_t *run, bool links)
     }
 }
 
+/* Keep the loads of the window that is over; record them if that is due. */
+static void keep(train_state_t *run)
+{
+    const train_straggler_t *s = &run->straggler;
+
+    if (s->ranks == NULL)
+        return;
+    obs_ranks_add(s->ranks, s->all, s->steps);
+    if (obs_ranks_due(s->ranks))
+        train_record_ranks(run, s->ranks);
+}
+
 err_code_t train_straggler_look(train_state_t *run, err_t *err)
 {
     train_straggler_t *s = &run->straggler;
@@ -212,6 +249,16 @@ err_code_t train_straggler_look(train_state_t *run, err_t *err)
         rc = links_look(run, &links, err);
     if (rc == ERR_OK)
         judge(run, links);
+    if (rc == ERR_OK)
+        keep(run);
     window_begin(run, &kernel);
     return rc;
+}
+
+void train_straggler_end(train_state_t *run)
+{
+    obs_ranks_t *ranks = run->straggler.ranks;
+
+    if (ranks != NULL && obs_ranks_windows(ranks) > 0)
+        train_record_ranks(run, ranks);
 }

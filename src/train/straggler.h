@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * straggler: every obs.every seconds the ranks tell each other their loads, and
- * rank 0 names those that make the others wait (obs/straggler.h). Rank 0's
+ * straggler: every obs.every seconds the ranks tell each other their loads.
+ * Rank 0 names those that make the others wait (obs/straggler.h), and writes
+ * what each one needed to metrics.jsonl (obs/ranks.h). Rank 0's
  * clock decides when: a flag in the tail of a step tells it to all ranks
  * (flags.c), so no step has a collective more. Changes no bit of the run.
  * Thread rule: one thread.
@@ -14,6 +15,7 @@
 
 #include "hdf5io/loader.h"
 #include "obs/metrics.h"
+#include "obs/ranks.h"
 #include "obs/straggler.h"
 
 typedef struct train_state train_state_t;
@@ -32,6 +34,7 @@ typedef struct train_straggler {
     double *sorted;         /* scratch: [ranks] */
     double *links;          /* [ranks]: links[h] is of host h */
     obs_straggler_t *judge; /* open on rank 0, else NULL */
+    obs_ranks_t *ranks;     /* the same; NULL, too, above OBS_RANKS_MAX ranks */
 } train_straggler_t;
 
 /* Allocate what a run on several ranks needs; nothing for one rank. ERR_MEMORY.
@@ -50,8 +53,12 @@ void train_straggler_step(train_state_t *run, const hdf5io_batch_t *batch,
 /* Is the window over at the instant [now]? */
 bool train_straggler_due(const train_straggler_t *straggler, double now);
 
-/* The window is over on all ranks: exchange its loads, name who is slow, and
- * begin the next one. ERR_PEER. Collective; blocks. */
+/* The window is over on all ranks: exchange its loads, name who is slow, record
+ * from time to time what each rank needed, and begin the next window. ERR_PEER.
+ * Collective; blocks. */
 err_code_t train_straggler_look(train_state_t *run, err_t *err);
+
+/* The run ends: record the windows that are not recorded yet. Local. */
+void train_straggler_end(train_state_t *run);
 
 #endif

@@ -40,6 +40,15 @@ assert $1, (about, {k: len(v['x']) for k, v in curves.items()})" 2>log ||
         fail "$2: $1"
 }
 
+# ranks STEPS HOSTS HOST DATA COMPUTE OTHER: a row about what each rank needed.
+ranks() {
+    printf '{"event": "ranks", "step": 49, "steps": %s, "ranks": {"hosts": [%s], ' \
+        "$1" "$2"
+    printf '"host": [%s], "data_s": [%s], "compute_s": [%s], "comm_s": [%s], ' \
+        "${@:3:4}"
+    printf '"throttled_s": [%s], "delay_s": [%s]}}\n' "$6" "$6"
+}
+
 # --- The command line.
 expect 64 'at least one directory'
 expect 64 'exclude each other' --csv --list .
@@ -81,6 +90,7 @@ query 'about["state"] == "complete" and about["step"] == 48' report.html
 query 'len(curves["loss"]["x"]) == 48 and "low" not in curves["loss"]' report.html
 query 'len(curves["valid/accuracy"]["x"]) == 3 and about["best"]["name"] == "accuracy"' \
     report.html
+query 'about["loads"] is None' report.html
 query 'about["notes"] == [] and "oneDNN" in about["versions"]' report.html
 query 'len(about["saves"]) >= 2 and about["lives"][-1]["event"] == "end"' report.html
 query 'about["world_size"] == 2 and about["summary"]["spent"]["wall"] > 0' report.html
@@ -128,6 +138,11 @@ printf 'run: {name: "</script><script>hacked=1</script>%s"}\n' "$evil" >config.y
     echo "{\"event\": \"</script><script>hacked=1</script>\", \"step\": 49}"
     echo '{"event": "straggler", "step": 49, "host": "n1", "rank": 1, "cause": "data"}'
     echo '{"event": "later", "list": [1, {"a": "]"}], "step": 49}'
+    # Two starts: on two ranks, and on three with one more host. The last row lacks
+    # a number.
+    ranks 10 '"n1"' 0,0 0,0 1,2 0,0
+    ranks 9 "\"n1\", \"</script>$evil\"" 0,0,1 0,0,3 1,1,1 0,0,0.5
+    ranks 9 '"n1"' 0,0 0,0 1 0,0
     printf 'this is no row\n{"step": 50, "lo'
 } >>metrics.jsonl
 {
@@ -139,7 +154,10 @@ printf 'run: {name: "</script><script>hacked=1</script>%s"}\n' "$evil" >config.y
 echo '{"cut' >summary.json
 cd "$scratch" || exit 1
 expect 0 'written' -o hostile.html "hostile/$evil" runs/second
-query 'about["step"] == 49 and len(about["notes"]) == 4' hostile.html
+query 'about["step"] == 49 and len(about["notes"]) == 5' hostile.html
+query '([one[:4] for one in about["loads"]["ranks"]] ==
+    [[0, 0, 19, 1], [0, 1, 19, 1.526], [1, 2, 9, 4]])' hostile.html
+query '"</script>" in about["loads"]["hosts"][1]' hostile.html
 query '[row["rank"] for row in about["events"] if "rank" in row] == [1]' hostile.html
 [ "$(grep -o '</script' hostile.html | wc -l)" -eq \
     "$(grep -o '</script' report.html | wc -l)" ] || fail "text ends a script"
@@ -163,6 +181,20 @@ awk -v n="$steps" 'BEGIN {
             "0.00523456, \"comm_s\": 0.00223456, \"comm_exposed_s\": 0.000123456, " \
             "\"comm_bytes\": 4000000, \"samples_per_s\": 6400.12, \"grad_norm\": " \
             "%.17g}\n", s, s, s == 777 ? 1e6 : 1 / s + 1 / 3, sqrt(s)
+    # A week of 1,024 ranks on 128 hosts.
+    for (r = 0; r < 1024; r++) {
+        comma = r > 0 ? "," : ""
+        if (r < 128)
+            names = names comma sprintf("\"node%04d\"", r)
+        hosts = hosts comma int(r / 8)
+        zeros = zeros comma 0
+        times = times comma sprintf("%.4g", 0.0123456 + r / 1e6)
+    }
+    for (i = 0; i < 60; i++)
+        printf "{\"event\": \"ranks\", \"step\": %d, \"epoch\": 0, \"windows\": 9, " \
+            "\"steps\": 7, \"ranks\": {\"hosts\": [%s], \"host\": [%s], \"data_s\": " \
+            "[%s], \"compute_s\": [%s], \"comm_s\": [%s], \"throttled_s\": [%s], " \
+            "\"delay_s\": [%s]}}\n", n, names, hosts, times, times, times, zeros, times
 }' >long/metrics.jsonl
 TIMEFORMAT=%U
 ours=$({ time "$build/cddp-report" -o long.html long >/dev/null; } 2>&1)
@@ -179,6 +211,9 @@ awk -v a="$ours" -v b="$theirs" 'BEGIN { exit !(a <= b + 0.1) }' ||
 ) >log 2>&1 || fail "not within 200 MB"
 query 'max(curves["loss"]["high"]) == 1e6 and about["step"] == '"$steps" long.html
 query '512 <= len(curves["loss"]["x"]) <= 1024' long.html
+query 'len(about["loads"]["ranks"]) == 1024 and len(about["loads"]["hosts"]) == 128' \
+    long.html
+query 'max(one[3] for one in about["loads"]["ranks"]) > 1.03' long.html
 
 # --- A run that is training: a process holds the lock; rows come one by one.
 mkdir live
@@ -239,7 +274,7 @@ elif ! grep -q 'dygraphs: Copyright' report.html; then
     echo "SKIP: this build has no dygraphs (libjs-dygraphs): no plot was drawn"
 else
     for page in hostile long; do
-        ids="plot-loss plot-lr plot-norm plot-speed plot-time plot-overlap"
+        ids="plot-loss plot-lr plot-norm plot-speed plot-time plot-overlap ranks"
         [ $page = long ] || ids="$ids plot-valid plot-time1 lives heat"
         # shellcheck disable=SC2086 # words
         python3 "$source/tests/cmd/report_page.py" draw $page.html "$browser" $ids >log 2>&1

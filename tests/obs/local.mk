@@ -4,6 +4,7 @@ OBS_TESTS = \
 	tests/obs/test_metrics \
 	tests/obs/test_progress \
 	tests/obs/test_prom \
+	tests/obs/test_ranks \
 	tests/obs/test_spent \
 	tests/obs/test_straggler \
 	tests/obs/test_summary \

@@ -185,6 +185,40 @@ Test(metrics, every_value_of_a_row_fits)
     free(text);
 }
 
+/* An object of any length is copied as it is. */
+Test(metrics, an_event_with_an_object)
+{
+    obs_metrics_t *metrics = open_after(0);
+    const obs_value_t value = {"steps", 3};
+    str_buf_t object = {0};
+    err_t err = ERR_INIT;
+    char *text, *expected;
+
+    str_buf_add(&object, "{\"list\": [0");
+    for (int i = 1; i < 20000; i++)
+        str_buf_add(&object, ",%d", i);
+    str_buf_add(&object, "]}");
+    obs_metrics_event(metrics, &(obs_event_t){.name = "ranks",
+                                              .step = 7,
+                                              .values = &value,
+                                              .value_count = 1,
+                                              .object_name = "ranks",
+                                              .object = object.text});
+    put_step(metrics, 8, 1);
+    obs_metrics_close(metrics);
+    expect_steps("e7 8");
+    cr_assert_eq(file_read(path, &text, NULL, &err), ERR_OK);
+    *(strchr(text, '\n') + 1) = '\0';
+    time_cut(text);
+    expected = str_printf("{\"event\": \"ranks\", \"step\": 7, \"epoch\": 0, "
+                          "\"steps\": 3, \"ranks\": %s}\n",
+                          object.text);
+    cr_expect_str_eq(text, expected);
+    free(expected);
+    free(text);
+    str_buf_free(&object);
+}
+
 Test(metrics, an_eval_row_has_the_documented_keys)
 {
     static const obs_value_t values[] = {{"top5", 0.75}, {"r2", NAN}};

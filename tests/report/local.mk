@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 REPORT_TESTS = \
 	tests/report/test_bins \
+	tests/report/test_loads \
 	tests/report/test_page \
 	tests/report/test_row \
 	tests/report/test_rows

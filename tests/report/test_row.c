@@ -148,3 +148,51 @@ Test(row, limits)
     cr_expect_eq(report_row_step(&row), -1);
     free(line);
 }
+
+/* The elements of the list [text], one character each: n(umber), t(ext),
+ * o(ther); "bad" at the end if it is not valid. */
+static void elements(const char *text, char *out)
+{
+    static const char letters[] = {
+        [REPORT_NUMBER] = 'n', [REPORT_TEXT] = 't', [REPORT_OTHER] = 'o'};
+    char *copy = strdup(text);
+    report_list_t list =
+        report_list_of((report_text_t){.at = copy, .length = strlen(copy)});
+    report_field_t item;
+
+    while (report_list_next(&list, &item))
+        *out++ = letters[item.kind];
+    strcpy(out, list.bad ? "bad" : "");
+    free(copy);
+}
+
+Test(row, lists)
+{
+    static const char *const pairs[][2] = {
+        {"[]", ""},
+        {"[ ]", ""},
+        {"[1]", "n"},
+        {"[1,2, 3 ,-4e5]", "nnnn"},
+        {"[\"],\", [2], {}]", "too"},
+        {"[null,true]", "oo"},
+        {"", "bad"},
+        {"[", "bad"},
+        {"]", "bad"},
+        {"7", "bad"},
+        {"[1", "bad"},
+        {"[,1]", "bad"},
+        {"[1,]", "bad"},
+        {"[1 2]", "bad"},
+        {"[1,,2]", "nbad"},
+        {"[1]]", "bad"},
+        {"[[1]", "bad"},
+        {"[\"a]", "bad"},
+        {"[1,x]", "nbad"},
+    };
+    char found[16];
+
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        elements(pairs[i][0], found);
+        cr_expect_str_eq(found, pairs[i][1], "%s: %s", pairs[i][0], found);
+    }
+}

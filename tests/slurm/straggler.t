@@ -105,12 +105,27 @@ busy_core()
     named '^rank 1 on n2 is slow: compute, shared core; '
 }
 
+# The report's map says that rank 1 on n2 waited longer for its data than rank 0.
+mapped()
+{
+    run 0 "$BUILD/cddp-report" -o report.html run
+    run 0 python3 "$SOURCE/tests/cmd/report_page.py" data report.html
+    mv out page.json
+    run 0 python3 -c 'import json, sys
+loads = json.load(open(sys.argv[1]))[0]["about"]["loads"]
+ranks = sorted((one[1], loads["hosts"][one[0]], one[5]) for one in loads["ranks"])
+print(ranks)
+assert [one[:2] for one in ranks] == [(0, "n1"), (1, "n2")]
+assert ranks[1][2] > ranks[0][2]' page.json
+}
+
 slow_reads()
 {
     # shellcheck disable=SC2016 # expanded by the task
     launch '[ "$SLURM_PROCID" = 0 ] || with=(env SLOW_READ=0.2 LD_PRELOAD='"$slow"')' \
         --set data.shuffle=none
     named '^rank 1 on n2 is slow: data; '
+    mapped
 }
 
 # bucket VERB ARG...: change the queue of packets that leave n2.

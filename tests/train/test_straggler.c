@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Ranks compare their loads in whole runs: no bit changes, and a rank that is
- * much slower than the others is named. A window is one step here.
+ * Ranks compare their loads in whole runs: no bit changes, a rank that is much
+ * slower than the others is named, and what each one needed is recorded. A
+ * window is one step here.
  */
 #include "train/straggler.h"
 
@@ -20,6 +21,7 @@
 #include "train/harness.h"
 
 #define RANKS 4
+#define STEPS 19
 #define SLOW 2 /* the rank that is slow */
 
 static bool every_step; /* windows are steps */
@@ -54,7 +56,7 @@ static slurm_signal_t sleep_if_slow(void)
 
 static void run_open(harness_t *harness, const char *mode)
 {
-    harness_open(harness, 24 * 20);
+    harness_open(harness, 24 * STEPS);
     harness->settings[0] = "train.epochs=1";
     harness->settings[1] = "data.valid=[]";
     harness->settings[2] = mode;
@@ -73,8 +75,8 @@ static void compare(const char *mode)
     every_step = true;
     harness_run_ok(&compared, RANKS, &out);
     /* Not in the first step, before which no window has begun. */
-    cr_expect_eq(looks, RANKS * 19, "%d looks", looks);
-    harness_compare(&alone, &compared, 20, 0, "a run that compares loads");
+    cr_expect_eq(looks, RANKS * (STEPS - 1), "%d looks", looks);
+    harness_compare(&alone, &compared, STEPS, 0, "a run that compares loads");
     harness_close(&compared);
     harness_close(&alone);
 }
@@ -87,6 +89,40 @@ Test(straggler, to_look_for_one_changes_no_bit)
 Test(straggler, to_look_for_one_changes_no_bit_in_reproducible_mode)
 {
     compare("train={epochs: 1, batch: 24, reproducible: true, microbatch: 4}");
+}
+
+/* The number behind [key] in [text]. */
+static double number_after(const char *text, const char *key)
+{
+    const char *at = strstr(text, key);
+
+    cr_assert_not_null(at, "no %s in %s", key, text);
+    return strtod(at + strlen(key), NULL);
+}
+
+/* The rows "ranks" in [text] cover [steps] steps. In each row the slow rank
+ * computes for at least the 50 ms for which it sleeps. */
+static void ranks_expect(char *text, double steps)
+{
+    double covered = 0, compute[RANKS];
+    char *rest = NULL;
+    int rows = 0;
+
+    for (char *row = strtok_r(text, "\n", &rest); row != NULL;
+         row = strtok_r(NULL, "\n", &rest)) {
+        if (strstr(row, "{\"event\": \"ranks\"") != row)
+            continue;
+        covered += number_after(row, "\"steps\": ");
+        cr_expect_not_null(strstr(row, "\"host\": [0,0,0,0]"), "%s", row);
+        cr_assert_eq(sscanf(strstr(row, "\"compute_s\": "),
+                            "\"compute_s\": [%lf,%lf,%lf,%lf]", &compute[0],
+                            &compute[1], &compute[2], &compute[3]),
+                     RANKS, "%s", row);
+        cr_expect_geq(compute[SLOW], 0.05, "%s", row);
+        rows++;
+    }
+    cr_expect_eq(covered, steps);
+    cr_expect_lt(rows, STEPS - 1, "%d rows", rows);
 }
 
 Test(straggler, is_named)
@@ -105,6 +141,8 @@ Test(straggler, is_named)
     cr_expect_not_null(strstr(text, "{\"event\": \"straggler\""), "%s", text);
     cr_expect_not_null(strstr(text, "\"rank\": 2}"), "%s", text);
     cr_expect_not_null(strstr(text, "\"cause\": \"compute"), "%s", text);
+    /* Without the first step; the last row is written at the end. */
+    ranks_expect(text, STEPS - 1);
     free(text);
     free(path);
     harness_close(&harness);
