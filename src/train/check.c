@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "base/str.h"
 #include "base/thread.h"
 #include "comm/comm_staged.h"
@@ -344,6 +345,8 @@ static void local_print(const check_t *check)
 static err_code_t memory_print(check_t *check, err_t *err)
 {
     const bool host = dev_host_visible(check->device.dev);
+    /* What this process needs before a replica is there. */
+    const uint64_t program = host ? (uint64_t)mem_peak() : 0;
     size_t have = 0, all = 0;
     err_code_t rc = dev_room(check->device.dev, &have, &all, err);
 
@@ -368,7 +371,9 @@ static err_code_t memory_print(check_t *check, err_t *err)
                                                       : train_memory_name(k),
                     bytes);
     }
-    memory_line("total", train_memory_total(&check->memory));
+    if (program > 0)
+        memory_line("program, libraries", program);
+    memory_line("total", train_memory_total(&check->memory) + program);
     if (!host)
         memory_line("free there", have);
     host_print(check);

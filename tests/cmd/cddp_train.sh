@@ -87,6 +87,7 @@ for example in ising ising-mlp; do
         cddp-train --check $example.yaml
     expect 0 'memory per rank \(3 ranks\)' \
         cddp-train --check --local 3 $example.yaml
+    expect 0 'program, libraries +[0-9.]+ MiB' cddp-train --check $example.yaml
     # Micro-batches computed in parallel: their partial sums and activations
     # count.
     expect 0 'memory per rank \(2 ranks, 3 micro-batches side by side\)' \
