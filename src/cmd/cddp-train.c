@@ -163,6 +163,8 @@ static err_code_t local_threads(const rank_job_t *model, rank_job_t *answer,
             if (jobs[r].rc != ERR_OK &&
                 (jobs[r].outcome.speaker || answer->rc == ERR_OK))
                 *answer = jobs[r];
+        for (int r = 0; r < count; r++)
+            answer->outcome.stuck |= jobs[r].outcome.stuck;
     }
     mem_free(jobs);
     return rc;
@@ -342,7 +344,7 @@ int main(int argc, char **argv)
     if (answer.rc == ERR_OK)
         return finish_done(&err);
     rc = finish(answer.rc, &answer.err, answer.outcome.speaker);
-    if (answer.outcome.device_lost) {
+    if (answer.outcome.device_lost || answer.outcome.stuck) {
         fflush(NULL);
         _exit((int)rc);
     }

@@ -417,6 +417,8 @@ static void save_finish(train_state_t *run)
     const bool speaker = run->world.speaker;
     err_t late = ERR_INIT;
 
+    if (train_saver_stuck(run->saving.saver))
+        return;
     if (train_save_join(run, true, &late) != ERR_OK && run->world.rank == 0)
         log_warn("train", "%s", late.text);
     run->world.speaker = speaker;
@@ -461,57 +463,95 @@ static bool culprit_is_here(const train_world_t *world, const err_t *err)
                   comm_group_host(world->group, world->rank)) == 0;
 }
 
+/* Finish a run that has ended with [rc]: its record, and what the caller
+ * learns. After ERR_PEER a save may still be in progress. If its storage does
+ * not answer, out->stuck is set, and nothing is closed. */
+static void run_end(train_state_t *run, err_code_t rc, train_outcome_t *out,
+                    err_t *err)
+{
+    const slurm_job_t *job = run->env->job;
+
+    if (rc == ERR_PEER || (rc == ERR_MEMORY && err->culprit >= 0))
+        run->world.speaker = train_outcome_survivor(&run->world, rc, err);
+    if (rc == ERR_PEER && run->world.speaker && run->dir.owned)
+        train_last_words_add(run->config->run.dir, job->step_id, job->restarts,
+                             err);
+    train_outcome_record(run, rc, err);
+    if (train_outcome_refused(&run->dir, rc))
+        train_rundir_refuse(run->dir.lock);
+    if (rc != ERR_OK)
+        summary_try(run, rc, err);
+    /* A collective on the device may wait for a dead rank, and freeing device
+     * memory would wait for that collective. So the device is given up. */
+    if (rc == ERR_PEER && run->world.data != NULL &&
+        run->world.data != run->world.group &&
+        train_world_graphs(&run->world) && run->world.size > 1)
+        dev_abandon(run->compute.dev);
+    train_outcome_fill(run, out);
+    out->stuck = !train_saver_wait(run->saving.saver);
+    if (out->stuck)
+        return;
+    train_seen_close(run);
+    train_leave_close(run);
+    train_close(run);
+}
+
+/* Train with [run], which is initialized. If out->stuck is set, a thread still
+ * uses it, so nothing of it was closed. */
+static err_code_t run_do(train_state_t *run, train_outcome_t *out, err_t *err)
+{
+    err_code_t rc;
+
+    train_seen_begin(run);
+    train_leave_open(run);
+    run->life.oom = train_oom_begin(run->config->run.dir, run->env->job, "");
+    rc = train_open(run, err);
+    run->life.opened = rc == ERR_OK;
+    train_seen_mark(run, OBS_SPENT_START);
+    slurm_signal_started();
+    if (rc == ERR_OK)
+        abort_handler_install(&run->world, &run->dir);
+    if (rc == ERR_OK)
+        rc = loop(run, err);
+    if (rc == ERR_OK)
+        rc = finish(run, err);
+    if (rc == ERR_OK)
+        rc = complete(run, err);
+    if (rc != ERR_OK && rc != ERR_PEER)
+        save_finish(run);
+    /* The record and the summary would go to the same storage. */
+    if (train_saver_stuck(run->saving.saver)) {
+        *out =
+            (train_outcome_t){.speaker = run->world.size == 1, .stuck = true};
+        return rc;
+    }
+    if (rc == ERR_PEER)
+        train_outcome_tell(run, err);
+    train_nodeset_end(run, rc);
+    train_seen_end(run, rc);
+    if (rc == ERR_PEER && culprit_is_here(&run->world, err))
+        rc = train_oom_look(&run->life.oom, err);
+    run_end(run, rc, out, err);
+    return rc;
+}
+
 err_code_t train_run(const train_config_t *config, const train_env_t *env,
                      boot_t *boot, train_outcome_t *out, err_t *err)
 {
-    train_state_t run;
+    train_state_t *run = NULL;
     err_code_t rc;
 
     if (env->predict != NULL)
         return train_predict(config, env, boot, out, err);
-    train_state_init(&run, config, env, boot);
-    train_seen_begin(&run);
-    train_leave_open(&run);
-    run.life.oom = train_oom_begin(config->run.dir, env->job, "");
-    rc = train_open(&run, err);
-    run.life.opened = rc == ERR_OK;
-    train_seen_mark(&run, OBS_SPENT_START);
-    slurm_signal_started();
-    if (rc == ERR_OK)
-        abort_handler_install(&run.world, &run.dir);
-    if (rc == ERR_OK)
-        rc = loop(&run, err);
-    if (rc == ERR_OK)
-        rc = finish(&run, err);
-    if (rc == ERR_OK)
-        rc = complete(&run, err);
-    if (rc != ERR_OK && rc != ERR_PEER)
-        save_finish(&run);
-    if (rc == ERR_PEER)
-        train_outcome_tell(&run, err);
-    train_nodeset_end(&run, rc);
-    train_seen_end(&run, rc);
-    if (rc == ERR_PEER && culprit_is_here(&run.world, err))
-        rc = train_oom_look(&run.life.oom, err);
-    if (rc == ERR_PEER || (rc == ERR_MEMORY && err->culprit >= 0))
-        run.world.speaker = train_outcome_survivor(&run.world, rc, err);
-    if (rc == ERR_PEER && run.world.speaker && run.dir.owned)
-        train_last_words_add(config->run.dir, env->job->step_id,
-                             env->job->restarts, err);
-    train_outcome_record(&run, rc, err);
-    if (train_outcome_refused(&run.dir, rc))
-        train_rundir_refuse(run.dir.lock);
-    if (rc != ERR_OK)
-        summary_try(&run, rc, err);
-    /* A collective on the device may wait for a dead rank, and freeing device
-     * memory would wait for that collective. So the device is given up. */
-    if (rc == ERR_PEER && run.world.data != NULL &&
-        run.world.data != run.world.group && train_world_graphs(&run.world) &&
-        run.world.size > 1)
-        dev_abandon(run.compute.dev);
-    train_outcome_fill(&run, out);
-    train_seen_close(&run);
-    train_leave_close(&run);
-    train_close(&run);
+    rc = mem_new(train_state_t, 1, "a run", &run, err);
+    if (rc != ERR_OK) {
+        boot_close(boot);
+        return rc;
+    }
+    train_state_init(run, config, env, boot);
+    *out = (train_outcome_t){.speaker = false};
+    rc = run_do(run, out, err);
+    if (!out->stuck)
+        mem_free(run);
     return rc;
 }

@@ -46,6 +46,9 @@ typedef struct train_outcome {
     /* The device was given up: the process must end without the exit handlers
      * of its library, which could wait for it. */
     bool device_lost;
+    /* A thread waits for storage that does not answer, and uses the memory of
+     * the run: the process must end likewise, at once. */
+    bool stuck;
     bool have_eval; /* the fields below are set (on all ranks) */
     /* Of the validation samples; accuracy: NaN unless a classifier. */
     double loss, accuracy;

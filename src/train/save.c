@@ -142,7 +142,7 @@ static void wait_alone_say(const train_state_t *run)
         log_error("train",
                   "storage has not answered this rank since the checkpoint of "
                   "step %lld began, %.0f s ago, and the other ranks end: this "
-                  "one ends when storage answers, or is killed",
+                  "one waits a little longer, then it ends, too",
                   (long long)run->saving.saved.step, since);
 }
 
@@ -160,6 +160,12 @@ static err_code_t saving_end(train_state_t *run, train_after_t after,
         return ERR_OK;
     wait_alone_say(run);
     rc = train_saver_join(saving->saver, &seconds, err);
+    if (train_saver_stuck(saving->saver)) {
+        /* A rank that the others do not wait for speaks for them. */
+        if (run->world.size > 1)
+            log_error("train", "%s", err->text);
+        return rc;
+    }
     train_checkpoint_config_free(saving->config);
     run->world.speaker = run->world.rank == 0 || rc == ERR_PEER;
     if (saving->lost)

@@ -8,6 +8,8 @@
  */
 #include "train/saver.h"
 
+#include <stdio.h>
+
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -25,6 +27,7 @@ typedef enum saver_state { SAVER_IDLE, SAVER_WORKS, SAVER_ENDED } saver_state_t;
 struct train_saver {
     comm_group_t *group;
     train_patience_t *patience; /* NULL if there is only one rank */
+    double limit;               /* seconds for which storage may not answer */
     const train_kept_t *kept;
     trace_t *trace; /* of the thread; NULL: none */
     bool copies, threaded;
@@ -32,8 +35,12 @@ struct train_saver {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t changed; /* [state], [stop] or [copied] has changed */
-    saver_state_t state;    /* under lock, as the next four */
+    saver_state_t state;    /* under lock, as the next six */
     bool stop;
+    /* Clock instant since which the thread waits for storage, or works; 0: it
+     * waits for other ranks, for which their group has a timeout. */
+    double since;
+    bool stuck; /* it is given up */
     /* Elements of the share that some thread copies or has copied; that are
      * copied; that are to be copied. */
     int64_t taken, copied, all;
@@ -83,12 +90,23 @@ static void copy_finish(train_saver_t *saver)
 
 /* ---- the thread ---------------------------------------------------------- */
 
+static void since_set(train_saver_t *saver, double instant)
+{
+    pthread_mutex_lock(&saver->lock);
+    saver->since = instant;
+    pthread_mutex_unlock(&saver->lock);
+}
+
 static err_code_t saver_exchange(void *context, const void *mine, size_t bytes,
                                  void *all, err_t *err)
 {
     train_saver_t *saver = context;
+    err_code_t rc;
 
-    return comm_allgather(saver->group, mine, bytes, all, err);
+    since_set(saver, 0);
+    rc = comm_allgather(saver->group, mine, bytes, all, err);
+    since_set(saver, clock_now());
+    return rc;
 }
 
 /* Report progress; the next access to storage may be slow, too. */
@@ -96,6 +114,7 @@ static void saver_alive(void *context)
 {
     train_saver_t *saver = context;
 
+    since_set(saver, clock_now());
     comm_group_report(saver->group, saver->save.progress.step, "checkpoint");
     train_patience_begin(saver->patience, saver->save.progress.step,
                          "checkpoint");
@@ -111,11 +130,25 @@ static err_code_t save_check(train_saver_t *saver, err_t *err)
 
     if (save->allowed != NULL)
         rc = save->allowed(save->context, err);
+    since_set(saver, 0);
     rc = train_vote(&votes, rc, &speaker, err);
-    return rc == ERR_OK
-               ? train_sound(saver->group, saver->kept, save->progress.step,
-                             save->saved_step, err)
-               : rc;
+    if (rc == ERR_OK)
+        rc = train_sound(saver->group, saver->kept, save->progress.step,
+                         save->saved_step, err);
+    since_set(saver, clock_now());
+    return rc;
+}
+
+/* Does the run still wait for this save? If not, what the context and the
+ * tensors lie in may be gone. */
+static bool is_awaited(train_saver_t *saver)
+{
+    bool stuck;
+
+    pthread_mutex_lock(&saver->lock);
+    stuck = saver->stuck;
+    pthread_mutex_unlock(&saver->lock);
+    return !stuck;
 }
 
 static err_code_t save_write(train_saver_t *saver, err_t *err)
@@ -132,7 +165,7 @@ static err_code_t save_write(train_saver_t *saver, err_t *err)
     rc = hdf5io_checkpoint_write(&config, &save->progress, saver->kept->tensors,
                                  saver->kept->count, &info, err);
     saver->ended = clock_now();
-    if (rc == ERR_OK && save->published != NULL)
+    if (rc == ERR_OK && save->published != NULL && is_awaited(saver))
         save->published(save->context, saver->ended - saver->began);
     return rc;
 }
@@ -168,6 +201,9 @@ static void *saver_main(void *argument)
         pthread_mutex_unlock(&saver->lock);
         save_do(saver);
         pthread_mutex_lock(&saver->lock);
+        /* Nobody waits for it any more. What it used stays until the end. */
+        while (saver->stuck)
+            thread_cond_wait(&saver->changed, &saver->lock, -1);
         saver->state = SAVER_ENDED;
         pthread_cond_broadcast(&saver->changed);
     }
@@ -202,6 +238,7 @@ static err_code_t own_open(const train_saver_plan_t *plan, train_saver_t **out,
 
     if (rc != ERR_OK)
         return rc;
+    saver->limit = plan->io_timeout + 2 * comm_group_timeout(plan->parent);
     saver->kept = plan->kept;
     saver->copies = plan->copies;
     pthread_mutex_init(&saver->lock, NULL);
@@ -244,17 +281,42 @@ err_code_t train_saver_open(const train_saver_plan_t *plan, train_saver_t **out,
     return rc;
 }
 
+/* Wait for the end of the save in progress. False: storage does not answer the
+ * thread, which is given up. Lock held. */
+static bool ended_wait(train_saver_t *saver)
+{
+    while (saver->state == SAVER_WORKS && !saver->stuck) {
+        const double since = saver->since;
+        const double until = since > 0 ? since + saver->limit : -1;
+
+        /* [since] changes without a signal, so it is looked at again. */
+        if (!thread_cond_wait(&saver->changed, &saver->lock,
+                              until > 0 ? until : clock_now() + saver->limit) &&
+            saver->state == SAVER_WORKS && since > 0 && saver->since == since)
+            saver->stuck = true;
+    }
+    return !saver->stuck;
+}
+
 void train_saver_close(train_saver_t *saver)
 {
+    bool ended = true;
+
     if (saver == NULL)
         return;
     if (saver->threaded) {
         pthread_mutex_lock(&saver->lock);
         saver->stop = true;
         pthread_cond_broadcast(&saver->changed);
+        ended = ended_wait(saver);
         pthread_mutex_unlock(&saver->lock);
-        pthread_join(saver->thread, NULL);
     }
+    if (!ended) {
+        pthread_detach(saver->thread);
+        return;
+    }
+    if (saver->threaded)
+        pthread_join(saver->thread, NULL);
     train_patience_close(saver->patience);
     comm_group_close(saver->group);
     pthread_cond_destroy(&saver->changed);
@@ -319,6 +381,7 @@ void train_saver_start(train_saver_t *saver, const train_save_t *save)
     pthread_mutex_lock(&saver->lock);
     saver->taken = saver->copied = 0;
     saver->all = saver->copies ? stays : 0;
+    saver->since = saver->began;
     saver->state = SAVER_WORKS;
     pthread_cond_broadcast(&saver->changed);
     pthread_mutex_unlock(&saver->lock);
@@ -340,15 +403,36 @@ double train_saver_settle(train_saver_t *saver)
     return clock_now() - begin;
 }
 
+/* The other ranks have given this one up, so its status is theirs. */
+static err_code_t stuck_fail(const train_saver_t *saver, err_t *err)
+{
+    const int rank = saver->votes.rank;
+    char text[ERR_TEXT_MAX];
+
+    snprintf(text, sizeof text,
+             "storage has not answered the checkpoint of step %lld for %.3g s "
+             "(fault.io_timeout and twice fault.timeout): the run ends without "
+             "it; look at the file system of the run directory",
+             (long long)saver->save.progress.step, saver->limit);
+    return saver->votes.size == 1
+               ? err_set(err, ERR_IO, "%s", text)
+               : err_set_peer(err, rank, comm_group_host(saver->group, rank),
+                              "%s", text);
+}
+
 err_code_t train_saver_join(train_saver_t *saver, double *seconds, err_t *err)
 {
+    bool ended;
+
     check(train_saver_busy(saver), "no save is in progress after step %lld",
           (long long)saver->save.progress.step);
     pthread_mutex_lock(&saver->lock);
-    while (saver->state == SAVER_WORKS)
-        thread_cond_wait(&saver->changed, &saver->lock, -1);
-    saver->state = SAVER_IDLE;
+    ended = ended_wait(saver);
+    if (ended)
+        saver->state = SAVER_IDLE;
     pthread_mutex_unlock(&saver->lock);
+    if (!ended)
+        return stuck_fail(saver, err);
     *seconds = saver->ended - saver->began;
     return saver->rc == ERR_OK ? ERR_OK : err_copy(err, &saver->err);
 }
@@ -356,4 +440,21 @@ err_code_t train_saver_join(train_saver_t *saver, double *seconds, err_t *err)
 bool train_saver_allowed(const train_saver_t *saver)
 {
     return saver->allowed;
+}
+
+bool train_saver_wait(train_saver_t *saver)
+{
+    bool ended;
+
+    if (saver == NULL)
+        return true;
+    pthread_mutex_lock(&saver->lock);
+    ended = ended_wait(saver);
+    pthread_mutex_unlock(&saver->lock);
+    return ended;
+}
+
+bool train_saver_stuck(train_saver_t *saver)
+{
+    return saver != NULL && !is_awaited(saver);
 }

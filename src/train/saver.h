@@ -47,8 +47,8 @@ typedef struct train_saver_plan {
 err_code_t train_saver_open(const train_saver_plan_t *plan, train_saver_t **out,
                             err_t *err);
 /* Finish the save in progress, then free. NULL allowed. Waits for other ranks
- * no longer than the timeouts, but for its own storage without a limit: a call
- * of the system cannot be ended. Then no rank needs this one any more. */
+ * no longer than the timeouts, and for its own storage as join does. If that
+ * does not answer, the saver is not freed. */
 void train_saver_close(train_saver_t *saver);
 
 /* Before the first save: from now on the thread traces each save in [trace]. */
@@ -96,13 +96,22 @@ double train_saver_settle(train_saver_t *saver);
 
 /* Wait for the end of the save in progress. Sets *seconds to its duration. All
  * ranks get one outcome: that of hdf5io_checkpoint_write, of allowed, or
- * ERR_DIVERGED if a tensor has numbers that are not finite. Blocks as close
- * does: a rank whose storage does not answer gets ERR_PEER later than the
- * others, as it would from a save between steps. */
+ * ERR_DIVERGED if a tensor has numbers that are not finite. If the storage of
+ * this rank does not answer for io_timeout and twice the group's timeout, this
+ * rank alone gets ERR_PEER, as the others did before, or ERR_IO if there are no
+ * others. Then it is stuck. */
 err_code_t train_saver_join(train_saver_t *saver, double *seconds, err_t *err);
 /* After join: was the save allowed, so that its error is that of
  * hdf5io_checkpoint_write? Equal on all ranks. */
 bool train_saver_allowed(const train_saver_t *saver);
+/* Wait for the end of the save in progress, but do not join it. Returns false if
+ * the storage of this rank does not answer for as long as join waits: then the
+ * saver is stuck. No save, or NULL: true. Local. */
+bool train_saver_wait(train_saver_t *saver);
+/* Has join, wait or close given up the thread? A call of the system cannot be ended,
+ * so the thread still uses the saver, the tensors and the share. All of them
+ * must stay until the process ends. NULL: false. */
+bool train_saver_stuck(train_saver_t *saver);
 
 /* ---- what the run knows of a save ---------------------------------------- */
 

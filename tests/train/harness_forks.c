@@ -92,7 +92,7 @@ static int fork_main(const comm_oob_t *oob, void *argument)
         rc = harness_rank_run(forks->harness, boot,
                               oob->size == 1 ? "self" : "ucx", &out, &err);
     text_write(forks->harness, oob->rank, &err);
-    if (out.device_lost)
+    if (out.device_lost || out.stuck)
         _exit((int)rc);
     return (int)rc;
 }

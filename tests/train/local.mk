@@ -39,6 +39,7 @@ TRAIN_TESTS = \
 	tests/train/test_rundir \
 	tests/train/test_same \
 	tests/train/test_save_failed \
+	tests/train/test_save_stuck \
 	tests/train/test_saver \
 	tests/train/test_score \
 	tests/train/test_spike \
@@ -75,6 +76,9 @@ tests_train_test_async_peer_SOURCES = tests/train/test_async_peer.c \
 # test_async_peer and test_save_failed replace this function.
 tests_train_test_async_peer_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=train_saver_join
 tests_train_test_save_failed_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=train_saver_join
+# test_save_stuck replaces this function.
+tests_train_test_save_stuck_LDFLAGS = $(AM_LDFLAGS) \
+	-Wl,--wrap=hdf5io_checkpoint_write
 # test_clocks replaces this function.
 tests_train_test_clocks_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=clock_now
 # test_straggler replaces these functions.

@@ -7,6 +7,7 @@
  */
 #include <criterion/criterion.h>
 #include <math.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,9 @@
 #define ELEMS 3000 /* of each tensor */
 #define TIMEOUT 30.0
 #define SAVES 100
+
+/* Seconds: fault.timeout and fault.io_timeout. */
+static double patience = TIMEOUT;
 
 /* ---- what a rank may lack ------------------------------------------------ */
 
@@ -118,7 +122,7 @@ static void kept_make(rank_t *rank)
 static err_code_t rank_open(const comm_oob_t *oob, rank_t *rank, err_t *err)
 {
     const comm_config_t config = {
-        .backend = oob->size == 1 ? "self" : "threads", .timeout = TIMEOUT};
+        .backend = oob->size == 1 ? "self" : "threads", .timeout = patience};
     train_saver_plan_t plan;
     err_code_t rc = comm_group_open(&config, oob, &rank->group, err);
 
@@ -132,7 +136,7 @@ static err_code_t rank_open(const comm_oob_t *oob, rank_t *rank, err_t *err)
     rc = hdf5io_share_open(rank->tensors, TENSORS, oob->rank, oob->size,
                            &rank->kept.share, err);
     plan = (train_saver_plan_t){.parent = rank->group,
-                                .io_timeout = TIMEOUT,
+                                .io_timeout = patience,
                                 .kept = &rank->kept,
                                 .copies = true};
     return rc == ERR_OK ? train_saver_open(&plan, &rank->saver, err) : rc;
@@ -467,5 +471,60 @@ Test(saver, ends_with_a_rank_that_leaves, .timeout = 120)
     plan_t plan = plan_open(3);
 
     ranks_run(&plan, deserted);
+    plan_close(&plan);
+}
+
+/* ---- storage that does not answer ---------------------------------------- */
+
+static sem_t answer;
+
+/* What the thread of a stuck saver uses must stay. */
+static rank_t *left;
+
+static err_code_t silent(void *context, err_t *err)
+{
+    (void)context;
+    (void)err;
+    while (sem_wait(&answer) != 0)
+        continue;
+    return ERR_OK;
+}
+
+static int stuck_main(const comm_oob_t *oob, void *argument)
+{
+    const plan_t *plan = argument;
+    rank_t *rank = calloc(1, sizeof *rank);
+    static hdf5io_checkpoint_config_t config;
+    train_save_t save;
+    double seconds;
+    err_t err = ERR_INIT;
+
+    left = rank;
+    if (rank == NULL)
+        return 1;
+    RANKS_OK(rank_open(oob, rank, &err), err);
+    RANKS_CHECK(train_saver_wait(NULL) && train_saver_wait(rank->saver));
+    config = config_of(rank, plan->behind);
+    save = save_of(rank, &config, 4);
+    save.allowed = silent;
+    state_make(rank, 4);
+    train_saver_start(rank->saver, &save);
+    RANKS_CHECK(!train_saver_stuck(rank->saver));
+    RANKS_CHECK(!train_saver_wait(rank->saver));
+    RANKS_CHECK(train_saver_stuck(rank->saver));
+    RANKS_CHECK(train_saver_join(rank->saver, &seconds, &err) == ERR_IO);
+    RANKS_CHECK(strstr(err.text, "not answered the checkpoint of step 4"));
+    train_saver_close(rank->saver); /* neither waits nor frees */
+    return 0;
+}
+
+Test(saver, storage_that_never_answers_is_given_up, .timeout = 120)
+{
+    plan_t plan = plan_open(1);
+
+    patience = 0.1;
+    sem_init(&answer, 0, 0);
+    cr_assert_eq(ranks_threads(1, stuck_main, &plan), 0);
+    cr_assert(left != NULL && train_saver_stuck(left->saver));
     plan_close(&plan);
 }
