@@ -96,6 +96,7 @@ typedef struct hdf5io_checkpoint_config {
     int keep;     /* number of newest checkpoints to keep, >= 1 */
     /* Those of steps that are multiples of this are kept, too; 0: none */
     int64_t keep_every;
+    bool retire_later; /* hdf5io_sweep deletes the others, not the save */
     /* It is that of the best evaluation, which is kept, too; NULL: it is not */
     const hdf5io_best_t *best;
     /* Every file is read back past the page cache before the checkpoint is
@@ -118,8 +119,7 @@ typedef struct hdf5io_checkpoint_config {
      * 1.13.1"); NULL: none */
     const char *versions;
     const struct hdf5io_share *share; /* what this rank writes; NULL: make it */
-    /* NULL: system calls; tests inject faults here */
-    const struct hdf5io_io *io;
+    const struct hdf5io_io *io; /* NULL: system calls; tests inject faults */
     /* A failed read is repeated three times in this time (base/retry.h) */
     double retry_seconds;
 } hdf5io_checkpoint_config_t;

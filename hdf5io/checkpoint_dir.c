@@ -15,6 +15,7 @@
 #include "base/str.h"
 #include "hdf5io/checkpoint.h"
 #include "hdf5io/checkpoint_manifest.h"
+#include "hdf5io/checkpoint_sweep.h"
 
 err_code_t hdf5io_checkpoint_list(const char *directory, char ***paths,
                                   int *count, err_t *err)
@@ -50,7 +51,7 @@ static void tree_drop(const char *path)
         log_warn("hdf5io", "cannot remove an old checkpoint: %s", err.text);
 }
 
-void hdf5io_dir_clean(const hdf5io_io_t *io, const char *directory)
+void hdf5io_dir_clean(const hdf5io_io_t *io, const char *directory, bool later)
 {
     hdf5io_entry_t *entries = NULL;
     int count = 0;
@@ -61,7 +62,8 @@ void hdf5io_dir_clean(const hdf5io_io_t *io, const char *directory)
     for (int i = 0; i < count; i++) {
         char *path;
 
-        if (entries[i].kind == HDF5IO_PUBLISHED)
+        if (entries[i].kind == HDF5IO_PUBLISHED ||
+            (later && hdf5io_sweep_takes(directory, &entries[i])))
             continue;
         path = str_printf("%s/%s", directory, entries[i].name);
         log_debug("hdf5io", "removing what a dead run left behind: %s", path);
@@ -305,15 +307,18 @@ err_code_t hdf5io_dir_supersede(const hdf5io_io_t *io, const char *directory,
 }
 
 static void step_drop(const hdf5io_io_t *io, const char *directory,
-                      int64_t step, uint64_t nonce)
+                      int64_t step, const hdf5io_retire_t *retire)
 {
     char *trash = NULL;
     err_t err = ERR_INIT;
+    err_code_t rc =
+        step_move(io, directory, step, ".trash-", retire->nonce, &trash, &err);
 
-    if (step_move(io, directory, step, ".trash-", nonce, &trash, &err) ==
-        ERR_OK)
+    if (rc == ERR_OK && retire->later)
+        rc = hdf5io_sweep_leave(trash, &err);
+    else if (rc == ERR_OK)
         tree_drop(trash);
-    else
+    if (rc != ERR_OK)
         log_warn("hdf5io", "cannot retire a checkpoint: %s", err.text);
     free(trash);
 }
@@ -331,6 +336,6 @@ void hdf5io_dir_retire(const hdf5io_io_t *io, const char *directory,
     for (int i = 0; i < count; i++)
         if (steps[i] <= retire->step && ++kept > retire->keep && known &&
             !stays(retire, best, steps[i]))
-            step_drop(io, directory, steps[i], retire->nonce);
+            step_drop(io, directory, steps[i], retire);
     free(steps);
 }

@@ -87,8 +87,9 @@ err_code_t hdf5io_dir_sync(const hdf5io_io_t *io, const char *path, err_t *err);
 err_code_t hdf5io_dir_adopt(const hdf5io_io_t *io, const char *directory,
                             err_t *err);
 
-/* Remove .tmp- and .trash- debris of dead runs. A failure is logged. */
-void hdf5io_dir_clean(const hdf5io_io_t *io, const char *directory);
+/* Remove .tmp- and .trash- debris of dead runs; with [later], leave what
+ * hdf5io_sweep deletes. A failure is logged. */
+void hdf5io_dir_clean(const hdf5io_io_t *io, const char *directory, bool later);
 
 /* Rename the finished directory [tmp] to the name of step [step], durably. An
  * older directory of this name is deleted. On failure the older directory keeps
@@ -104,6 +105,7 @@ typedef struct hdf5io_retire {
     int64_t every; /* and those of multiples of this; 0: none */
     /* and that of best.json */
     uint64_t nonce;
+    bool later; /* the others are left to hdf5io_sweep */
 } hdf5io_retire_t;
 
 /* Rename the checkpoints after [step] to superseded-*, durably: the run was

@@ -71,7 +71,7 @@ static err_code_t begin(writer_t *w, err_t *err)
     rc = hdf5io_dir_adopt(&w->io, home, err);
     if (rc != ERR_OK)
         return rc;
-    hdf5io_dir_clean(&w->io, home);
+    hdf5io_dir_clean(&w->io, home, w->config->retire_later);
     w->nonce = hdf5io_dir_nonce();
     w->tmp = hdf5io_dir_path(home, ".tmp-", w->step, w->nonce);
     if (mkdir(w->tmp, 0777) == 0)
@@ -255,7 +255,8 @@ static err_code_t publish(writer_t *w, err_t *err)
                           &(hdf5io_retire_t){.step = w->step,
                                              .keep = w->config->keep,
                                              .every = w->config->keep_every,
-                                             .nonce = w->nonce});
+                                             .nonce = w->nonce,
+                                             .later = w->config->retire_later});
     return rc;
 }
 

@@ -153,6 +153,7 @@ libhdf5io_la_SOURCES += hdf5io/checkpoint_order.h
 libhdf5io_la_SOURCES += hdf5io/progress.h
 libhdf5io_la_SOURCES += hdf5io/checkpoint_best.c hdf5io/checkpoint_best.h
 libhdf5io_la_SOURCES += hdf5io/checkpoint_prune.c hdf5io/checkpoint_prune.h
+libhdf5io_la_SOURCES += hdf5io/checkpoint_sweep.c hdf5io/checkpoint_sweep.h
 libhdf5io_la_SOURCES += hdf5io/checkpoint_read.c
 libhdf5io_la_SOURCES += hdf5io/checkpoint_read.h
 libhdf5io_la_SOURCES += hdf5io/checkpoint_repair.c

@@ -18,6 +18,7 @@
 #include "train/relay.h"
 #include "train/save_failed.h"
 #include "train/seen.h"
+#include "train/sweeper.h"
 
 static err_code_t state_exchange(void *context, const void *mine, size_t bytes,
                                  void *all, err_t *err)
@@ -74,6 +75,7 @@ void train_checkpoint_config_fill(train_state_t *run,
         .heads = run->replica.kept.heads,
         .keep = (int)config->checkpoint.keep,
         .keep_every = config->checkpoint.keep_every,
+        .retire_later = run->saving.sweeper != NULL,
         .best = best ? &out->best : NULL,
         .verify_disk = config->checkpoint.verify == TRAIN_VERIFY_DISK,
         .format = (int)config->checkpoint.format,
@@ -127,4 +129,5 @@ void train_saved_note(train_state_t *run, const train_saved_t *saved)
     if (run->world.rank == 0)
         train_seen_saved(run, saved);
     train_record_saved(run, saved);
+    train_sweeper_ask(run->saving.sweeper);
 }

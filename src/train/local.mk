@@ -84,6 +84,7 @@ libtrain_la_SOURCES = \
 	src/train/step_end.c src/train/step_in.c \
 	src/train/step_io.c src/train/step_io.h \
 	src/train/straggler.c src/train/straggler.h \
+	src/train/sweeper.c src/train/sweeper.h \
 	src/train/sync.c src/train/sync.h \
 	src/train/tail.h \
 	src/train/team.c src/train/team.h \

@@ -29,6 +29,7 @@
 #include "train/seen.h"
 #include "train/step.h"
 #include "train/straggler.h"
+#include "train/sweeper.h"
 
 /* ---- evaluation --------------------------------------------------------- */
 
@@ -517,6 +518,8 @@ static err_code_t run_do(train_state_t *run, train_outcome_t *out, err_t *err)
         rc = finish(run, err);
     if (rc == ERR_OK)
         rc = complete(run, err);
+    if (rc == ERR_OK)
+        train_sweeper_wait(run->saving.sweeper, TRAIN_SWEEPER_WAIT);
     if (rc != ERR_OK && rc != ERR_PEER)
         save_finish(run);
     /* The record and the summary would go to the same storage. */

@@ -2,9 +2,12 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 #include "train/save.h"
 
+#include <stdlib.h>
+
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/str.h"
 #include "train/best.h"
 #include "train/checkpoint.h"
 #include "train/leave.h"
@@ -13,6 +16,7 @@
 #include "train/save_failed.h"
 #include "train/seen.h"
 #include "train/sound.h"
+#include "train/sweeper.h"
 
 /* ---- between two steps --------------------------------------------------- */
 
@@ -281,6 +285,18 @@ static bool behind_training(const train_state_t *run)
     return !changes;
 }
 
+/* Rank 0 deletes old checkpoints behind training, too. */
+static err_code_t sweeper_open(train_state_t *run, err_t *err)
+{
+    char *directory = str_printf("%s/checkpoints", run->config->run.dir);
+    err_code_t rc = ERR_OK;
+
+    if (run->world.rank == 0)
+        rc = train_sweeper_open(directory, &run->saving.sweeper, err);
+    free(directory);
+    return rc;
+}
+
 err_code_t train_save_open(train_state_t *run, err_t *err)
 {
     const train_saver_plan_t plan = {
@@ -297,6 +313,8 @@ err_code_t train_save_open(train_state_t *run, err_t *err)
     if (rc == ERR_OK)
         rc = mem_new(train_checkpoint_config_t, 1, "checkpoints",
                      &run->saving.config, err);
+    if (rc == ERR_OK)
+        rc = sweeper_open(run, err);
     rc = train_world_vote(&run->world, rc, err);
     return rc == ERR_OK ? train_nodeset_open(run, err) : rc;
 }
@@ -308,6 +326,8 @@ void train_save_close(train_state_t *run)
 
     train_saver_close(saving->saver);
     saving->saver = NULL;
+    train_sweeper_close(saving->sweeper);
+    saving->sweeper = NULL;
     train_nodeset_close(run);
     if (busy)
         train_checkpoint_config_free(saving->config);

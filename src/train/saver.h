@@ -145,6 +145,8 @@ typedef struct train_best {
  * [spent], and sets [lost]. */
 typedef struct train_saving {
     train_saver_t *saver; /* NULL: checkpoints are written between steps */
+    /* Of rank 0; NULL: a save deletes old checkpoints. */
+    struct train_sweeper *sweeper;
     struct train_checkpoint_config *config;
     train_saved_t saved;  /* seconds and exposed are set at its end */
     hdf5io_skip_t newest; /* samples of its last step */

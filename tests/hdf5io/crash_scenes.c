@@ -13,6 +13,7 @@
 #include "ckpt_fixture.h"
 #include "hdf5io/checkpoint_prune.h"
 #include "hdf5io/checkpoint_repair.h"
+#include "hdf5io/checkpoint_sweep.h"
 
 #define RANKS 2
 #define LATER 90 /* seed and step of the next save */
@@ -23,6 +24,7 @@ typedef struct save {
     int64_t keep_every;
     const hdf5io_best_t *best;
     bool together; /* all ranks write one shard */
+    bool later;    /* the save leaves old checkpoints to hdf5io_sweep */
 } save_t;
 
 static void body_save(ckpt_rank_t *rank, void *context)
@@ -36,6 +38,7 @@ static void body_save(ckpt_rank_t *rank, void *context)
         rank->config.keep = save->keep;
     rank->config.keep_every = save->keep_every;
     rank->config.best = save->best;
+    rank->config.retire_later = save->later;
     rank->config.heads = save->together ? ckpt_heads_together : NULL;
     ckpt_body_write(rank, NULL);
 }
@@ -74,6 +77,13 @@ static void prepare_four(const char *home)
 {
     for (int64_t step = 1; step <= 4; step++)
         save_whole(home, step, (save_t){.keep = 4});
+}
+
+/* A run that ended before it had deleted three retired checkpoints. */
+static void prepare_remainders(const char *home)
+{
+    for (int64_t step = 1; step <= 4; step++)
+        save_whole(home, step, (save_t){.keep = 1, .later = true});
 }
 
 static void prepare_best(const char *home)
@@ -163,6 +173,28 @@ static err_code_t act_retire(const char *home, err_t *err)
     return save_run(home, 20, (save_t){.keep = 1}, err);
 }
 
+static bool goes_on(void *context)
+{
+    (void)context;
+    return false;
+}
+
+static err_code_t act_sweep(const char *home, err_t *err)
+{
+    (void)err;
+    hdf5io_sweep(&hdf5io_io_system,
+                 &(hdf5io_sweep_t){.directory = home, .stop = goes_on});
+    return ERR_OK;
+}
+
+static err_code_t act_retire_later(const char *home, err_t *err)
+{
+    const save_t save = {.keep = 1, .later = true};
+    const err_code_t rc = save_run(home, 20, save, err);
+
+    return rc == ERR_OK ? act_sweep(home, err) : rc;
+}
+
 /* The run continues from step 20, though there is a checkpoint of step 30. */
 static err_code_t act_back(const char *home, err_t *err)
 {
@@ -233,6 +265,8 @@ const crash_scene_t crash_scenes[] = {
      {{10, 10}},
      {20, 10}},
     {"retire", SAVE, prepare_four, act_retire, {{4, 4}}, {20, 20}},
+    {"retire later", SAVE, prepare_four, act_retire_later, {{4, 4}}, {20, 20}},
+    {"sweep", RENAMES, prepare_remainders, act_sweep, {{4, 4}}, {4, 4}},
     {"best", SAVE, prepare_best, act_best, {{10, 10}}, {20, 20}},
     {"debris", SAVE, prepare_debris, act_save, {{15, 15}}, {20, 20}},
     {"back", SAVE, prepare_three, act_back, {{30, 30}, {20, 20}}, {25, 25}},

@@ -46,6 +46,7 @@ TRAIN_TESTS = \
 	tests/train/test_stage \
 	tests/train/test_step_alloc \
 	tests/train/test_straggler \
+	tests/train/test_sweeper \
 	tests/train/test_sync \
 	tests/train/test_touch \
 	tests/train/test_trace \
