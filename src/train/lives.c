@@ -3,6 +3,7 @@
 #include "train/lives.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -23,6 +24,20 @@ void train_lives_add(const train_state_t *run, const obs_lives_line_t *line)
         log_warn("train", "%s", trouble.text);
 }
 
+/* The run begins with the weights of checkpoint.init. The history is read in
+ * other directories, so it gets the absolute path. */
+static void weights_add(const train_state_t *run)
+{
+    const char *init = run->config->checkpoint.init;
+    obs_lives_line_t line =
+        obs_lives_line(OBS_LIVES_WEIGHTS, run->progress.step);
+    char *path = realpath(init, NULL);
+
+    line.detail = path != NULL ? path : init;
+    train_lives_add(run, &line);
+    free(path);
+}
+
 void train_lives_begin(const train_state_t *run)
 {
     const train_resume_t how = run->env->resume;
@@ -33,11 +48,8 @@ void train_lives_begin(const train_state_t *run)
         line.detail = "fresh";
     line.spent = &run->seen.spent;
     train_lives_add(run, &line);
-    if (run->dir.saved_step < 0 && train_init_given(run->config)) {
-        line = obs_lives_line(OBS_LIVES_WEIGHTS, run->progress.step);
-        line.detail = run->config->checkpoint.init;
-        train_lives_add(run, &line);
-    }
+    if (run->dir.saved_step < 0 && train_init_given(run->config))
+        weights_add(run);
     if (run->dir.resumed == NULL)
         return;
     line = obs_lives_line(OBS_LIVES_RESUMED, run->progress.step);

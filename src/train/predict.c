@@ -103,6 +103,28 @@ static err_code_t data_open(train_state_t *run, err_t *err)
     return rc;
 }
 
+/* There is no checkpoint: are all weights given? With init_skip some would be
+ * random. */
+static err_code_t weights_given(train_state_t *run, err_t *err)
+{
+    const train_config_t *config = run->config;
+
+    if (!train_init_given(config))
+        return err_set(err, ERR_DATA,
+                       "%s/checkpoints has no checkpoint, and "
+                       "checkpoint.init names no weights: train first, or "
+                       "name a checkpoint by --resume PATH",
+                       run->dir.path);
+    if (config->checkpoint.init_skip.count > 0)
+        return err_set(err, ERR_CONFIG,
+                       "%s/checkpoints has no checkpoint, and the tensors "
+                       "that checkpoint.init_skip names have random values: "
+                       "train first, name a checkpoint by --resume PATH, or "
+                       "leave init_skip out",
+                       run->dir.path);
+    return train_open_voted(run, train_open_init_check, err);
+}
+
 /* Read the weights; *found: they are those of a checkpoint. Collective. */
 static err_code_t weights_read(train_state_t *run, bool *found, err_t *err)
 {
@@ -111,13 +133,7 @@ static err_code_t weights_read(train_state_t *run, bool *found, err_t *err)
     train_storage_begin(&run->world, "reading weights");
     rc = train_restore_weights(run, found, err);
     if (rc == ERR_OK && !*found)
-        rc = train_init_given(run->config)
-                 ? train_open_voted(run, train_open_init_check, err)
-                 : err_set(err, ERR_DATA,
-                           "%s/checkpoints has no checkpoint, and "
-                           "checkpoint.init names no weights: train first, or "
-                           "name a checkpoint by --resume PATH",
-                           run->dir.path);
+        rc = weights_given(run, err);
     train_storage_end(&run->world);
     return rc;
 }

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/str.h"
@@ -163,6 +164,59 @@ Test(init, what_is_skipped_is_random)
         cr_expect_not(kept(&harness, &weights, 6));
         harness_close(&harness);
     }
+}
+
+/* The history keeps a path that also leads to the weights from another
+ * directory. */
+Test(init, the_history_has_the_absolute_path)
+{
+    train_outcome_t out;
+    harness_t harness;
+    weights_t weights;
+    char init[400], *home, *wanted, *lives, *text = NULL;
+    err_t err = ERR_INIT;
+
+    weights_make(&weights);
+    init_open(&harness, &weights, init);
+    snprintf(init, sizeof init, "checkpoint.init=%s/./w", harness.dir);
+    harness_run_ok(&harness, 2, &out);
+    home = realpath(harness.dir, NULL);
+    wanted = str_printf("\"detail\":\"%s/w\"", home);
+    lives = str_printf("%s/run/lives.jsonl", harness.dir);
+    cr_assert_eq(file_read(lives, &text, NULL, &err), ERR_OK, "%s", err.text);
+    cr_expect_not_null(strstr(text, wanted), "no %s: %s", wanted, text);
+    free(text);
+    free(lives);
+    free(wanted);
+    free(home);
+    harness_close(&harness);
+}
+
+/* Outputs of a head with random values would mean nothing. */
+Test(init, predictions_need_all_weights)
+{
+    train_outcome_t out;
+    harness_t harness;
+    weights_t weights;
+    char init[400], *path;
+    err_t err = ERR_INIT;
+
+    weights_make(&weights);
+    init_open(&harness, &weights, init);
+    path = str_printf("%s/out.h5", harness.dir);
+    harness.predict = path;
+    harness.settings[4] = "checkpoint.init_skip=[linear2.*]";
+    for (int n = 1; n <= 2; n++) {
+        cr_expect_eq(harness_run(&harness, n, &out, &err), ERR_CONFIG, "%s",
+                     err.text);
+        cr_expect(strstr(err.text, "checkpoint.init_skip"), "%s", err.text);
+        cr_expect_neq(access(path, F_OK), 0, "%s was written", path);
+    }
+    harness.settings[4] = NULL;
+    harness_run_ok(&harness, 2, &out);
+    cr_expect_eq(access(path, F_OK), 0, "%s was not written", path);
+    free(path);
+    harness_close(&harness);
 }
 
 /* ---- weights of a checkpoint ----------------------------------------------
