@@ -33,6 +33,11 @@ void train_deadline_save(train_deadline_t *deadline, double seconds)
     deadline->save_s = fmax(deadline->save_s, seconds);
 }
 
+void train_deadline_local(train_deadline_t *deadline, double seconds)
+{
+    deadline->local_s = fmax(deadline->local_s, seconds);
+}
+
 /* Seconds to keep for a save. */
 static double save_room(const train_deadline_t *deadline)
 {
@@ -48,9 +53,14 @@ double train_deadline_instant(const train_deadline_t *deadline, bool started)
     return deadline->limits.end - needed;
 }
 
-double train_deadline_rest(const train_deadline_t *deadline, double since)
+double train_deadline_rest(const train_deadline_t *deadline, double since,
+                           bool local)
 {
-    return fmax(0.0, save_room(deadline) - since);
+    const double room = local && deadline->local_s > 0
+                            ? SAVES * deadline->local_s
+                            : save_room(deadline);
+
+    return fmax(0.0, room - since);
 }
 
 bool train_deadline_kill_wait(train_deadline_t *deadline, double seconds)

@@ -22,6 +22,7 @@ typedef struct train_deadline {
      * of the time that the job had left when its end became known. */
     double reserve;
     double step_s, save_s; /* slowest step and checkpoint; 0: not measured */
+    double local_s;        /* slowest local checkpoint, likewise */
     bool warned;           /* train_deadline_kill_wait has returned true, in
                               this life or in an earlier one of the job */
 } train_deadline_t;
@@ -33,9 +34,10 @@ train_deadline_t train_deadline(double reserve);
 void train_deadline_limits(train_deadline_t *deadline,
                            const slurm_limits_t *limits, double now);
 
-/* A step, or a checkpoint, took [seconds]. */
+/* A step, a checkpoint, or a local checkpoint took [seconds]. */
 void train_deadline_step(train_deadline_t *deadline, double seconds);
 void train_deadline_save(train_deadline_t *deadline, double seconds);
+void train_deadline_local(train_deadline_t *deadline, double seconds);
 
 /*
  * Return the instant from which the run must leave; INFINITY: never. A rank
@@ -48,8 +50,11 @@ void train_deadline_save(train_deadline_t *deadline, double seconds);
 double train_deadline_instant(const train_deadline_t *deadline, bool started);
 
 /* Return how many more seconds a save may take that began [since] seconds ago:
- * a run that leaves waits for it, and then saves once more. */
-double train_deadline_rest(const train_deadline_t *deadline, double since);
+ * a run that leaves waits for it, and then saves once more. [local]: it writes
+ * a local checkpoint; before the first one was measured, it may take as long as
+ * a checkpoint. */
+double train_deadline_rest(const train_deadline_t *deadline, double since,
+                           bool local);
 
 /* Return whether KillWait is shorter than 1.5 x the [seconds] that the
  * checkpoints took for which a run that leaves waits, so that Slurm may kill

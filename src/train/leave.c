@@ -57,9 +57,9 @@ bool train_leave_late(train_state_t *run)
         return false;
     limits_take(&run->leave);
     now = clock_now();
-    if (train_saver_busy(run->saving.saver) && !run->saving.local)
-        rest =
-            train_deadline_rest(&run->leave.deadline, now - run->saving.began);
+    if (train_saver_busy(run->saving.saver))
+        rest = train_deadline_rest(&run->leave.deadline,
+                                   now - run->saving.began, run->saving.local);
     return now >= train_deadline_instant(&run->leave.deadline, started) - rest;
 }
 

@@ -176,8 +176,10 @@ static err_code_t saving_end(train_state_t *run, train_after_t after,
         run->dir.owned = false;
     if (rc == ERR_DIVERGED)
         run->newest = saving->newest;
-    if (saving->local)
+    if (saving->local) {
+        train_deadline_local(&run->leave.deadline, seconds);
         return train_nodeset_saved(run, saving->saved.step, rc, err);
+    }
     if (rc == ERR_IO && train_saver_allowed(saving->saver))
         return train_save_failed(run, &saving->saved, after, err);
     if (rc != ERR_OK)

@@ -111,9 +111,24 @@ Test(deadline, the_rest_of_a_save)
 {
     train_deadline_t deadline = with_end(900.0);
 
-    cr_assert_eq(train_deadline_rest(&deadline, 20.0), 40.0);
+    cr_assert_eq(train_deadline_rest(&deadline, 20.0, false), 40.0);
     train_deadline_save(&deadline, 4.0);
-    cr_assert_eq(train_deadline_rest(&deadline, 0.0), 6.0);
-    cr_assert_eq(train_deadline_rest(&deadline, 5.0), 1.0);
-    cr_assert_eq(train_deadline_rest(&deadline, 7.0), 0.0);
+    cr_assert_eq(train_deadline_rest(&deadline, 0.0, false), 6.0);
+    cr_assert_eq(train_deadline_rest(&deadline, 5.0, false), 1.0);
+    cr_assert_eq(train_deadline_rest(&deadline, 7.0, false), 0.0);
+}
+
+/* A run that leaves waits for a local save, too: usually for a shorter time. */
+Test(deadline, the_rest_of_a_local_save)
+{
+    train_deadline_t deadline = with_end(900.0);
+
+    cr_assert_eq(train_deadline_rest(&deadline, 20.0, true), 40.0);
+    train_deadline_save(&deadline, 40.0);
+    cr_assert_eq(train_deadline_rest(&deadline, 20.0, true), 40.0);
+    train_deadline_local(&deadline, 4.0);
+    train_deadline_local(&deadline, 2.0);
+    cr_assert_eq(train_deadline_rest(&deadline, 5.0, true), 1.0);
+    cr_assert_eq(train_deadline_rest(&deadline, 7.0, true), 0.0);
+    cr_assert_eq(train_deadline_rest(&deadline, 5.0, false), 55.0);
 }
