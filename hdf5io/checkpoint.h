@@ -129,6 +129,7 @@ typedef struct hdf5io_checkpoint_info {
     hdf5io_progress_t progress;
     int world_size;        /* number of ranks that wrote it */
     int64_t bytes_written; /* by this rank; 0 after reading */
+    bool none_whole;       /* after ERR_DATA: all checkpoints are damaged */
 } hdf5io_checkpoint_info_t;
 
 /* Write and publish a checkpoint. Collective. Checkpoints of later steps are
@@ -170,8 +171,7 @@ err_code_t hdf5io_checkpoint_read(const hdf5io_checkpoint_config_t *config,
                                   err_t *err);
 
 /* Verify every byte of one checkpoint. ERR_DATA names the damaged file and the
- * damage; ERR_CONFIG: a later version of cddp wrote it; ERR_IO: storage could
- * not be read. Local. */
+ * damage; ERR_CONFIG: a later version of cddp wrote it; ERR_IO. Local. */
 err_code_t hdf5io_checkpoint_verify(const char *path,
                                     hdf5io_checkpoint_info_t *info, err_t *err);
 

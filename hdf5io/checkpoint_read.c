@@ -241,8 +241,9 @@ static void damage_note(reader_t *r, const err_t *why)
 }
 
 /* Read the newest intact checkpoint; *path stays NULL if there is no checkpoint
- * at all. */
-static err_code_t newest_read(reader_t *r, char **path, err_t *err)
+ * at all. *none_whole becomes true if all are damaged. */
+static err_code_t newest_read(reader_t *r, char **path, bool *none_whole,
+                              err_t *err)
 {
     for (int i = 0;; i++) {
         err_t why = ERR_INIT;
@@ -254,6 +255,7 @@ static err_code_t newest_read(reader_t *r, char **path, err_t *err)
             return rc;
         if (candidate == NULL && i == 0)
             return ERR_OK;
+        *none_whole = candidate == NULL;
         if (candidate == NULL)
             return err_set(err, ERR_DATA,
                            "no checkpoint in %s is intact; to start anew "
@@ -311,17 +313,19 @@ err_code_t hdf5io_checkpoint_read(const hdf5io_checkpoint_config_t *config,
                   .tensor_count = count,
                   .io = hdf5io_io_of(config)};
     char *chosen = NULL;
-    bool damaged;
+    bool damaged, none_whole = false;
     err_code_t rc = reader_open(&r, err);
 
     if (rc == ERR_OK && path == NULL) {
-        rc = newest_read(&r, &chosen, err);
+        rc = newest_read(&r, &chosen, &none_whole, err);
     } else if (rc == ERR_OK) {
         rc = candidate_read(&r, path, &damaged, err);
         chosen = str_dup(path);
     }
     if (rc == ERR_OK && chosen != NULL)
         chosen_note(&r, chosen, info);
+    if (info != NULL)
+        info->none_whole = none_whole;
     if (rc == ERR_OK)
         *found = chosen != NULL;
     free(chosen);

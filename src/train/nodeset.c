@@ -35,7 +35,8 @@ struct train_nodeset {
     bool leads;                 /* this is the first rank of its node */
     bool resumed;               /* the run has resumed from a set */
     bool failed;                /* the newest set could not be written */
-    int64_t below;              /* see train_nodeset_below */
+    int64_t named; /* the newest checkpoint of the run directory, by its name */
+    int64_t below; /* see train_nodeset_below */
     int teller;
     uint64_t written; /* nonce of the set that the saver's thread wrote */
 };
@@ -318,46 +319,71 @@ static err_code_t newest_step(const train_checkpoint_config_t *config,
     return rc;
 }
 
-/* Read a set of the step of the newest checkpoint, or of a later step. */
-static err_code_t set_read(train_state_t *run, bool *found,
+/* All ranks learn the step of the newest checkpoint, by its name. */
+static err_code_t named_find(train_state_t *run, err_t *err)
+{
+    train_nodeset_t *nodeset = run->saving.nodeset;
+    train_checkpoint_config_t config;
+    err_code_t rc = ERR_OK;
+
+    nodeset->named = -1;
+    train_checkpoint_config_fill(run, &config);
+    if (run->world.rank == 0)
+        rc = newest_step(&config, &nodeset->named, err);
+    train_checkpoint_config_free(&config);
+    rc = train_world_vote(&run->world, rc, err);
+    return rc == ERR_OK ? train_tell(&run->world.votes, 0, &nodeset->named,
+                                     sizeof nodeset->named, err)
+                        : rc;
+}
+
+/* Read the newest whole set of the step [least], or of a later step. */
+static err_code_t set_read(train_state_t *run, int64_t least, bool *found,
                            hdf5io_checkpoint_info_t *info, err_t *err)
 {
     train_nodeset_t *nodeset = run->saving.nodeset;
     const train_kept_t *kept = &run->replica.kept;
     hdf5io_nodeset_found_t set = {0};
     train_checkpoint_config_t config;
-    train_kept_source_t source = {.ddp = run->replica.ddp};
-    int64_t least = -1;
-    err_code_t rc = ERR_OK;
+    train_kept_source_t source = {.ddp = run->replica.ddp, .least = least};
+    err_code_t rc;
 
     train_checkpoint_config_fill(run, &config);
     source.config = nodeset->set.checkpoint = &config.checkpoint;
     source.set = &nodeset->set;
     source.found = &set;
-    if (run->world.rank == 0)
-        rc = newest_step(&config, &least, err);
-    rc = train_world_vote(&run->world, rc, err);
-    if (rc == ERR_OK)
-        rc = train_tell(&run->world.votes, 0, &least, sizeof least, err);
-    source.least = least;
-    if (rc == ERR_OK)
-        rc = train_kept_read(kept, &source, found, info, err);
+    rc = train_kept_read(kept, &source, found, info, err);
     train_checkpoint_config_free(&config);
     nodeset->set.checkpoint = NULL;
     if (rc != ERR_OK || !*found)
         return rc;
     nodeset->resumed = true;
-    nodeset->below = least;
     nodeset->teller = set.teller;
     nodeset->set.keep = set.nonce;
     return ERR_OK;
+}
+
+/* As set_read; a set of another model counts as none. */
+static err_code_t set_try(train_state_t *run, int64_t least, bool *found,
+                          hdf5io_checkpoint_info_t *info, err_t *err)
+{
+    err_t why = ERR_INIT;
+    const err_code_t rc = set_read(run, least, found, info, &why);
+
+    if (rc == ERR_CONFIG) {
+        if (run->world.rank == 0)
+            log_warn("train", "the local checkpoints are not used: %s",
+                     why.text);
+        *found = false;
+        return ERR_OK;
+    }
+    return rc == ERR_OK ? ERR_OK : err_copy(err, &why);
 }
 
 err_code_t train_nodeset_restore(train_state_t *run, bool *found,
                                  hdf5io_checkpoint_info_t *info, err_t *err)
 {
     train_nodeset_t *nodeset = run->saving.nodeset;
-    err_t why = ERR_INIT;
     err_code_t rc;
 
     *found = false;
@@ -368,15 +394,28 @@ err_code_t train_nodeset_restore(train_state_t *run, bool *found,
     rc = line_tell(run, err);
     if (rc != ERR_OK || nodeset->home == NULL)
         return rc;
-    rc = set_read(run, found, info, &why);
-    if (rc == ERR_CONFIG) {
-        if (run->world.rank == 0)
-            log_warn("train", "the local checkpoints are not used: %s",
-                     why.text);
-        *found = false;
-        return ERR_OK;
-    }
-    return rc == ERR_OK ? ERR_OK : err_copy(err, &why);
+    rc = named_find(run, err);
+    if (rc == ERR_OK)
+        rc = set_try(run, nodeset->named, found, info, err);
+    nodeset->below = nodeset->named;
+    return rc;
+}
+
+bool train_nodeset_hidden(const train_state_t *run, int64_t step)
+{
+    const train_nodeset_t *nodeset = run->saving.nodeset;
+
+    return nodeset != NULL && nodeset->home != NULL && step < nodeset->named;
+}
+
+err_code_t train_nodeset_restore_hidden(train_state_t *run, int64_t step,
+                                        bool *found,
+                                        hdf5io_checkpoint_info_t *info,
+                                        err_t *err)
+{
+    *found = false;
+    run->saving.nodeset->below = step;
+    return set_try(run, step + 1, found, info, err);
 }
 
 void train_nodeset_drop(train_state_t *run)

@@ -38,6 +38,19 @@ void train_nodeset_tell(const train_state_t *run, const err_t *fault);
 err_code_t train_nodeset_restore(train_state_t *run, bool *found,
                                  hdf5io_checkpoint_info_t *info, err_t *err);
 
+/* After train_nodeset_restore has found no set: may there be sets that are
+ * newer than the newest whole checkpoint of the run directory, which is of
+ * [step] (-1: there is none)? They were not looked at if a damaged checkpoint
+ * has a later step. Equal on all ranks. */
+bool train_nodeset_hidden(const train_state_t *run, int64_t step);
+/* Then read the newest whole set of a later step than [step]. If there is none,
+ * *found is false, and the tensors are unchanged. Otherwise as
+ * train_nodeset_restore. */
+err_code_t train_nodeset_restore_hidden(train_state_t *run, int64_t step,
+                                        bool *found,
+                                        hdf5io_checkpoint_info_t *info,
+                                        err_t *err);
+
 /* The set that was read does not fit the run. The run continues from another
  * checkpoint. All ranks call it. Local. */
 void train_nodeset_drop(train_state_t *run);

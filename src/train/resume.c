@@ -178,40 +178,88 @@ static err_code_t older_read(train_state_t *run, const err_t *why,
     return resume_from(run, info, err);
 }
 
-/* Resume from the newest whole local checkpoint. Collective. */
+/* The tensors are those of the local checkpoint [info]. Collective. */
+static err_code_t local_from(train_state_t *run, hdf5io_checkpoint_info_t *info,
+                             err_t *err)
+{
+    err_t why = ERR_INIT;
+    const err_code_t rc = resume_from(run, info, &why);
+
+    if (rc == ERR_CONFIG || rc == ERR_DATA)
+        return older_read(run, &why, info, err);
+    return rc == ERR_OK ? ERR_OK : err_copy(err, &why);
+}
+
+/* Resume from the newest whole local checkpoint, if no checkpoint of the run
+ * directory has a later step. Collective. */
 static err_code_t local_resume(train_state_t *run, bool *found, err_t *err)
 {
     hdf5io_checkpoint_info_t info;
-    err_t why = ERR_INIT;
-    err_code_t rc = train_nodeset_restore(run, found, &info, err);
+    const err_code_t rc = train_nodeset_restore(run, found, &info, err);
 
-    if (rc != ERR_OK || !*found)
+    return rc == ERR_OK && *found ? local_from(run, &info, err) : rc;
+}
+
+/* The checkpoint with the latest step may be damaged: the newest whole one, of
+ * [step] (-1: none is whole), may be older than a local checkpoint. Then resume
+ * from that. Collective. */
+static err_code_t hidden_resume(train_state_t *run, int64_t step, bool *found,
+                                err_t *err)
+{
+    hdf5io_checkpoint_info_t info;
+    err_code_t rc;
+
+    *found = false;
+    if (!train_nodeset_hidden(run, step))
+        return ERR_OK;
+    rc = train_nodeset_restore_hidden(run, step, found, &info, err);
+    return rc == ERR_OK && *found ? local_from(run, &info, err) : rc;
+}
+
+/* Resume from the checkpoint that the command line names, or from the newest
+ * whole one of the run directory and of the nodes. Collective. */
+static err_code_t newest_resume(train_state_t *run, bool named, bool *found,
+                                err_t *err)
+{
+    hdf5io_checkpoint_info_t info = {0};
+    err_t why = ERR_INIT;
+    bool local = false, shared = false;
+    err_code_t rc = named ? ERR_OK : local_resume(run, &local, err);
+
+    if (rc != ERR_OK || local) {
+        *found = local;
         return rc;
-    rc = resume_from(run, &info, &why);
-    if (rc == ERR_CONFIG || rc == ERR_DATA)
-        return older_read(run, &why, &info, err);
+    }
+    rc = state_read(run, run->dir.first, &shared, &info, &why);
+    if (!named && rc == ERR_OK && shared)
+        rc = hidden_resume(run, info.progress.step, &local, &why);
+    else if (!named && rc == ERR_DATA && info.none_whole) {
+        const err_code_t other = hidden_resume(run, -1, &local, err);
+
+        if (other != ERR_OK)
+            return other;
+        rc = local ? ERR_OK : rc;
+    }
+    *found = local || shared;
+    if (rc == ERR_OK && shared && !local)
+        rc = resume_from(run, &info, &why);
     return rc == ERR_OK ? ERR_OK : err_copy(err, &why);
 }
 
 err_code_t train_restore(train_state_t *run, err_t *err)
 {
-    hdf5io_checkpoint_info_t info;
     const train_resume_t how = run->env->resume;
     bool fresh = how == TRAIN_RESUME_NEVER || how == TRAIN_RESUME_FRESH;
-    bool local = false, found = false;
+    bool found = false;
     err_code_t rc;
 
     rc = train_begin(&run->dir, &run->world, err);
     if (rc != ERR_OK || (fresh && run->dir.first))
         return rc;
-    if (how != TRAIN_RESUME_PATH || !run->dir.first)
-        rc = local_resume(run, &local, err);
-    if (rc == ERR_OK && !local)
-        rc = state_read(run, run->dir.first, &found, &info, err);
+    rc = newest_resume(run, how == TRAIN_RESUME_PATH && run->dir.first, &found,
+                       err);
     run->world.speaker = run->world.rank == 0 || rc == ERR_PEER;
-    if (rc == ERR_OK && found)
-        rc = resume_from(run, &info, err);
-    if (local || found)
+    if (found)
         run->progress.seed = (uint64_t)run->config->run.seed;
     return rc;
 }

@@ -294,28 +294,65 @@ Test(nodeset, a_start_without_them_ends_the_line, .timeout = 120)
     harness_close(&parts);
 }
 
-/* A checkpoint of a later step is read in place of a set. */
+/* Has a life resumed from a set? */
+static bool resumed_locally(const harness_t *harness)
+{
+    char *path = str_printf("%s/run/lives.jsonl", harness->dir), *text = NULL;
+    bool found;
+
+    cr_assert_eq(file_read(path, &text, NULL, NULL), ERR_OK);
+    found = strstr(text, "/local/cddp-") != NULL;
+    free(text);
+    free(path);
+    return found;
+}
+
+/* A checkpoint of a later step is read in place of a set: it is made by a life
+ * without sets. */
 Test(nodeset, a_newer_checkpoint_wins, .timeout = 120)
 {
     harness_t harness;
     char *path, *text = NULL;
     train_outcome_t out;
+    size_t bytes;
     err_t err = ERR_INIT;
 
     run_open(&harness, NULL);
     life_killed(&harness);
-    path = str_printf("%s/run/checkpoints/step-0000000009", harness.dir);
-    cr_assert_eq(mkdir(path, 0777), 0);
-    free(path);
-    /* It is damaged, so no checkpoint of the run directory is intact. */
-    cr_expect_eq(harness_run(&harness, RANKS, &out, &err), ERR_DATA, "%s",
-                 err.text);
-    path = str_printf("%s/run/lives.jsonl", harness.dir);
-    cr_assert_eq(file_read(path, &text, NULL, NULL), ERR_OK);
-    cr_expect_null(strstr(text, "\"resumed\""));
+    path = str_printf("%s/run/local", harness.dir);
+    cr_assert_eq(file_read(path, &text, &bytes, &err), ERR_OK, "%s", err.text);
+    harness.settings[6] = NULL;
+    harness_run_ok(&harness, RANKS, &out);
+    cr_assert_eq(file_publish(path, text, bytes, &err), ERR_OK, "%s", err.text);
+    harness.settings[6] = local_option;
+    harness_run_ok(&harness, RANKS, &out);
+    cr_expect_eq(harness_events(&harness, "resumed"), 1);
+    cr_expect_not(resumed_locally(&harness));
     free(text);
     free(path);
     harness_close(&harness);
+}
+
+/* Leave a damaged checkpoint whose name says that it is newer than all. */
+static void damaged_make(const harness_t *harness)
+{
+    char *path =
+        str_printf("%s/run/checkpoints/step-0000000009", harness->dir);
+
+    cr_assert_eq(mkdir(path, 0777), 0);
+    free(path);
+}
+
+/* The set is newer than the newest whole checkpoint, or there is none. */
+Test(nodeset, a_damaged_checkpoint_hides_no_set, .timeout = 240)
+{
+    harness_t whole, parts;
+
+    pair_open(&whole, &parts, NULL);
+    damaged_make(&parts);
+    life_finish(&parts, RANKS, &whole, 1);
+    cr_expect(resumed_locally(&parts));
+    pair_close(&whole, &parts);
 }
 
 /* Nobody knows whether a checkpoint is newer than the set. */
@@ -355,6 +392,38 @@ static void second_epoch_killed(harness_t *harness)
     last_steps = 4;
     checkpoints = 1;
     life_killed(harness);
+}
+
+Test(nodeset, a_damaged_checkpoint_hides_no_set_after_a_whole_one,
+     .timeout = 240)
+{
+    harness_t whole, parts;
+
+    whole_run(&whole, NULL);
+    second_epoch_killed(&parts);
+    cr_expect_not(resumed_locally(&parts));
+    damaged_make(&parts);
+    life_finish(&parts, RANKS, &whole, 2);
+    cr_expect(resumed_locally(&parts));
+    pair_close(&whole, &parts);
+}
+
+/* Neither the checkpoint nor the set is whole. */
+Test(nodeset, nothing_whole_refuses_the_start, .timeout = 120)
+{
+    harness_t harness;
+    train_outcome_t out;
+    err_t err = ERR_INIT;
+
+    run_open(&harness, NULL);
+    life_killed(&harness);
+    damaged_make(&harness);
+    sets_cut();
+    cr_expect_eq(harness_run(&harness, RANKS, &out, &err), ERR_DATA, "%s",
+                 err.text);
+    cr_expect(strstr(err.text, "is intact"), "%s", err.text);
+    cr_expect_eq(harness_events(&harness, "resumed"), 0);
+    harness_close(&harness);
 }
 
 /* The batch of the last life does not divide the samples at the set, but
