@@ -64,6 +64,7 @@ libfixtures_la_SOURCES = \
 	tests/optim/place_checks.c tests/optim/place_checks.h \
 	tests/optim/place_rig.c tests/optim/place_rig.h \
 	tests/train/harness.c tests/train/harness.h \
+	tests/train/killed.c tests/train/killed.h \
 	tests/train/saves.c tests/train/saves.h
 # Apart, as it replaces malloc in the programs that link it.
 liballoc_la_SOURCES = tests/lib/alloc_count.c tests/lib/alloc_count.h

@@ -33,6 +33,7 @@ libtrain_la_SOURCES = \
 	src/train/leave.c src/train/leave.h \
 	src/train/leaves.c \
 	src/train/limits.c src/train/limits.h \
+	src/train/line.c src/train/line.h \
 	src/train/links.c src/train/links.h \
 	src/train/lives.c src/train/lives.h \
 	src/train/local_sgd.c \

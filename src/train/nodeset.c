@@ -2,13 +2,10 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 #include "train/nodeset.h"
 
-#include <dirent.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/file.h"
 #include "base/log.h"
@@ -18,16 +15,12 @@
 #include "hdf5io/checkpoint_io.h"
 #include "hdf5io/nodeset.h"
 #include "train/checkpoint.h"
+#include "train/line.h"
 #include "train/partners.h"
-
-/* The numbers in RUNDIR/local; 0: there are none. */
-typedef struct line {
-    uint64_t run, line;
-} line_t;
 
 struct train_nodeset {
     hdf5io_nodeset_t set;
-    line_t line;
+    train_line_t line;
     char *home;       /* of the sets on this node; NULL: no line has begun */
     const char *host; /* of this rank */
     int *nodes;
@@ -59,6 +52,16 @@ static void nodes_find(const comm_group_t *group, int *nodes)
     }
 }
 
+/* Is [rank] the first rank of its node? */
+static bool is_first(const comm_group_t *group, int rank)
+{
+    for (int r = 0; r < rank; r++)
+        if (strcmp(comm_group_host(group, r), comm_group_host(group, rank)) ==
+            0)
+            return false;
+    return true;
+}
+
 static err_code_t own_open(train_state_t *run, err_t *err)
 {
     const comm_group_t *group = run->world.group;
@@ -76,10 +79,7 @@ static err_code_t own_open(train_state_t *run, err_t *err)
     nodes_find(group, nodeset->nodes);
     nodeset->set.nodes = nodeset->nodes;
     nodeset->host = comm_group_host(group, run->world.rank);
-    nodeset->leads = true;
-    for (int r = 0; r < run->world.rank; r++)
-        nodeset->leads = nodeset->leads &&
-                         nodeset->nodes[r] != nodeset->nodes[run->world.rank];
+    nodeset->leads = is_first(group, run->world.rank);
     return ERR_OK;
 }
 
@@ -115,6 +115,8 @@ void train_nodeset_close(train_state_t *run)
 {
     train_nodeset_t *nodeset = run->saving.nodeset;
 
+    mem_free(run->saving.left);
+    run->saving.left = NULL;
     if (nodeset == NULL)
         return;
     train_partners_close(nodeset->partners);
@@ -134,37 +136,6 @@ void train_nodeset_tell(const train_state_t *run, const err_t *fault)
 
 /* ---- the line of the run ------------------------------------------------- */
 
-static char *line_path(const train_state_t *run)
-{
-    return str_printf("%s/local", run->dir.path);
-}
-
-/* Read RUNDIR/local. A file with other content counts as no file. */
-static line_t line_read(const train_state_t *run)
-{
-    char *path = line_path(run), *text = NULL;
-    line_t line = {0};
-
-    if (file_read_own(path, &text, NULL, NULL) == ERR_OK &&
-        sscanf(text, "%" SCNx64 " %" SCNx64, &line.run, &line.line) != 2)
-        line = (line_t){0};
-    free(text);
-    free(path);
-    return line;
-}
-
-static err_code_t line_write(const train_state_t *run, line_t line, err_t *err)
-{
-    char *path = line_path(run);
-    char *text =
-        str_printf("%016" PRIx64 " %016" PRIx64 "\n", line.run, line.line);
-    err_code_t rc = file_publish(path, text, strlen(text), err);
-
-    free(text);
-    free(path);
-    return rc;
-}
-
 static void home_set(const train_state_t *run)
 {
     train_nodeset_t *nodeset = run->saving.nodeset;
@@ -179,67 +150,35 @@ static void home_set(const train_state_t *run)
     nodeset->set.home = nodeset->home;
 }
 
-/* Is [name] the home of another line of this run on this node? */
-static bool is_old(const train_nodeset_t *nodeset, const char *name)
-{
-    line_t line = {0};
-    int end = 0;
-
-    return sscanf(name, "cddp-%" SCNx64 "-%" SCNx64 "-%n", &line.run,
-                  &line.line, &end) == 2 &&
-           end > 0 && strcmp(name + end, nodeset->host) == 0 &&
-           line.run == nodeset->line.run && line.line != nodeset->line.line;
-}
-
-/* Delete the homes of older lines of this run on this node. */
+/* Delete the homes of older lines of this run on this node, also where an
+ * earlier start has kept them. */
 static void homes_clean(const train_state_t *run)
 {
     const train_nodeset_t *nodeset = run->saving.nodeset;
+    const train_line_t *line = &nodeset->line;
     const char *where = run->config->checkpoint.local;
-    DIR *dir = opendir(where);
-    const struct dirent *entry;
 
-    while (dir != NULL && (entry = readdir(dir)) != NULL) {
-        char *path = str_printf("%s/%s", where, entry->d_name);
-        err_t err = ERR_INIT;
-
-        if (is_old(nodeset, entry->d_name) && hdf5io_nodeset_own(path) &&
-            file_remove_tree(path, &err) != ERR_OK)
-            log_warn("train", "cannot remove old local checkpoints: %s",
-                     err.text);
-        free(path);
-    }
-    if (dir != NULL)
-        closedir(dir);
-}
-
-/* Remove RUNDIR/local: then the next start finds no line. */
-static err_code_t line_remove(const train_state_t *run, err_t *err)
-{
-    char *path = line_path(run);
-    err_code_t rc = ERR_OK;
-
-    if (unlink(path) != 0 && errno != ENOENT)
-        rc =
-            err_set(err, ERR_IO, "cannot remove %s: %s", path, strerror(errno));
-    free(path);
-    return rc;
+    train_line_clean(line, where, nodeset->host);
+    if (line->where[0] != '\0' && strcmp(line->where, where) != 0)
+        train_line_clean(line, line->where, nodeset->host);
 }
 
 /* Rank 0 begins a new line. No later start may find the old line, even if the
  * new one cannot be written. */
-static err_code_t line_begin(const train_state_t *run, line_t *line, err_t *err)
+static err_code_t line_begin(const train_state_t *run, train_line_t *line,
+                             err_t *err)
 {
     err_t why = ERR_INIT;
 
     if (line->run == 0)
         line->run = hdf5io_dir_nonce();
     line->line = hdf5io_dir_nonce();
-    if (line_write(run, *line, &why) == ERR_OK)
+    if (train_line_write(run->dir.path, line, run->config->checkpoint.local,
+                         &why) == ERR_OK)
         return ERR_OK;
     log_warn("train", "%s: this start writes no local checkpoints", why.text);
     line->line = 0;
-    return line_remove(run, err);
+    return train_line_remove(run->dir.path, err);
 }
 
 /* All ranks take over the line of rank 0. */
@@ -254,21 +193,55 @@ static err_code_t line_tell(train_state_t *run, err_t *err)
     return rc;
 }
 
-err_code_t train_nodeset_leave(const train_state_t *run, err_t *err)
+/* Rank 0 of a run without local checkpoints: keep what an earlier start has
+ * said of its own for train_nodeset_accept, and end its line. */
+static err_code_t line_end(train_state_t *run, err_t *err)
 {
-    line_t line;
+    const train_line_t line = train_line_read(run->dir.path, false);
+    err_code_t rc = ERR_OK;
+
+    if (line.run != 0 && line.where[0] != '\0')
+        rc = mem_new(train_line_t, 1, "local checkpoints", &run->saving.left,
+                     err);
+    if (rc == ERR_OK && run->saving.left != NULL)
+        *run->saving.left = line;
+    return rc == ERR_OK ? train_line_remove(run->dir.path, err) : rc;
+}
+
+err_code_t train_nodeset_leave(train_state_t *run, err_t *err)
+{
+    train_line_t line;
     err_t why = ERR_INIT;
 
     if (run->saving.nodeset == NULL)
-        return line_remove(run, err);
+        return line_end(run, err);
     if (run->env->resume == TRAIN_RESUME_AUTO || !run->dir.first)
         return ERR_OK;
-    line = line_read(run);
+    line = train_line_read(run->dir.path, false);
     if (line.line == 0)
         return ERR_OK;
     line.line = 0; /* the number of the run stays, to find old sets */
-    return line_write(run, line, &why) == ERR_OK ? ERR_OK
-                                                 : line_remove(run, err);
+    return train_line_write(run->dir.path, &line, line.where, &why) == ERR_OK
+               ? ERR_OK
+               : train_line_remove(run->dir.path, err);
+}
+
+/* An earlier start of this run may have left sets; this one uses none. The
+ * first rank of each node deletes them. */
+static err_code_t left_clean(train_state_t *run, err_t *err)
+{
+    const comm_group_t *group = run->world.group;
+    const int rank = run->world.rank;
+    train_line_t line = {0};
+    err_code_t rc;
+
+    if (run->saving.left != NULL)
+        line = *run->saving.left;
+    line.line = 0;
+    rc = train_tell(&run->world.votes, 0, &line, sizeof line, err);
+    if (rc == ERR_OK && line.run != 0 && is_first(group, rank))
+        train_line_clean(&line, line.where, comm_group_host(group, rank));
+    return rc;
 }
 
 err_code_t train_nodeset_accept(train_state_t *run, err_t *err)
@@ -277,9 +250,9 @@ err_code_t train_nodeset_accept(train_state_t *run, err_t *err)
     err_code_t rc = ERR_OK;
 
     if (nodeset == NULL)
-        return ERR_OK;
+        return left_clean(run, err);
     if (run->world.rank == 0 && !nodeset->resumed) {
-        nodeset->line = line_read(run);
+        nodeset->line = train_line_read(run->dir.path, false);
         rc = line_begin(run, &nodeset->line, err);
     }
     rc = train_world_vote(&run->world, rc, err);
@@ -390,7 +363,7 @@ err_code_t train_nodeset_restore(train_state_t *run, bool *found,
     if (nodeset == NULL)
         return ERR_OK;
     if (run->world.rank == 0)
-        nodeset->line = line_read(run);
+        nodeset->line = train_line_read(run->dir.path, true);
     rc = line_tell(run, err);
     if (rc != ERR_OK || nodeset->home == NULL)
         return rc;

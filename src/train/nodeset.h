@@ -9,10 +9,11 @@
  * resumes from a set continues the line of the set. Any other start, and a
  * rollback, begins a new line. A start reads only sets of the newest line. So
  * each line has a number, which is in the name of the directory of the sets on
- * a node, DIR/cddp-RUN-LINE-HOST (the home). RUNDIR/local has both numbers.
+ * a node, DIR/cddp-RUN-LINE-HOST (the home). RUNDIR/local has both numbers
+ * (line.h).
  *
  * Without checkpoint.local the functions do nothing, except for
- * train_nodeset_leave.
+ * train_nodeset_leave and train_nodeset_accept.
  */
 #ifndef CDDP_TRAIN_NODESET_H
 #define CDDP_TRAIN_NODESET_H
@@ -66,14 +67,16 @@ int64_t train_nodeset_below(const train_state_t *run, int64_t step);
 /* Rank 0 calls this before the start changes the run directory. If
  * checkpoint.local is not set, or if this start has to obey --fresh or
  * --resume: end the line of the run, so that no later start reads a set of this
- * line, even if this start dies. Otherwise nothing is done. ERR_IO. Local. */
-err_code_t train_nodeset_leave(const train_state_t *run, err_t *err);
+ * line, even if this start dies. Otherwise nothing is done. ERR_IO, ERR_MEMORY.
+ * Local. */
+err_code_t train_nodeset_leave(train_state_t *run, err_t *err);
 
 /* The start is accepted: begin a new line unless the run has resumed from a
- * set, and delete the sets of older lines on the nodes. If RUNDIR/local cannot
- * be written, rank 0 says so and removes the file, and this start writes no
- * local checkpoints; ERR_IO if the file cannot be removed. All ranks get one
- * outcome. Collective; blocks. */
+ * set, and delete the sets of older lines on the nodes, also in another
+ * directory that checkpoint.local named before. If RUNDIR/local cannot be
+ * written, rank 0 says so and removes the file, and this start writes no local
+ * checkpoints; ERR_IO if the file cannot be removed. Without checkpoint.local
+ * only sets are deleted. All ranks get one outcome. Collective; blocks. */
 err_code_t train_nodeset_accept(train_state_t *run, err_t *err);
 
 /* The run goes back to a checkpoint: begin a new line. Collective; blocks. */

@@ -104,13 +104,13 @@ err_code_t train_saver_join(train_saver_t *saver, double *seconds, err_t *err);
 /* After join: was the save allowed, so that its error is that of
  * hdf5io_checkpoint_write? Equal on all ranks. */
 bool train_saver_allowed(const train_saver_t *saver);
-/* Wait for the end of the save in progress, but do not join it. Returns false if
- * the storage of this rank does not answer for as long as join waits: then the
- * saver is stuck. No save, or NULL: true. Local. */
+/* Wait for the end of the save in progress, but do not join it. Returns false
+ * if the storage of this rank does not answer for as long as join waits: then
+ * the saver is stuck. No save, or NULL: true. Local. */
 bool train_saver_wait(train_saver_t *saver);
-/* Has join, wait or close given up the thread? A call of the system cannot be ended,
- * so the thread still uses the saver, the tensors and the share. All of them
- * must stay until the process ends. NULL: false. */
+/* Has join, wait or close given up the thread? A call of the system cannot be
+ * ended, so the thread still uses the saver, the tensors and the share. All of
+ * them must stay until the process ends. NULL: false. */
 bool train_saver_stuck(train_saver_t *saver);
 
 /* ---- what the run knows of a save ---------------------------------------- */
@@ -156,6 +156,9 @@ typedef struct train_saving {
     bool lost;            /* the run directory is no longer this run's */
     bool local;           /* it is a local checkpoint; see nodeset.h */
     struct train_nodeset *nodeset; /* NULL: there are no local checkpoints */
+    /* Those of an earlier start, of which this one uses none; rank 0. NULL:
+     * there are none. */
+    struct train_line *left;
     int64_t waits; /* saves that were due before the last one's end */
     train_failures_t failures;
     train_best_t best;

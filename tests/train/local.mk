@@ -18,6 +18,7 @@ TRAIN_TESTS = \
 	tests/train/test_keep \
 	tests/train/test_last_words \
 	tests/train/test_leave \
+	tests/train/test_line \
 	tests/train/test_local_sgd \
 	tests/train/test_lone \
 	tests/train/test_look \

@@ -4,165 +4,20 @@
  * Whole runs with checkpoint.local. A run is killed when it has a local
  * checkpoint that is newer than all checkpoints of the run directory. The next
  * start resumes from the local checkpoint, and ends with the same bits as a run
- * that was never killed. Ranks are threads of a process that the test starts
- * for each life, so all of them die at once.
+ * that was never killed.
  */
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <float.h>
-#include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "base/str.h"
-#include "hdf5io/nodeset.h"
-#include "train/saves.h"
-
-enum { RANKS = 2 };
-
-/* ---- the homes ----------------------------------------------------------- */
-
-static char local[1000];        /* checkpoint.local */
-static char local_option[1024]; /* --set */
-
-/* The path of the only home, to be freed; NULL: there is none. */
-static char *home_find(void)
-{
-    const struct dirent *entry;
-    DIR *dir = opendir(local);
-    char *home = NULL;
-
-    while (dir != NULL && (entry = readdir(dir)) != NULL) {
-        if (strncmp(entry->d_name, "cddp-", 5) != 0)
-            continue;
-        cr_assert_null(home, "there are two homes");
-        home = str_printf("%s/%s", local, entry->d_name);
-    }
-    if (dir != NULL)
-        closedir(dir);
-    return home;
-}
-
-/* The path of the newest set, to be freed; NULL: there is none. */
-static char *set_find(void)
-{
-    char *home = home_find(), *set = NULL;
-    DIR *dir = home == NULL ? NULL : opendir(home);
-    hdf5io_nodeset_name_t name;
-    const struct dirent *entry;
-    int64_t newest = -1;
-
-    while (dir != NULL && (entry = readdir(dir)) != NULL) {
-        if (!hdf5io_nodeset_parse(entry->d_name, &name) || name.step <= newest)
-            continue;
-        newest = name.step;
-        free(set);
-        set = str_printf("%s/%s", home, entry->d_name);
-    }
-    if (dir != NULL)
-        closedir(dir);
-    free(home);
-    return set;
-}
-
-/* ---- lives --------------------------------------------------------------- */
-
-static void run_open(harness_t *harness, const char *more)
-{
-    saves_open(harness, "checkpoint.async=true", "checkpoint.every=never",
-               NULL);
-    snprintf(local, sizeof local, "%s/local", harness->dir);
-    snprintf(local_option, sizeof local_option, "checkpoint.local=%s", local);
-    harness->settings[5] = "checkpoint.local_every=2 steps";
-    harness->settings[6] = local_option;
-    harness->settings[7] = more;
-}
-
-static atomic_int looks;
-static int last_steps = 5;  /* of the life that is killed */
-static int checkpoints = 0; /* written by the lives before it */
-
-/* Each rank looks for signals when a step begins. When all ranks have begun
- * [last_steps] steps, the next rank that looks waits for a set, and kills the
- * process. */
-static slurm_signal_t die(void)
-{
-    char *set = NULL;
-
-    if (atomic_fetch_add(&looks, 1) < RANKS * last_steps)
-        return SLURM_SIGNAL_NONE;
-    while ((set = set_find()) == NULL)
-        usleep(1000); /* another process would get an event */
-    kill(getpid(), SIGKILL);
-    return SLURM_SIGNAL_NONE;
-}
-
-static void life_killed(harness_t *harness)
-{
-    const pid_t child = fork();
-    train_outcome_t out;
-    char *set;
-    int status;
-
-    cr_assert_geq(child, 0);
-    if (child == 0) {
-        harness->signal = die;
-        harness_run_ok(harness, RANKS, &out);
-        _exit(1);
-    }
-    cr_assert_eq(waitpid(child, &status, 0), child);
-    cr_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL, "status %x",
-              (unsigned)status);
-    cr_assert_eq(harness_events(harness, "checkpoint"), checkpoints);
-    set = set_find();
-    cr_assert_not_null(set);
-    free(set);
-}
-
-/* The run ends with the bits of the undisturbed run [whole], and nothing stays
- * on its nodes. [resumed]: how often the lives of the run have resumed. */
-static void life_finish(harness_t *harness, int ranks, const harness_t *whole,
-                        int resumed)
-{
-    train_outcome_t out;
-    char *home;
-
-    harness_run_ok(harness, ranks, &out);
-    cr_expect_eq(harness_events(harness, "resumed"), resumed);
-    harness_compare(whole, harness, SAVES_STEPS, 0, "killed");
-    home = home_find();
-    cr_expect_null(home, "%s stays", home);
-    free(home);
-}
-
-static void whole_run(harness_t *whole, const char *more)
-{
-    train_outcome_t out;
-
-    saves_open(whole, "checkpoint.async=true", "checkpoint.every=never", more);
-    harness_run_ok(whole, RANKS, &out);
-}
-
-/* Two runs with the setting [more]: [whole] has ended undisturbed, and the
- * first life of [parts] was killed. */
-static void pair_open(harness_t *whole, harness_t *parts, const char *more)
-{
-    whole_run(whole, more);
-    run_open(parts, more);
-    life_killed(parts);
-}
-
-static void pair_close(harness_t *whole, harness_t *parts)
-{
-    harness_close(parts);
-    harness_close(whole);
-}
+#include "train/killed.h"
 
 /* ---- resuming ------------------------------------------------------------ */
 
@@ -176,9 +31,9 @@ Test(nodeset, a_killed_run_resumes_with_the_same_bits, .timeout = 300)
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         harness_t whole, parts;
 
-        pair_open(&whole, &parts, kinds[i]);
-        life_finish(&parts, RANKS, &whole, 1);
-        pair_close(&whole, &parts);
+        killed_pair(&whole, &parts, kinds[i]);
+        killed_finish(&parts, KILLED_RANKS, &whole, 1);
+        killed_pair_close(&whole, &parts);
     }
 }
 
@@ -187,9 +42,9 @@ Test(nodeset, other_numbers_of_ranks_resume, .timeout = 300)
     for (int ranks = 1; ranks <= 3; ranks += 2) {
         harness_t whole, parts;
 
-        pair_open(&whole, &parts, "train.reproducible=true");
-        life_finish(&parts, ranks, &whole, 1);
-        pair_close(&whole, &parts);
+        killed_pair(&whole, &parts, "train.reproducible=true");
+        killed_finish(&parts, ranks, &whole, 1);
+        killed_pair_close(&whole, &parts);
     }
 }
 
@@ -199,12 +54,12 @@ Test(nodeset, no_checkpoint_is_read, .timeout = 120)
     harness_t whole, parts;
     char *path;
 
-    pair_open(&whole, &parts, NULL);
+    killed_pair(&whole, &parts, NULL);
     path = str_printf("%s/run/checkpoints", parts.dir);
     cr_assert_eq(rmdir(path), 0);
-    life_finish(&parts, RANKS, &whole, 1);
+    killed_finish(&parts, KILLED_RANKS, &whole, 1);
     free(path);
-    pair_close(&whole, &parts);
+    killed_pair_close(&whole, &parts);
 }
 
 /* ---- sets that are not used ---------------------------------------------- */
@@ -212,7 +67,7 @@ Test(nodeset, no_checkpoint_is_read, .timeout = 120)
 /* Truncate a part of each set. */
 static void sets_cut(void)
 {
-    char *home = home_find();
+    char *home = killed_home();
     const struct dirent *entry;
     DIR *dir = opendir(home);
     int cut = 0;
@@ -233,10 +88,10 @@ Test(nodeset, damaged_ones_are_not_used, .timeout = 120)
 {
     harness_t whole, parts;
 
-    pair_open(&whole, &parts, NULL);
+    killed_pair(&whole, &parts, NULL);
     sets_cut();
-    life_finish(&parts, RANKS, &whole, 0);
-    pair_close(&whole, &parts);
+    killed_finish(&parts, KILLED_RANKS, &whole, 0);
+    killed_pair_close(&whole, &parts);
 }
 
 /* --fresh begins a new line: the sets of the old line are deleted, and no later
@@ -245,10 +100,10 @@ Test(nodeset, a_fresh_start_leaves_the_line, .timeout = 120)
 {
     harness_t whole, parts;
 
-    pair_open(&whole, &parts, NULL);
+    killed_pair(&whole, &parts, NULL);
     parts.resume = TRAIN_RESUME_FRESH;
-    life_finish(&parts, RANKS, &whole, 0);
-    pair_close(&whole, &parts);
+    killed_finish(&parts, KILLED_RANKS, &whole, 0);
+    killed_pair_close(&whole, &parts);
 }
 
 /* The fresh start has renamed the checkpoints, and then fails. */
@@ -259,39 +114,17 @@ Test(nodeset, a_fresh_start_that_fails_leaves_the_line, .timeout = 120)
     train_outcome_t out;
     err_t err = ERR_INIT;
 
-    pair_open(&whole, &parts, NULL);
+    killed_pair(&whole, &parts, NULL);
     path = str_printf("%s/run/begun", parts.dir);
     cr_assert_eq(mkdir(path, 0777), 0);
     parts.resume = TRAIN_RESUME_FRESH;
-    cr_expect_eq(harness_run(&parts, RANKS, &out, &err), ERR_IO, "%s",
+    cr_expect_eq(harness_run(&parts, KILLED_RANKS, &out, &err), ERR_IO, "%s",
                  err.text);
     cr_assert_eq(rmdir(path), 0);
     parts.resume = TRAIN_RESUME_AUTO;
-    life_finish(&parts, RANKS, &whole, 0);
+    killed_finish(&parts, KILLED_RANKS, &whole, 0);
     free(path);
-    pair_close(&whole, &parts);
-}
-
-/* A start without checkpoint.local ends the line. */
-Test(nodeset, a_start_without_them_ends_the_line, .timeout = 120)
-{
-    harness_t parts;
-    char *path, *home;
-    train_outcome_t out;
-
-    run_open(&parts, NULL);
-    life_killed(&parts);
-    path = str_printf("%s/run/local", parts.dir);
-    cr_expect_eq(access(path, F_OK), 0);
-    parts.settings[6] = NULL;
-    harness_run_ok(&parts, RANKS, &out);
-    cr_expect_eq(harness_events(&parts, "resumed"), 0);
-    cr_expect_neq(access(path, F_OK), 0);
-    home = home_find();
-    cr_expect_not_null(home);
-    free(home);
-    free(path);
-    harness_close(&parts);
+    killed_pair_close(&whole, &parts);
 }
 
 /* Has a life resumed from a set? */
@@ -317,15 +150,17 @@ Test(nodeset, a_newer_checkpoint_wins, .timeout = 120)
     size_t bytes;
     err_t err = ERR_INIT;
 
-    run_open(&harness, NULL);
-    life_killed(&harness);
+    killed_open(&harness, NULL);
+    killed_life(&harness);
     path = str_printf("%s/run/local", harness.dir);
     cr_assert_eq(file_read(path, &text, &bytes, &err), ERR_OK, "%s", err.text);
+    killed_rename(&harness, "local", "away"); /* they are not to be deleted */
     harness.settings[6] = NULL;
-    harness_run_ok(&harness, RANKS, &out);
+    harness_run_ok(&harness, KILLED_RANKS, &out);
+    killed_rename(&harness, "away", "local");
     cr_assert_eq(file_publish(path, text, bytes, &err), ERR_OK, "%s", err.text);
-    harness.settings[6] = local_option;
-    harness_run_ok(&harness, RANKS, &out);
+    harness.settings[6] = killed_option;
+    harness_run_ok(&harness, KILLED_RANKS, &out);
     cr_expect_eq(harness_events(&harness, "resumed"), 1);
     cr_expect_not(resumed_locally(&harness));
     free(text);
@@ -336,8 +171,7 @@ Test(nodeset, a_newer_checkpoint_wins, .timeout = 120)
 /* Leave a damaged checkpoint whose name says that it is newer than all. */
 static void damaged_make(const harness_t *harness)
 {
-    char *path =
-        str_printf("%s/run/checkpoints/step-0000000009", harness->dir);
+    char *path = str_printf("%s/run/checkpoints/step-0000000009", harness->dir);
 
     cr_assert_eq(mkdir(path, 0777), 0);
     free(path);
@@ -348,11 +182,11 @@ Test(nodeset, a_damaged_checkpoint_hides_no_set, .timeout = 240)
 {
     harness_t whole, parts;
 
-    pair_open(&whole, &parts, NULL);
+    killed_pair(&whole, &parts, NULL);
     damaged_make(&parts);
-    life_finish(&parts, RANKS, &whole, 1);
+    killed_finish(&parts, KILLED_RANKS, &whole, 1);
     cr_expect(resumed_locally(&parts));
-    pair_close(&whole, &parts);
+    killed_pair_close(&whole, &parts);
 }
 
 /* Nobody knows whether a checkpoint is newer than the set. */
@@ -365,18 +199,18 @@ Test(nodeset, checkpoints_that_cannot_be_listed_refuse_the_start,
     train_outcome_t out;
     err_t err = ERR_INIT;
 
-    pair_open(&whole, &parts, NULL);
+    killed_pair(&whole, &parts, NULL);
     path = str_printf("%s/run/checkpoints", parts.dir);
     cr_assert_eq(rmdir(path), 0);
     file = fopen(path, "w");
     cr_assert_not_null(file);
     fclose(file);
-    cr_expect_eq(harness_run(&parts, RANKS, &out, &err), ERR_DATA);
+    cr_expect_eq(harness_run(&parts, KILLED_RANKS, &out, &err), ERR_DATA);
     cr_expect_not_null(strstr(err.text, "cannot list"), "%s", err.text);
     cr_assert_eq(unlink(path), 0);
-    life_finish(&parts, RANKS, &whole, 1);
+    killed_finish(&parts, KILLED_RANKS, &whole, 1);
     free(path);
-    pair_close(&whole, &parts);
+    killed_pair_close(&whole, &parts);
 }
 
 /* The run directory has a checkpoint of the end of the first epoch; a life that
@@ -385,13 +219,13 @@ static void second_epoch_killed(harness_t *harness)
 {
     train_outcome_t out;
 
-    run_open(harness, NULL);
+    killed_open(harness, NULL);
     harness->settings[3] = "train.epochs=1";
-    harness_run_ok(harness, RANKS, &out);
+    harness_run_ok(harness, KILLED_RANKS, &out);
     harness->settings[3] = "train.epochs=2";
-    last_steps = 4;
-    checkpoints = 1;
-    life_killed(harness);
+    killed_steps = 4;
+    killed_checkpoints = 1;
+    killed_life(harness);
 }
 
 Test(nodeset, a_damaged_checkpoint_hides_no_set_after_a_whole_one,
@@ -399,13 +233,13 @@ Test(nodeset, a_damaged_checkpoint_hides_no_set_after_a_whole_one,
 {
     harness_t whole, parts;
 
-    whole_run(&whole, NULL);
+    killed_whole(&whole, NULL);
     second_epoch_killed(&parts);
     cr_expect_not(resumed_locally(&parts));
     damaged_make(&parts);
-    life_finish(&parts, RANKS, &whole, 2);
+    killed_finish(&parts, KILLED_RANKS, &whole, 2);
     cr_expect(resumed_locally(&parts));
-    pair_close(&whole, &parts);
+    killed_pair_close(&whole, &parts);
 }
 
 /* Neither the checkpoint nor the set is whole. */
@@ -415,12 +249,12 @@ Test(nodeset, nothing_whole_refuses_the_start, .timeout = 120)
     train_outcome_t out;
     err_t err = ERR_INIT;
 
-    run_open(&harness, NULL);
-    life_killed(&harness);
+    killed_open(&harness, NULL);
+    killed_life(&harness);
     damaged_make(&harness);
     sets_cut();
-    cr_expect_eq(harness_run(&harness, RANKS, &out, &err), ERR_DATA, "%s",
-                 err.text);
+    cr_expect_eq(harness_run(&harness, KILLED_RANKS, &out, &err), ERR_DATA,
+                 "%s", err.text);
     cr_expect(strstr(err.text, "is intact"), "%s", err.text);
     cr_expect_eq(harness_events(&harness, "resumed"), 0);
     harness_close(&harness);
@@ -435,7 +269,7 @@ Test(nodeset, one_that_does_not_fit_gives_way_to_a_checkpoint, .timeout = 120)
 
     second_epoch_killed(&harness);
     harness.settings[4] = "train.batch=16";
-    harness_run_ok(&harness, RANKS, &out);
+    harness_run_ok(&harness, KILLED_RANKS, &out);
     cr_expect_eq(out.step, 5 + 7, "step %d", (int)out.step);
     cr_expect_eq(harness_events(&harness, "resumed"), 2);
     harness_close(&harness);
@@ -449,17 +283,17 @@ Test(nodeset, the_only_one_stays_at_the_end, .timeout = 120)
     train_outcome_t out;
     char *set;
 
-    whole_run(&whole, NULL);
+    killed_whole(&whole, NULL);
     second_epoch_killed(&parts);
     parts.settings[3] = "train.epochs=1";
-    harness_run_ok(&parts, RANKS, &out);
+    harness_run_ok(&parts, KILLED_RANKS, &out);
     cr_expect_gt(out.step, 5);
-    set = set_find();
+    set = killed_set();
     cr_expect_not_null(set);
     free(set);
     parts.settings[3] = "train.epochs=2";
-    life_finish(&parts, RANKS, &whole, 3);
-    pair_close(&whole, &parts);
+    killed_finish(&parts, KILLED_RANKS, &whole, 3);
+    killed_pair_close(&whole, &parts);
 }
 
 /* There is no checkpoint that could be read in its place. */
@@ -469,10 +303,10 @@ Test(nodeset, the_only_one_refuses_a_start_that_it_does_not_fit, .timeout = 120)
     train_outcome_t out;
     err_t err = ERR_INIT;
 
-    run_open(&harness, NULL);
-    life_killed(&harness);
+    killed_open(&harness, NULL);
+    killed_life(&harness);
     harness.settings[4] = "train.batch=30";
-    cr_expect_eq(harness_run(&harness, RANKS, &out, &err), ERR_CONFIG);
+    cr_expect_eq(harness_run(&harness, KILLED_RANKS, &out, &err), ERR_CONFIG);
     cr_expect_not_null(strstr(err.text, "does not divide"), "%s", err.text);
     harness_close(&harness);
 }
@@ -488,14 +322,14 @@ Test(nodeset, they_change_no_bits, .timeout = 120)
 
     saves_open(&plain, "checkpoint.async=true", "checkpoint.every=3 steps",
                NULL);
-    harness_run_ok(&plain, RANKS, &(train_outcome_t){0});
+    harness_run_ok(&plain, KILLED_RANKS, &(train_outcome_t){0});
     for (int i = 0; i < 2; i++) {
         harness_t harness;
 
-        run_open(&harness, NULL);
+        killed_open(&harness, NULL);
         harness.settings[1] = "checkpoint.every=3 steps";
         harness.settings[5] = every[i];
-        harness_run_ok(&harness, RANKS, &(train_outcome_t){0});
+        harness_run_ok(&harness, KILLED_RANKS, &(train_outcome_t){0});
         harness_compare(&plain, &harness, SAVES_STEPS, 0, every[i]);
         cr_expect_eq(harness_events(&harness, "checkpoint"), 4);
         harness_close(&harness);
@@ -511,11 +345,11 @@ Test(nodeset, a_place_that_cannot_be_written_does_not_end_a_run, .timeout = 120)
     char *heard, *at;
     FILE *file;
 
-    run_open(&harness, NULL);
-    file = fopen(local, "w");
+    killed_open(&harness, NULL);
+    file = fopen(strchr(killed_option, '=') + 1, "w");
     cr_assert_not_null(file);
     fclose(file);
-    heard = harness_listen(&harness, RANKS);
+    heard = harness_listen(&harness, KILLED_RANKS);
     at = strstr(heard, "no local checkpoint of step");
     cr_assert_not_null(at, "%s", heard);
     cr_expect_null(strstr(at + 1, "no local checkpoint of step"), "%s", heard);
@@ -533,7 +367,7 @@ Test(nodeset, a_rollback_leaves_the_line, .timeout = 240)
     for (int i = 0; i < 2; i++) {
         harness_t *harness = &harnesses[i];
 
-        run_open(harness, "fault.diverge=rollback");
+        killed_open(harness, "fault.diverge=rollback");
         harness->settings[1] = "checkpoint.every=2 steps";
         harness->settings[8] = "data.shuffle=none";
         harness->settings[9] = "model.layers=[{linear: {out: 2}}]";
@@ -544,7 +378,7 @@ Test(nodeset, a_rollback_leaves_the_line, .timeout = 240)
             harness_input_set(harness, row, FLT_MAX);
             harness_label_set(harness, row, row % 2);
         }
-        harness_run_ok(harness, RANKS, &out[i]);
+        harness_run_ok(harness, KILLED_RANKS, &out[i]);
         cr_expect_gt(harness_events(harness, "rollback"), 0);
     }
     cr_expect_eq(memcmp(&out[0].loss, &out[1].loss, sizeof(double)), 0);
@@ -560,7 +394,7 @@ Test(nodeset, a_rollback_needs_a_checkpoint, .timeout = 120)
     train_outcome_t out;
     err_t err = ERR_INIT;
 
-    run_open(&harness, "fault.diverge=rollback");
+    killed_open(&harness, "fault.diverge=rollback");
     harness.settings[5] = "checkpoint.local_every=1 steps";
     harness.settings[8] = "data.shuffle=none";
     harness.settings[9] = "model.layers=[{linear: {out: 2}}]";
@@ -568,9 +402,9 @@ Test(nodeset, a_rollback_needs_a_checkpoint, .timeout = 120)
         harness_input_set(&harness, row, FLT_MAX);
         harness_label_set(&harness, row, row % 2);
     }
-    last_steps = 2;
-    life_killed(&harness);
-    cr_expect_eq(harness_run(&harness, RANKS, &out, &err), ERR_DIVERGED);
+    killed_steps = 2;
+    killed_life(&harness);
+    cr_expect_eq(harness_run(&harness, KILLED_RANKS, &out, &err), ERR_DIVERGED);
     cr_expect_not_null(strstr(err.text, "none to go back to"), "%s", err.text);
     cr_expect_eq(harness_events(&harness, "resumed"), 1);
     harness_close(&harness);
@@ -590,7 +424,7 @@ Test(nodeset, settings_that_do_not_fit_are_refused)
         harness_t harness;
         err_t err = ERR_INIT;
 
-        run_open(&harness, NULL);
+        killed_open(&harness, NULL);
         harness.settings[i == 0 ? 0 : 5] = wrong[i];
         cr_expect_eq(harness_config(&harness, &tree, &config, &err), ERR_CONFIG,
                      "%s", wrong[i]);

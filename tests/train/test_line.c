@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* To which run directory do local checkpoints belong, and who deletes them? */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "train/killed.h"
+
+/* A start without checkpoint.local ends the line, and deletes the sets. */
+Test(line, a_start_without_them_ends_the_line, .timeout = 120)
+{
+    harness_t parts;
+    char *path, *home;
+    train_outcome_t out;
+
+    killed_open(&parts, NULL);
+    killed_life(&parts);
+    path = str_printf("%s/run/local", parts.dir);
+    cr_expect_eq(access(path, F_OK), 0);
+    parts.settings[6] = NULL;
+    harness_run_ok(&parts, KILLED_RANKS, &out);
+    cr_expect_eq(harness_events(&parts, "resumed"), 0);
+    cr_expect_neq(access(path, F_OK), 0);
+    home = killed_home();
+    cr_expect_null(home, "%s stays", home);
+    free(home);
+    free(path);
+    harness_close(&parts);
+}
+
+/* checkpoint.local names another directory: the sets in the old one are not
+ * used, and are deleted. */
+Test(line, a_start_elsewhere_deletes_them, .timeout = 120)
+{
+    harness_t parts;
+    char *home, option[1100];
+    train_outcome_t out;
+
+    killed_open(&parts, NULL);
+    killed_life(&parts);
+    snprintf(option, sizeof option, "checkpoint.local=%s/other", parts.dir);
+    parts.settings[6] = option;
+    harness_run_ok(&parts, KILLED_RANKS, &out);
+    cr_expect_eq(harness_events(&parts, "resumed"), 0);
+    home = killed_home();
+    cr_expect_null(home, "%s stays", home);
+    free(home);
+    harness_close(&parts);
+}
+
+/* A moved run directory keeps its sets. */
+Test(line, a_moved_directory_resumes, .timeout = 120)
+{
+    harness_t whole, parts;
+    char *moved;
+
+    killed_pair(&whole, &parts, NULL);
+    killed_rename(&parts, "run", "moved");
+    moved = str_printf("run.dir=%s/moved", parts.dir);
+    parts.settings[7] = moved;
+    harness_run_ok(&parts, KILLED_RANKS, &(train_outcome_t){0});
+    killed_rename(&parts, "moved", "run");
+    cr_expect_eq(harness_events(&parts, "resumed"), 1);
+    harness_compare(&whole, &parts, SAVES_STEPS, 0, "moved");
+    free(moved);
+    killed_pair_close(&whole, &parts);
+}
+
+/* A copy of a run directory neither uses nor deletes the sets of the original.
+ */
+Test(line, a_copy_leaves_the_sets_of_the_original, .timeout = 120)
+{
+    for (int i = 0; i < 2; i++) {
+        harness_t whole, parts;
+        char *from, *to, *command, *heard;
+
+        killed_pair(&whole, &parts, NULL);
+        from = str_printf("%s/run", parts.dir);
+        to = str_printf("%s/original", parts.dir);
+        command = str_printf("cp -a '%s' '%s'", to, from);
+        cr_assert_eq(rename(from, to), 0);
+        cr_assert_eq(system(command), 0);
+        if (i == 1)
+            parts.settings[6] = NULL;
+        heard = harness_listen(&parts, KILLED_RANKS);
+        cr_expect_eq(strstr(heard, "was copied or restored") != NULL, i == 0,
+                     "%s", heard);
+        cr_expect_eq(harness_events(&parts, "resumed"), 0);
+        parts.settings[6] = killed_option;
+        killed_rename(&parts, "run", "copy");
+        killed_rename(&parts, "original", "run");
+        killed_finish(&parts, KILLED_RANKS, &whole, 1);
+        free(heard);
+        free(command);
+        free(to);
+        free(from);
+        killed_pair_close(&whole, &parts);
+    }
+}
