@@ -143,8 +143,9 @@ static const opt_row_t checkpoint_options[] = {
            .help = "how many shards a checkpoint has, with io: independent. "
                    "rank: each rank writes a file; node: the ranks of a node "
                    "write one file together; a number: that many files, each "
-                   "of them written by consecutive ranks. auto: node if there "
-                   "are more than 64 ranks, else rank"),
+                   "of them written by consecutive ranks, and more if ranks "
+                   "of different nodes would write one file. auto: node if "
+                   "there are more than 64 ranks, else rank"),
     CONFIG(checkpoint.async, "async", OPT_CHOICE, "auto", .choices = asyncs,
            .free = true,
            .help = "true: write checkpoints in a thread while training goes "

@@ -33,14 +33,26 @@ static void heads_by_node(const comm_group_t *group, int size, int *heads)
     }
 }
 
-/* Divide the ranks evenly among [files] files: the ranks of a file are
- * consecutive, and the numbers of ranks of two files differ by at most one. */
-static void heads_by_number(int64_t files, int size, int *heads)
+/* Divide the ranks evenly among [files] groups of consecutive ranks: the
+ * numbers of ranks of two groups differ by at most one. The ranks of a group on
+ * one node write a file together. Ranks of two nodes never do: with NFS, a node
+ * may write back a page with zeros where another node has written. */
+static void heads_by_number(const comm_group_t *group, int64_t files, int size,
+                            int *heads)
 {
-    for (int r = 0; r < size; r++) {
-        const bool same = r > 0 && r * files / size == (r - 1) * files / size;
+    int first = 0; /* rank of the group */
 
-        heads[r] = same ? heads[r - 1] : r;
+    for (int r = 0; r < size; r++) {
+        int other;
+
+        if (r > 0 && r * files / size != (r - 1) * files / size)
+            first = r;
+        other = first;
+        while (other < r && (heads[other] != other ||
+                             strcmp(comm_group_host(group, other),
+                                    comm_group_host(group, r)) != 0))
+            other++;
+        heads[r] = other;
     }
 }
 
@@ -62,7 +74,7 @@ err_code_t train_writers_open(const train_config_t *config,
     if (rc != ERR_OK)
         return rc;
     if (word == TRAIN_WRITERS_NUMBER)
-        heads_by_number(writers->items[0], size, heads);
+        heads_by_number(group, writers->items[0], size, heads);
     else
         heads_by_node(group, size, heads);
     *out = heads;

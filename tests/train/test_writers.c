@@ -92,6 +92,7 @@ Test(writers, interrupted_runs_go_on_with_the_same_bits, .timeout = 60)
 
 /* The host of each rank, and the rank whose shard it writes to. */
 typedef struct place_case {
+    const char *writers; /* setting */
     const char *hosts[PLACES];
     int heads[PLACES];
 } place_case_t;
@@ -104,7 +105,7 @@ static int heads_compare(const comm_oob_t *oob, void *argument)
     comm_group_t *group = NULL;
     train_config_t config;
     tree_t *tree = NULL;
-    harness_t harness = {.settings = {"checkpoint.writers=node"}};
+    harness_t harness = {.settings = {test->writers}};
     int *heads = NULL;
     err_t err = ERR_INIT;
 
@@ -124,10 +125,17 @@ static int heads_compare(const comm_oob_t *oob, void *argument)
 
 Test(writers, ranks_of_a_node_write_together_wherever_they_are, .timeout = 300)
 {
+    static const char node[] = "checkpoint.writers=node";
+    static const char one[] = "checkpoint.writers=1";
+    static const char two[] = "checkpoint.writers=2";
     place_case_t cases[] = {
-        {{"a", "a", "a", "b", "b", "b"}, {0, 0, 0, 3, 3, 3}},
-        {{"a", "b", "a", "b", "a", "b"}, {0, 1, 0, 1, 0, 1}},
-        {{"a", "b", "c", "c", "b", "a"}, {0, 1, 2, 2, 1, 0}}};
+        {node, {"a", "a", "a", "b", "b", "b"}, {0, 0, 0, 3, 3, 3}},
+        {node, {"a", "b", "a", "b", "a", "b"}, {0, 1, 0, 1, 0, 1}},
+        {node, {"a", "b", "c", "c", "b", "a"}, {0, 1, 2, 2, 1, 0}},
+        {one, {"a", "a", "a", "a", "a", "a"}, {0, 0, 0, 0, 0, 0}},
+        {one, {"a", "a", "b", "b", "b", "a"}, {0, 0, 2, 2, 2, 0}},
+        {two, {"a", "a", "a", "a", "b", "b"}, {0, 0, 0, 3, 4, 4}},
+        {two, {"a", "b", "a", "b", "b", "b"}, {0, 1, 0, 3, 3, 3}}};
 
     ranks_transports();
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
