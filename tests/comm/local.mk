@@ -16,6 +16,7 @@ COMM_TESTS = \
 	tests/comm/test_comm_tree \
 	tests/comm/ucx/test_comm_ucx \
 	tests/comm/ucx/test_ucx_fabric \
+	tests/comm/ucx/test_ucx_gate \
 	tests/comm/ucx/test_ucx_node \
 	tests/comm/ucx/test_ucx_strangers \
 	tests/comm/ucx/test_ucx_tasks \

@@ -3,13 +3,16 @@
 # SPDX-FileCopyrightText: The cddp authors
 #
 # Who can connect to the ranks of a job: on one node nobody; on several nodes
-# only the ranks themselves. A crowd that tries changes no bit and stops no step. Also the message of the survivors when a stranger has ended a rank, if the
-# site has disabled the gate. CDDP_STRANGERS_SECONDS (5): how long the crowd tries.
+# only the ranks themselves, also those of an ordinary account. A crowd that tries
+# changes no bit and stops no step. Also the message of the survivors when a stranger
+# has ended a rank, if the site has disabled the gate.
+# CDDP_STRANGERS_SECONDS (5): how long the crowd tries.
 # shellcheck disable=SC2317 # cases are called by name
 # shellcheck source=SCRIPTDIR/lib.sh
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=SCRIPTDIR/trainlib.sh
 . "$(dirname "$0")/trainlib.sh"
+umask 022 # for the ordinary account
 small_data
 
 # launch SRUN-ARG...: start ranks that train until they are told to end. Their
@@ -18,7 +21,7 @@ launch()
 {
     run_file plain
     # shellcheck disable=SC2016 # expanded by the task
-    start srun --mpi=pmix -K0 "$@" bash -c \
+    start "${as[@]}" srun --mpi=pmix -K0 "$@" bash -c \
         'echo $$ >pid.$SLURM_PROCID.tmp; mv pid.$SLURM_PROCID.tmp \
          pid.$SLURM_PROCID; exec "$@"' rank "$train" \
         --set train.epochs=100000 plain.yaml
@@ -30,11 +33,11 @@ metrics_reach()
     [ "$(cat run/metrics.jsonl 2>/dev/null | wc -l)" -ge "$1" ]
 }
 
-# Print ADDRESS:PORT of each socket on which rank $1 listens, one per line,
-# except the socket of Slurm's PMIx plugin, which tasks inherit from slurmstepd.
+# Print each ADDRESS:PORT at which rank $1 listens, one per line, except the
+# socket of Slurm's PMIx plugin, which tasks inherit from slurmstepd.
 listening()
 {
-    sockets_of "$1" | awk '!/slurmstepd/ {print $4}'
+    sockets_of "$1" | awk '!/slurmstepd/ {print $4}' | sort -u
 }
 
 # The socket of the plugin, which is open to the network of the nodes.
@@ -158,6 +161,10 @@ two_nodes()
     local seconds=${CDDP_STRANGERS_SECONDS:-5} round longest quiet common
 
     need python3 -c 0 -- "python3"
+    account_home
+    # The account may not be allowed to enter the build directory.
+    cp "$train" .
+    train=$PWD/cddp-train
     for round in 1 2 3; do
         observe quiet sleep "$seconds" # time itself is what is compared
         quiet=$longest

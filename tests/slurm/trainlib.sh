@@ -15,11 +15,16 @@
 #                           directory is $straight
 #   expect_straight_end     ./run ended with the numbers of that one
 #   same_end                so it did, and has logged the same losses
+#   account_home            make and enter ./home, the home of an ordinary
+#                           account; the commands after "${as[@]}" are run by it
 #   train CMD-PREFIX        name of the program: $train
 
 train=$BUILD/cddp-train
 DATA=
 straight=
+# An account that every Linux has, so that none has to be made.
+account=nobody
+as=()
 
 small_data()
 {
@@ -86,4 +91,21 @@ same_end()
     losses run/metrics.jsonl | sort -n >losses.run
     losses "$straight/run/metrics.jsonl" | sort -n >losses.straight
     cmp losses.run losses.straight || fail "logged losses differ"
+}
+
+# Skips the case where this is not possible.
+account_home()
+{
+    local slurm
+
+    need id "$account" -- "the account $account"
+    need setpriv --reuid="$account" true -- "the right to be another account"
+    slurm=$(dirname "$(command -v sbatch)")
+    as=(setpriv --reuid="$account" --regid="$(id -g "$account")"
+        --clear-groups env -i "HOME=$WORK/home" "PATH=$slurm:/usr/bin:/bin"
+        LANG=C.UTF-8 "SLURM_CONF=$SLURM_CONF"
+        "SLURM_JOB_NAME=$SLURM_JOB_NAME" "SBATCH_JOB_NAME=$SBATCH_JOB_NAME")
+    mkdir home
+    chown "$account" home
+    cd home || return 1
 }

@@ -7,14 +7,19 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 
 /* Offset of the source address in an IPv4 packet. */
 #define SOURCE ((uint32_t)SKF_NET_OFF + 12)
-#define PASS UINT32_MAX /* number of bytes of a packet to keep: all */
 
-/* ---- the filter ---------------------------------------------------------- */
+#define TTL_MOST 255
+/* Places in the group of sockets that share a port, in the order in which they
+ * joined it. */
+enum { PLACE_UCX, PLACE_SINK };
+
+/* ---- the program --------------------------------------------------------- */
 
 typedef struct range {
     uint32_t first, last;
@@ -44,8 +49,8 @@ static size_t ranges_merge(range_t *ranges, size_t count)
     return count - 1;
 }
 
-size_t ucx_gate_filter(uint32_t *addresses, size_t count,
-                       struct sock_filter code[UCX_GATE_CODE])
+size_t ucx_gate_program(uint32_t *addresses, size_t count,
+                        struct sock_filter code[UCX_GATE_CODE])
 {
     range_t ranges[UCX_GATE_RANGES + 1];
     size_t used = 0, at = 0;
@@ -66,9 +71,9 @@ size_t ucx_gate_filter(uint32_t *addresses, size_t count,
                                                   ranges[i].first, 0, 2);
         code[at++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K,
                                                   ranges[i].last, 1, 0);
-        code[at++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, PASS);
+        code[at++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, PLACE_UCX);
     }
-    code[at++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, 0);
+    code[at++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, PLACE_SINK);
     return at;
 }
 
@@ -128,43 +133,98 @@ static size_t addresses_list(const ucx_gate_t *gate, uint32_t *out)
     return count;
 }
 
-static err_code_t filter_refused(int reason, err_t *err)
-{
-    const bool rights = reason == EPERM;
+/* ---- the sinks ----------------------------------------------------------- */
 
-    return err_set(
-        err, ERR_UNAVAILABLE, "the kernel takes no filter for a socket: %s%s",
-        strerror(reason),
-        rights ? "; since 2026 Linux requires CAP_NET_ADMIN for it" : "");
+static bool option_set(int fd, int level, int option, int value)
+{
+    return setsockopt(fd, level, option, &value, sizeof value) == 0;
 }
 
-err_code_t ucx_gate_close(const ucx_gate_t *gate, const ucx_gate_fds_t *before,
-                          int *count, err_t *err)
+/* Let [sink] listen where [fd] does, and [program] choose between them. UCX's
+ * socket is first in their group, as it listens already. The program is
+ * attached to UCX's socket: the kernel refuses that if the socket is in no
+ * group. */
+static bool sink_join(int sink, int fd, const struct sock_fprog *program)
 {
-    struct sock_filter code[UCX_GATE_CODE];
-    struct sock_fprog program = {.filter = code};
-    ucx_gate_fds_t now;
-    uint32_t *addresses;
-    int closed = 0;
-    err_code_t rc = mem_new(uint32_t, (size_t)gate->size * UCX_IFACES,
-                            "addresses of the ranks", &addresses, err);
+    struct sockaddr_in own;
+    socklen_t bytes = sizeof own;
 
-    if (rc != ERR_OK)
-        return rc;
-    program.len = (unsigned short)ucx_gate_filter(
-        addresses, addresses_list(gate, addresses), code);
-    mem_free(addresses);
+    return option_set(fd, SOL_SOCKET, SO_REUSEPORT, 1) &&
+           option_set(sink, SOL_SOCKET, SO_REUSEPORT, 1) &&
+           getsockname(fd, (struct sockaddr *)&own, &bytes) == 0 &&
+           bind(sink, (const struct sockaddr *)&own, bytes) == 0 &&
+           listen(sink, 0) == 0 &&
+           setsockopt(fd, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, program,
+                      sizeof *program) == 0;
+}
+
+/* Open a sink beside socket [fd] of UCX. The sink does not answer packets
+ * with a TTL below 255, and most programs send with 64. If somebody sends with
+ * 255, the kernel answers one connection, which then fills the sink's queue, so
+ * that the kernel drops all others. */
+static err_code_t sink_open(int fd, const struct sock_fprog *program, int *out,
+                            err_t *err)
+{
+    int sink = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    err_code_t rc = ERR_OK;
+
+    if (sink >= 0 && option_set(sink, IPPROTO_IP, IP_MINTTL, TTL_MOST) &&
+        sink_join(sink, fd, program)) {
+        *out = sink;
+        return ERR_OK;
+    }
+    rc = err_set(err, ERR_UNAVAILABLE,
+                 "the kernel does not let cddp choose who connects: %s",
+                 strerror(errno));
+    if (sink >= 0)
+        close(sink);
+    return rc;
+}
+
+/* Open a sink beside each socket of the worker. */
+static err_code_t sinks_open(const ucx_gate_t *gate,
+                             const ucx_gate_fds_t *before,
+                             const struct sock_fprog *program,
+                             ucx_gate_sinks_t *sinks, err_t *err)
+{
+    ucx_gate_fds_t now;
+    err_code_t rc = ERR_OK;
+
     ucx_gate_look(&now);
     for (int fd = 0; fd < UCX_GATE_FDS && rc == ERR_OK; fd++) {
         if (!now.listens[fd] || before->listens[fd] ||
             !socket_is_worker(gate, fd))
             continue;
-        if (setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program,
-                       sizeof program) != 0)
-            rc = filter_refused(errno, err);
-        closed++;
+        if (sinks->count == UCX_GATE_SINKS)
+            return err_set(err, ERR_UNAVAILABLE,
+                           "UCX listens on more than %d sockets",
+                           UCX_GATE_SINKS);
+        rc = sink_open(fd, program, &sinks->fds[sinks->count], err);
+        sinks->count += rc == ERR_OK;
     }
-    if (rc == ERR_OK)
-        *count = closed;
     return rc;
+}
+
+err_code_t ucx_gate_close(const ucx_gate_t *gate, const ucx_gate_fds_t *before,
+                          ucx_gate_sinks_t *sinks, err_t *err)
+{
+    struct sock_filter code[UCX_GATE_CODE];
+    struct sock_fprog program = {.filter = code};
+    uint32_t *addresses;
+    err_code_t rc = mem_new(uint32_t, (size_t)gate->size * UCX_IFACES,
+                            "addresses of the ranks", &addresses, err);
+
+    if (rc != ERR_OK)
+        return rc;
+    program.len = (unsigned short)ucx_gate_program(
+        addresses, addresses_list(gate, addresses), code);
+    mem_free(addresses);
+    return sinks_open(gate, before, &program, sinks, err);
+}
+
+void ucx_gate_open(ucx_gate_sinks_t *sinks)
+{
+    for (int i = 0; i < sinks->count; i++)
+        close(sinks->fds[i]);
+    sinks->count = 0;
 }

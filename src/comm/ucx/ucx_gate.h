@@ -2,13 +2,17 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * Gate: decides who may connect to the TCP sockets on which UCX listens. UCX
- * accepts any connection, so the kernel has to check first: a filter on each
- * listening socket drops all packets that do not come from an address of the
- * group's machines. Connections inherit the filter. It needs no privilege.
+ * accepts any connection, so the kernel has to choose first. The gate opens a
+ * second socket, the sink, beside each socket of UCX: it listens at the same
+ * address and port (SO_REUSEPORT). A program in the kernel
+ * (SO_ATTACH_REUSEPORT_CBPF, Linux 4.6) gives a new connection to UCX's socket
+ * if it comes from an address of the group's machines, and to the sink if not.
+ * The sink drops packets, and nobody accepts from it. None of this needs a
+ * privilege. Packets of accepted connections do not pass through the program.
  *
- * Ranks that share memory never connect to each other. So the filter drops even
- * packets from the rank's own machine, and other users of this node cannot
- * connect.
+ * Ranks that share memory never connect to each other. So the sink gets even
+ * connections from the rank's own machine, and other users of this node cannot
+ * connect to UCX.
  */
 #ifndef CDDP_COMM_UCX_GATE_H
 #define CDDP_COMM_UCX_GATE_H
@@ -21,12 +25,15 @@
 #include "base/err.h"
 #include "comm/ucx/ucx_fabric.h"
 
-/* Maximum number of address ranges in a filter, limited by the kernel's
+/* Maximum number of address ranges in a program, limited by the kernel's
  * optmem_max (20 KiB). */
 #define UCX_GATE_RANGES 400
 #define UCX_GATE_CODE (3 * UCX_GATE_RANGES + 2)
 /* Number of descriptors that are looked at, from 0 on. */
 #define UCX_GATE_FDS 4096
+/* Maximum number of sockets on which one worker listens: one per interface, and
+ * the loopback. */
+#define UCX_GATE_SINKS (UCX_IFACES + 1)
 
 typedef struct ucx_gate_fds {
     uint8_t listens[UCX_GATE_FDS]; /* true: it is a TCP socket that listens */
@@ -35,13 +42,14 @@ typedef struct ucx_gate_fds {
 /* Find the sockets of this process that listen on IPv4. */
 void ucx_gate_look(ucx_gate_fds_t *out);
 
-/* Write to [code] a filter that passes IPv4 packets from [addresses] (in host
- * byte order; sorted here) and drops all others. Returns the number of
- * instructions. Consecutive addresses form ranges. If there are more than
- * UCX_GATE_RANGES, the nearest ranges are merged, and the filter passes the
- * addresses between them, too. Pure. */
-size_t ucx_gate_filter(uint32_t *addresses, size_t count,
-                       struct sock_filter code[UCX_GATE_CODE]);
+/* Write to [code] a program that returns 0 (the place of UCX's socket) for IPv4
+ * packets from [addresses] (in host byte order; sorted here), and 1 (the place
+ * of the sink) for all others. Returns the number of instructions. Consecutive
+ * addresses form ranges. If there are more than UCX_GATE_RANGES, the nearest
+ * ranges are merged, and the program returns 0 for the addresses between them,
+ * too. Pure. */
+size_t ucx_gate_program(uint32_t *addresses, size_t count,
+                        struct sock_filter code[UCX_GATE_CODE]);
 
 typedef struct ucx_gate {
     const ucx_fabric_t *fabrics; /* [size] */
@@ -53,12 +61,23 @@ typedef struct ucx_gate {
     size_t bytes;       /* bytes of that address */
 } ucx_gate_t;
 
-/* Attach to each new socket of the worker a filter that passes the addresses of
- * the reached ranks. A socket is new if it listens now and did not listen
- * [before]. It is the worker's if its port is in the worker's address. *count
- * is set to the number of these sockets. ERR_UNAVAILABLE if the kernel refuses,
- * ERR_MEMORY. */
+/* The sinks of one worker. All 0: it has none. */
+typedef struct ucx_gate_sinks {
+    int count;
+    int fds[UCX_GATE_SINKS];
+} ucx_gate_sinks_t;
+
+/* Open a sink beside each new socket of the worker, and let only connections
+ * from the addresses of the reached ranks come to the worker. A socket is new
+ * if it listens now and did not listen [before]. It is the worker's if its port
+ * is in the worker's address. The sinks are added to [sinks], one per socket;
+ * they are closed by exec. The caller has to close them by ucx_gate_open, also
+ * after an error. Does not block. ERR_UNAVAILABLE if the kernel refuses (then
+ * the sockets that have no sink yet are open to everybody), ERR_MEMORY. */
 err_code_t ucx_gate_close(const ucx_gate_t *gate, const ucx_gate_fds_t *before,
-                          int *count, err_t *err);
+                          ucx_gate_sinks_t *sinks, err_t *err);
+/* Close the sinks. The worker must have been destroyed before: without a sink
+ * the kernel gives every connection to the worker. */
+void ucx_gate_open(ucx_gate_sinks_t *sinks);
 
 #endif

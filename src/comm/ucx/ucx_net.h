@@ -15,6 +15,7 @@
 #include <ucp/api/ucp.h>
 
 #include "comm/comm_ops.h"
+#include "comm/ucx/ucx_gate.h"
 #include "comm/ucx/ucx_route.h"
 #include "comm/watch/watch.h"
 
@@ -49,8 +50,9 @@ struct ucx_net {
     ucp_worker_h worker;
     ucp_address_t *address; /* of the worker */
     size_t address_bytes;
-    char *addresses;   /* addresses of all ranks, padded to equal length */
-    ucx_peer_t *peers; /* [size] */
+    ucx_gate_sinks_t sinks; /* of the worker's gate */
+    char *addresses;        /* addresses of all ranks, padded to equal length */
+    ucx_peer_t *peers;      /* [size] */
 
     ucx_inbox_t inboxes[UCX_INBOXES];
     uint64_t moves; /* number of messages that have completed */

@@ -215,7 +215,7 @@ static bool gate_reached(const ucx_net_t *net, const ucx_fabric_t *fabrics,
     return known;
 }
 
-/* Return whether a filter is possible. It is not if a reached rank shares our
+/* Return whether a gate is possible. It is not if a reached rank shares our
  * network namespace, as that rank may connect over the loopback. */
 static bool gate_is_possible(const ucx_net_t *net, const ucx_fabric_t *fabrics,
                              const uint8_t *reached)
@@ -227,10 +227,10 @@ static bool gate_is_possible(const ucx_net_t *net, const ucx_fabric_t *fabrics,
     return true;
 }
 
-/* Let only ranks of the group connect to the worker. A job runs without this
- * filter, too, so if the kernel refuses the filter, that is a warning. Only
- * rank 0 warns, and once, as most likely all machines have the same kernel. */
-static err_code_t gate_make(const ucx_net_t *net, const network_t *network,
+/* Let only ranks of the group connect to the worker. A job runs without the
+ * gate, too, so if the kernel refuses the gate, that is a warning. Only rank 0
+ * warns, and once, as most likely all machines have the same kernel. */
+static err_code_t gate_make(ucx_net_t *net, const network_t *network,
                             const ucx_gate_fds_t *before, err_t *err)
 {
     /* global: this process has warned, in one of its groups */
@@ -242,7 +242,6 @@ static err_code_t gate_make(const ucx_net_t *net, const network_t *network,
                        .bytes = net->address_bytes};
     uint8_t *reached;
     err_t why = ERR_INIT;
-    int closed = 0;
     err_code_t rc = mem_new(uint8_t, (size_t)net->base->size, "reached ranks",
                             &reached, err);
 
@@ -251,7 +250,7 @@ static err_code_t gate_make(const ucx_net_t *net, const network_t *network,
     gate.reached = reached;
     if (gate_reached(net, network->fabrics, reached) &&
         gate_is_possible(net, network->fabrics, reached)) {
-        if (ucx_gate_close(&gate, before, &closed, &why) != ERR_OK)
+        if (ucx_gate_close(&gate, before, &net->sinks, &why) != ERR_OK)
             log_print(net->base->rank == 0 && !atomic_flag_test_and_set(&told)
                           ? LOG_WARN
                           : LOG_DEBUG,
@@ -259,7 +258,8 @@ static err_code_t gate_make(const ucx_net_t *net, const network_t *network,
                       "strangers on the network are not kept out: %s (see "
                       "\"Security\" in ADMIN.md)",
                       why.text);
-        log_debug("comm", "%d listening sockets, closed to strangers", closed);
+        log_debug("comm", "%d listening sockets, closed to strangers",
+                  net->sinks.count);
     }
     mem_free(reached);
     return ERR_OK;
@@ -386,6 +386,7 @@ void ucx_net_close(ucx_net_t *net)
         ucp_worker_destroy(net->worker);
     if (net->worker_context != NULL)
         ucp_cleanup(net->worker_context);
+    ucx_gate_open(&net->sinks);
     mem_free(net->addresses);
     mem_free(net->peers);
 }

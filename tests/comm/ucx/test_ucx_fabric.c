@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Which network a group uses, the filter in front of its sockets, and which
- * transport UCX has chosen, as pure functions. */
+/* Which network a group uses, and which transport UCX has chosen, as pure
+ * functions. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "comm/ucx/ucx_fabric.h"
-#include "comm/ucx/ucx_gate.h"
 #include "comm/ucx/ucx_route.h"
 
 #define IP(a, b, c, d)                                                \
@@ -140,89 +139,6 @@ Test(ucx_fabric, without_a_common_network_ucx_chooses)
     for (int i = 0; i < 4; i++) /* each rack has a network of its own */
         iface(&fabrics[i], "eth0", IP(10, 0, i / 2, 1), NET24, 1000);
     expect_reach(fabrics, false, UCX_REACH_ANY);
-}
-
-/* ---- the filter ---------------------------------------------------------- */
-
-/* Whether [code], run as the kernel runs it, lets a packet from [source] pass.
- */
-static bool passes(const struct sock_filter *code, size_t count,
-                   uint32_t source)
-{
-    uint32_t value = 0;
-
-    for (size_t at = 0; at < count; at++) {
-        const struct sock_filter *one = &code[at];
-        bool jump;
-
-        switch (one->code) {
-        case BPF_LD | BPF_W | BPF_ABS:
-            cr_assert_eq(one->k, (uint32_t)SKF_NET_OFF + 12);
-            value = source;
-            break;
-        case BPF_JMP | BPF_JGE | BPF_K:
-        case BPF_JMP | BPF_JGT | BPF_K:
-            jump = one->code == (BPF_JMP | BPF_JGE | BPF_K) ? value >= one->k
-                                                            : value > one->k;
-            at += jump ? one->jt : one->jf;
-            break;
-        case BPF_RET | BPF_K:
-            return one->k != 0;
-        default:
-            cr_assert_fail("instruction %x", one->code);
-        }
-    }
-    cr_assert_fail("no end");
-    return false;
-}
-
-Test(ucx_gate, only_the_addresses_of_the_group_pass)
-{
-    uint32_t addresses[] = {IP(10, 0, 0, 7),        IP(10, 0, 0, 1),
-                            IP(10, 0, 0, 2),        IP(10, 0, 0, 2),
-                            IP(255, 255, 255, 255), IP(192, 168, 1, 5)};
-    const uint32_t in[] = {IP(10, 0, 0, 1), IP(10, 0, 0, 2), IP(10, 0, 0, 7),
-                           IP(192, 168, 1, 5), UINT32_MAX};
-    const uint32_t out[] = {0,
-                            IP(10, 0, 0, 0),
-                            IP(10, 0, 0, 3),
-                            IP(10, 0, 0, 6),
-                            IP(10, 0, 0, 8),
-                            IP(192, 168, 1, 4),
-                            IP(192, 168, 1, 6),
-                            IP(127, 0, 0, 1),
-                            UINT32_MAX - 1};
-    struct sock_filter code[UCX_GATE_CODE];
-    size_t count = ucx_gate_filter(addresses, 6, code);
-
-    cr_assert_eq(count, 1 + 3 * 4 + 1);
-    for (size_t i = 0; i < sizeof in / sizeof *in; i++)
-        cr_expect(passes(code, count, in[i]), "%x", in[i]);
-    for (size_t i = 0; i < sizeof out / sizeof *out; i++)
-        cr_expect_not(passes(code, count, out[i]), "%x", out[i]);
-    count = ucx_gate_filter(addresses, 0, code);
-    cr_expect_not(passes(code, count, IP(10, 0, 0, 1)));
-}
-
-/* More addresses than a filter can list: all of them pass, and few others. */
-Test(ucx_gate, many_scattered_addresses_are_merged)
-{
-    enum { COUNT = 3000 };
-    uint32_t *addresses = calloc(COUNT, sizeof *addresses);
-    struct sock_filter code[UCX_GATE_CODE];
-    size_t count;
-
-    for (uint32_t i = 0; i < COUNT; i++)
-        addresses[i] =
-            IP(10, 0, 0, 0) + 2 * i + (i >= COUNT / 2 ? 1u << 20 : 0);
-    count = ucx_gate_filter(addresses, COUNT, code);
-    cr_assert_leq(count, UCX_GATE_CODE);
-    for (uint32_t i = 0; i < COUNT; i++)
-        cr_assert(passes(code, count, addresses[i]), "%u", i);
-    cr_expect_not(passes(code, count, IP(10, 0, 0, 0) + (1u << 19)));
-    cr_expect_not(passes(code, count, IP(9, 255, 255, 255)));
-    cr_expect_not(passes(code, count, addresses[COUNT - 1] + 1));
-    free(addresses);
 }
 
 /* ---- what UCX prints of an endpoint -------------------------------------- */

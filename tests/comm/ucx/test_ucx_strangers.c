@@ -130,7 +130,18 @@ typedef struct ports {
     int others; /* number of listening sockets that are not IPv4 */
 } ports_t;
 
-/* The listening sockets of this process. */
+/* Return whether [ports] has one at [at]. Each socket of UCX has a sink there.
+ */
+static bool ports_have(const ports_t *ports, const struct sockaddr_in *at)
+{
+    for (int i = 0; i < ports->count; i++)
+        if (ports->at[i].sin_port == at->sin_port &&
+            ports->at[i].sin_addr.s_addr == at->sin_addr.s_addr)
+            return true;
+    return false;
+}
+
+/* The places where sockets of this process listen. */
 static ports_t ports_find(void)
 {
     ports_t ports = {0};
@@ -144,10 +155,11 @@ static ports_t ports_find(void)
             !listens || getsockname(fd, (struct sockaddr *)&own, &bytes) != 0 ||
             own.ss_family == AF_UNIX)
             continue;
-        if (own.ss_family == AF_INET)
-            memcpy(&ports.at[ports.count++], &own, sizeof *ports.at);
-        else
+        memcpy(&ports.at[ports.count], &own, sizeof *ports.at);
+        if (own.ss_family != AF_INET)
             ports.others++;
+        else if (!ports_have(&ports, &ports.at[ports.count]))
+            ports.count++;
     }
     return ports;
 }
