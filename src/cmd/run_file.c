@@ -3,9 +3,46 @@
 #include "cmd/run_file.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "cmd/pick.h"
 #include "conf/conf.h"
+
+/* Return the text of run.[key] that the run file itself has, and not --pick or
+ * --set; NULL: it has none. */
+static const tree_t *own_text(const run_file_t *file, const tree_t *root,
+                              const char *key)
+{
+    const tree_t *run = tree_get(root, "run");
+    const tree_t *node = run == NULL ? NULL : tree_get(run, key);
+
+    return node != NULL && tree_text(node) != NULL &&
+                   strcmp(tree_place(node).file, file->path) == 0
+               ? node
+               : NULL;
+}
+
+/* Refuse a run directory of the run file that all tasks of a sweep would share:
+ * two runs must not write to one. It differs if it has {array} or {job}, or
+ * {name} where each line gives a name. */
+static err_code_t own_dir_check(const run_file_t *file, const tree_t *root,
+                                err_t *err)
+{
+    const tree_t *dir = own_text(file, root, "dir");
+    const char *text = dir == NULL ? "" : tree_text(dir);
+    char place[256];
+
+    if (text[0] == '\0' || strstr(text, "{array}") != NULL ||
+        strstr(text, "{job}") != NULL ||
+        (strstr(text, "{name}") != NULL &&
+         own_text(file, root, "name") == NULL))
+        return ERR_OK;
+    return err_set(
+        err, ERR_CONFIG,
+        "%s: run.dir is \"%s\", which all tasks of --pick would share: write "
+        "\"%s-{array}\", or leave run.dir out for runs/NAME-TASK",
+        tree_place_format(tree_place(dir), place, sizeof place), text, text);
+}
 
 err_code_t run_file_read(const run_file_t *file, tree_t **tree,
                          train_config_t *config, err_t *err)
@@ -18,6 +55,8 @@ err_code_t run_file_read(const run_file_t *file, tree_t **tree,
         rc = pick_apply(file->pick, getenv("SLURM_ARRAY_TASK_ID"), root, err);
     for (int i = 0; rc == ERR_OK && i < file->sets->count; i++)
         rc = conf_set(root, file->sets->items[i], err);
+    if (rc == ERR_OK && file->pick != NULL)
+        rc = own_dir_check(file, root, err);
     if (rc == ERR_OK)
         rc = train_config_read(root, file->job, config, err);
     if (rc != ERR_OK) {

@@ -145,6 +145,24 @@ unset "${task[@]%%=*}"
 # One line of a sweep has a directory of its own without Slurm, too.
 SLURM_ARRAY_TASK_ID=2 expect 0 '^runs/x-2$' \
     cddp-train --print-rundir "${name[@]}" ising.yaml
+# The tasks of a sweep must not share a directory of the run file. A line of the sweep
+# or --set may name one.
+export SLURM_ARRAY_TASK_ID=2
+printf 'run.name=%s\n' a b >names.txt
+printf 'run.dir=line-%s\n' 1 2 >dirs.txt
+printf 'run.seed=%s\n' 1 2 >seeds.txt
+picked=(cddp-train --print-rundir pick.yaml --pick)
+for dir in same '{name}'; do
+    sed "s|^run: {|&dir: '$dir', |" ising.yaml >pick.yaml
+    expect 78 '^cddp-train: pick.yaml:[0-9]+:[0-9]+: run.dir is "(.*)", which all tasks of --pick would share: write "\1-\{array\}", or leave run.dir out for runs/NAME-TASK$' \
+        "${picked[@]}" seeds.txt
+done
+expect 0 '^b$' "${picked[@]}" names.txt
+expect 0 '^line-2$' "${picked[@]}" dirs.txt
+expect 0 '^given$' "${picked[@]}" names.txt --set run.dir=given
+sed "s|^run: {|&dir: '{array}', |" ising.yaml >pick.yaml
+expect 0 '^2$' "${picked[@]}" names.txt
+unset SLURM_ARRAY_TASK_ID
 expect 78 '^cddp-train: --set.*: run.dir is "\{jbo\}", and \{jbo\} is unknown' \
     cddp-train --set run.dir='"{jbo}"' ising.yaml
 expect 78 'run.dir is "\{array\}", but this is no task of a Slurm array' \
