@@ -371,6 +371,7 @@ char *obs_slow_format(const obs_slow_t *slow, const char *host, char *out,
                       size_t room)
 {
     const double times = slow->median > 0 ? slow->seconds / slow->median : 0;
+    const bool is_long = slow->seconds >= 0.9995; /* no exponent */
     char who[320];
 
     if (slow->cause == OBS_SLOW_COMM)
@@ -380,8 +381,10 @@ char *obs_slow_format(const obs_slow_t *slow, const char *host, char *out,
     else
         snprintf(who, sizeof who, "rank %d on %.250s is slow", slow->rank,
                  host);
-    snprintf(out, room, "%s: %s; %.3g ms%s, %.1f times the median", who,
-             obs_slow_text(slow->cause), 1000 * slow->seconds,
+    snprintf(out, room, "%s: %s; %.3g %s%s, %.1f times the median", who,
+             obs_slow_text(slow->cause),
+             is_long ? slow->seconds : 1000 * slow->seconds,
+             is_long ? "s" : "ms",
              slow->cause == OBS_SLOW_COMM ? "" : " a step", times);
     return out;
 }

@@ -211,6 +211,11 @@ Test(straggler, of_two_ranks_the_slower_one_is_named)
     cr_expect_str_eq(text,
                      "rank 1 on n2 is slow: compute; 20 ms a step, 2.0 times "
                      "the median");
+    found->seconds = 1.0826;
+    obs_slow_format(found, "n2", text, sizeof text);
+    cr_expect_str_eq(text,
+                     "rank 1 on n2 is slow: compute; 1.08 s a step, 108.3 "
+                     "times the median");
     obs_straggler_close(straggler);
 }
 

@@ -18,17 +18,31 @@ has() { need test x = x -- "a test"; }
 lacks() { need test -n "" -- "something -- and more"; }
 inner() { need bash -c 'exit \$#' bash -- one -- "an inner --"; }
 open() { need true "a text"; }
+speaks()
+{
+    start bash -c 'echo one; echo two >&2'
+    wait_text 600 bg.out one
+    finish 0
+    wait_text 600 bg.err two
+}
+silent()
+{
+    start bash -c 'echo one; exit 3'
+    wait_text 600 bg.out two
+}
 test_case "the first of all" first
 test_case "the second" second
 test_case "needs what is there" has
 test_case "needs what is not there" lacks
 test_case "needs a command with --" inner
 test_case "needs no text" open
+test_case "waits for what comes" speaks
+test_case "waits no longer than there is a writer" silent
 test_done
 END
 
 # expect CASES STATUS LINE...: with CDDP_CASES=CASES the file ends with STATUS,
-# and its verdicts are these.
+# and its verdicts are these. All that it printed is in the file all.
 expect()
 {
     local said status
@@ -36,6 +50,7 @@ expect()
     said=$(CDDP_CASES=$1 TMPDIR=$scratch PATH=$scratch/bin:$PATH \
         bash "$scratch/some.t" 2>&1)
     status=$?
+    printf '%s\n' "$said" >"$scratch/all"
     said=$(grep -v '^#' <<<"$said")
     if [ $status -ne "$2" ] || [ "$said" != "$(printf '%s\n' "${@:3}")" ]; then
         echo "FAIL: CDDP_CASES='$1': status $status, expected $2: $said"
@@ -47,9 +62,17 @@ expect "" 1 "ok 1 - the first of all" "not ok 2 - the second" \
     "ok 3 - needs what is there" \
     "ok 4 - needs what is not there # SKIP something -- and more" \
     "ok 5 - needs a command with -- # SKIP an inner --" \
-    "not ok 6 - needs no text" "1..6"
+    "not ok 6 - needs no text" "ok 7 - waits for what comes" \
+    "not ok 8 - waits no longer than there is a writer" "1..8"
+why="the command of start has ended with status 3, and bg.out has no line like: two"
+if ! grep -q "^# .*$why\$" "$scratch/all"; then
+    echo "FAIL: not told why: $(cat "$scratch/all")"
+    failed=1
+fi
 out="# SKIP not in CDDP_CASES"
 expect "^the (first|third)" 0 "ok 1 - the first of all" "ok 2 - the second $out" \
     "ok 3 - needs what is there $out" "ok 4 - needs what is not there $out" \
-    "ok 5 - needs a command with -- $out" "ok 6 - needs no text $out" "1..6"
+    "ok 5 - needs a command with -- $out" "ok 6 - needs no text $out" \
+    "ok 7 - waits for what comes $out" \
+    "ok 8 - waits no longer than there is a writer $out" "1..8"
 exit $failed

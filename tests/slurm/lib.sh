@@ -63,7 +63,9 @@
 #                            without an answer
 #   wait_until SEC CMD...    until CMD succeeds; polls every 0.1 s, as neither
 #                            Slurm nor a shared file offers an event
-#   wait_text SEC FILE REGEX until FILE has a line that matches
+#   wait_text SEC FILE REGEX until FILE has a line that matches. Of bg.out and
+#                            bg.err: fails when the command of start has ended
+#                            without it
 #   in_order FIRST SECOND    numbers: FIRST <= SECOND
 #   in_time SEC BEGIN        at most SEC seconds have passed since $SECONDS was
 #                            BEGIN. SEC must include a multiple of the time of a
@@ -235,9 +237,31 @@ wait_until()
     done
 }
 
+# Has the command of start ended? Then it writes nothing more.
+start_is_over()
+{
+    [ -n "$pid" ] && ! kill -0 "$pid" 2>/dev/null
+}
+
+# text_or_end FILE REGEX: FILE has the line. Fails the case if it cannot come.
+text_or_end()
+{
+    local over=no
+
+    # Asked first: what is written before the end is found then.
+    if [[ $1 = bg.* ]] && start_is_over; then
+        over=yes
+    fi
+    ! grep -qsE -- "$2" "$1" || return 0
+    [ "$over" = yes ] || return 1
+    status=0
+    wait "$pid" || status=$?
+    fail "the command of start has ended with status $status, and $1 has no line like: $2"
+}
+
 wait_text()
 {
-    wait_until "$1" grep -qsE -- "$3" "$2"
+    wait_until "$1" text_or_end "$2" "$3"
 }
 
 submit()

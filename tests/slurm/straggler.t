@@ -13,6 +13,8 @@
 # shellcheck source=SCRIPTDIR/trainlib.sh
 . "$(dirname "$0")/trainlib.sh"
 small_data
+# Runs are ended by their cases.
+RUN_LIMIT=600
 slow=$BUILD/tests/slurm/.libs/slow_point.so
 cgroup=
 
@@ -79,12 +81,22 @@ end()
     finish 75
 }
 
-# The second rank stays on one core. Once it makes steps, another process gets
-# nearly all of that core; what else the machine does can avoid it, and does not
-# slow the first rank as much.
+# Let another process take nearly all of core $1; its id becomes one of "loops".
+# Where the kernel groups processes by session, priorities are those of sessions.
+loop()
+{
+    setsid nice -n -20 taskset -c "$1" bash -c \
+        'echo -20 >/proc/self/autogroup; while :; do :; done' 2>/dev/null &
+    loops+=($!)
+}
+
+# The second rank stays on one core. Once it makes steps, loops get nearly all of that
+# core. What else the machine does can avoid this core, and slows the first rank. The
+# more it does, the more loops are needed, until they outweigh it.
 busy_core()
 {
-    local core spin
+    local core count begin loops=()
+    local line='^rank 1 on n2 is slow: compute, shared core; '
 
     mapfile -t core < <(cores)
     [ "${#core[@]}" -ge 2 ] || skip "two cores"
@@ -92,17 +104,22 @@ busy_core()
     launch '[ "$SLURM_PROCID" = 0 ] || with=(taskset -c '"${core[1]})" \
         --set train.batch=250
     wait_text 110 bg.err 'first step done'
-    # Where the kernel groups processes by session, priorities are those of
-    # sessions.
-    setsid nice -n -20 taskset -c "${core[1]}" bash -c \
-        'echo -20 >/proc/self/autogroup; while :; do :; done' 2>/dev/null &
-    spin=$!
-    # shellcheck disable=SC2064 # the process of now
-    trap "kill $spin" EXIT
-    wait_text 110 bg.out '^rank 1 on n2 is slow: compute, shared core; '
-    kill "$spin"
+    trap 'kill "${loops[@]}"' EXIT
+    for ((count = 1; count <= 16; count *= 2)); do
+        while [ "${#loops[@]}" -lt "$count" ]; do
+            loop "${core[1]}"
+        done
+        begin=$SECONDS
+        until text_or_end bg.out "$line" || ! in_time $((10 * count)) "$begin"; do
+            sleep 0.1
+        done
+        ! grep -qE "$line" bg.out || break
+    done
+    wait_text 110 bg.out "$line"
+    kill "${loops[@]}"
     trap - EXIT
-    named '^rank 1 on n2 is slow: compute, shared core; '
+    note "loops on the core of rank 1: ${#loops[@]}"
+    named "$line"
 }
 
 # The report's map says that rank 1 on n2 waited longer for its data than rank 0.
@@ -122,7 +139,7 @@ assert ranks[1][2] > ranks[0][2]' page.json
 slow_reads()
 {
     # shellcheck disable=SC2016 # expanded by the task
-    launch '[ "$SLURM_PROCID" = 0 ] || with=(env SLOW_READ=0.2 LD_PRELOAD='"$slow"')' \
+    launch '[ "$SLURM_PROCID" = 0 ] || with=(env SLOW_READ=1 LD_PRELOAD='"$slow"')' \
         --set data.shuffle=none
     named '^rank 1 on n2 is slow: data; '
     mapped
@@ -150,15 +167,28 @@ slow_link()
     named '^messages from n2 are slow: comm; '
 }
 
-# The cgroup of one rank may use a tenth of a core.
+# The cgroup of one rank may use a fiftieth of a core, once it makes steps. The other
+# rank has more, also if many programs share its core.
 throttled()
 {
     # shellcheck disable=SC2016 # expanded by the task
     launch '[ "$SLURM_PROCID" = 0 ] || echo $$ >'"$cgroup/cgroup.procs"
+    wait_text 110 bg.err 'first step done'
+    cgroup_limit 2000
     named '^rank 1 on n2 is slow: compute, throttled; '
 }
 
-# Make such a cgroup, of version 1 or 2, and set its name.
+# cgroup_limit US: the cgroup may use US microseconds of each 100 ms.
+cgroup_limit()
+{
+    if [ -e "$cgroup/cpu.cfs_quota_us" ]; then
+        echo "$1" >"$cgroup/cpu.cfs_quota_us"
+    else
+        echo "$1 100000" >"$cgroup/cpu.max"
+    fi
+}
+
+# Make a cgroup, of version 1 or 2, that may use one core, and set its name.
 cgroup_make()
 {
     local top=/sys/fs/cgroup name=cddp-straggler-$$
@@ -166,15 +196,13 @@ cgroup_make()
     if [ -e "$top/cpu/cpu.cfs_quota_us" ]; then
         mkdir "$top/cpu/$name" || return 1
         cgroup=$top/cpu/$name
-        echo 100000 >"$cgroup/cpu.cfs_period_us" &&
-            echo 10000 >"$cgroup/cpu.cfs_quota_us"
+        echo 100000 >"$cgroup/cpu.cfs_period_us"
     else
         grep -qsw cpu "$top/cgroup.controllers" || return 1
         echo +cpu >"$top/cgroup.subtree_control" || return 1
         mkdir "$top/$name" || return 1
         cgroup=$top/$name
-        echo "10000 100000" >"$cgroup/cpu.max"
-    fi
+    fi && cgroup_limit 100000
 }
 
 throttled_if_possible()
