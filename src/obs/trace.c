@@ -118,6 +118,10 @@ void obs_trace_events(const obs_trace_rank_t *rank, str_buf_t *out)
 
     snprintf(name, sizeof name, "rank %d on %.250s", rank->rank, rank->host);
     name_add("process_name", rank->rank, 0, name, out);
+    str_buf_add(out,
+                ",\n{\"ph\":\"M\",\"name\":\"process_labels\",\"pid\":%d,"
+                "\"args\":{\"labels\":\"clock shifted by %.3f us\"}}",
+                rank->rank, 1e6 * rank->shift);
     for (int t = 0; t < rank->count; t++)
         if (rank->threads[t] != NULL)
             thread_add(rank, t, rank->threads[t], out);

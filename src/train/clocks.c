@@ -3,18 +3,23 @@
 #include "train/clocks.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "base/clock.h"
 
-/* The fastest of so many messages counts in each direction. */
+/* The fastest of so many messages counts in each direction. While a doubt is
+ * larger than GOAL seconds, as on a busy machine, further ones follow, for
+ * about PATIENCE seconds. */
 #define ROUNDS 64
+#define GOAL 0.25e-3
+#define PATIENCE 5.0
 
 /*
  * Rank r reads its clock and sends the instant. This rank reads its own clock
  * when it has received it. The difference of both instants is the time of the
  * message plus the difference of both clocks. shortest[r] becomes the smallest
- * one of several messages.
+ * one of these and of what it was. [instants] is scratch.
  */
 static err_code_t rounds_make(comm_group_t *group, double *instants,
                               double *shortest, err_t *err)
@@ -22,8 +27,6 @@ static err_code_t rounds_make(comm_group_t *group, double *instants,
     const int size = comm_group_size(group);
     err_code_t rc = ERR_OK;
 
-    for (int r = 0; r < size; r++)
-        shortest[r] = INFINITY;
     for (int i = 0; i < ROUNDS && rc == ERR_OK; i++) {
         const double before = clock_now();
         double after;
@@ -36,7 +39,27 @@ static err_code_t rounds_make(comm_group_t *group, double *instants,
     return rc;
 }
 
-/* Let all ranks of a host take the shift with the smallest doubt there. */
+/* What this rank has found alone. [theirs] is scratch. */
+static err_code_t own_find(comm_group_t *group, const double *shortest,
+                           double *theirs, train_clock_t *out, err_t *err)
+{
+    const int size = comm_group_size(group), rank = comm_group_rank(group);
+    err_code_t rc;
+
+    /* Rank 0 knows how long the messages of the others took to it. */
+    memcpy(theirs, shortest, (size_t)size * sizeof *theirs);
+    rc = comm_broadcast(group, theirs, (size_t)size * sizeof *theirs, 0, err);
+    if (rc != ERR_OK)
+        return rc;
+    *out = (train_clock_t){0};
+    if (strcmp(comm_group_host(group, rank), comm_group_host(group, 0)) != 0)
+        *out = (train_clock_t){.shift = (theirs[rank] - shortest[0]) / 2,
+                               .doubt = (theirs[rank] + shortest[0]) / 2};
+    return ERR_OK;
+}
+
+/* Let all ranks of a host take the shift with the smallest doubt there. [room]
+ * is scratch for two numbers a rank. */
 static err_code_t host_agree(comm_group_t *group, double *room,
                              train_clock_t *clock, err_t *err)
 {
@@ -54,26 +77,38 @@ static err_code_t host_agree(comm_group_t *group, double *room,
     return ERR_OK;
 }
 
+/* Should further rounds follow? Rank 0's clock ends them. All ranks get the
+ * same answer. */
+static err_code_t goes_on(comm_group_t *group, double doubt, double begin,
+                          bool *out, err_t *err)
+{
+    const bool first = comm_group_rank(group) == 0;
+    double both[2] = {doubt, first && clock_now() - begin > PATIENCE};
+    err_code_t rc = comm_allreduce(group, both, 2, COMM_FLOAT64, COMM_MAX, err);
+
+    *out = rc == ERR_OK && both[0] > GOAL && both[1] == 0;
+    return rc;
+}
+
 err_code_t train_clocks_compare(comm_group_t *group, double *room,
                                 train_clock_t *out, err_t *err)
 {
-    const int size = comm_group_size(group), rank = comm_group_rank(group);
-    double *shortest = room + size;
-    double from_first, to_first;
-    err_code_t rc = rounds_make(group, room, shortest, err);
+    const int size = comm_group_size(group);
+    const double begin = clock_now();
+    double *shortest = room + 2 * (size_t)size;
+    bool more = true;
+    err_code_t rc = ERR_OK;
 
-    if (rc != ERR_OK)
-        return rc;
-    from_first = shortest[0];
-    /* Rank 0 knows how long the messages of the others took to it. */
-    rc = comm_broadcast(group, shortest, (size_t)size * sizeof *shortest, 0,
-                        err);
-    if (rc != ERR_OK)
-        return rc;
-    to_first = shortest[rank];
-    *out = (train_clock_t){0};
-    if (strcmp(comm_group_host(group, rank), comm_group_host(group, 0)) != 0)
-        *out = (train_clock_t){.shift = (to_first - from_first) / 2,
-                               .doubt = (to_first + from_first) / 2};
-    return host_agree(group, room, out, err);
+    for (int r = 0; r < size; r++)
+        shortest[r] = INFINITY;
+    while (rc == ERR_OK && more) {
+        rc = rounds_make(group, room, shortest, err);
+        if (rc == ERR_OK)
+            rc = own_find(group, shortest, room, out, err);
+        if (rc == ERR_OK)
+            rc = host_agree(group, room, out, err);
+        if (rc == ERR_OK)
+            rc = goes_on(group, out->doubt, begin, &more, err);
+    }
+    return rc;
 }

@@ -18,7 +18,8 @@ typedef struct train_clock {
  * instants some times. If a message took the same time in both directions, the
  * shift is exact; the doubt is what it would be wrong by if one direction took
  * no time. All ranks of a host have one clock, so all get the shift with the
- * smallest doubt. [room] is scratch for 2 numbers a rank. ERR_PEER.
+ * smallest doubt. If a doubt is larger than 0.25 ms, as on a busy machine, they
+ * try again for about 5 s. [room] is scratch for 3 numbers a rank. ERR_PEER.
  * Collective; blocks; allocates nothing.
  */
 err_code_t train_clocks_compare(comm_group_t *group, double *room,

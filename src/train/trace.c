@@ -97,7 +97,7 @@ err_code_t train_trace_open(train_state_t *run, err_t *err)
     train_trace_steps(run->config, &trace->first, &trace->last);
     rc = mem_new(trace_t *, (size_t)threads, "traces", &trace->threads, err);
     if (rc == ERR_OK)
-        rc = mem_new(double, 2 * (size_t)run->world.size, "traces",
+        rc = mem_new(double, 3 * (size_t)run->world.size, "traces",
                      &trace->room, err);
     for (int t = 0; rc == ERR_OK && t < threads; t++) {
         char name[24];

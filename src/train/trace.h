@@ -21,7 +21,7 @@ typedef struct train_trace {
      * first team is the training thread. NULL: off. */
     trace_t **threads;
     int count;
-    double *room; /* scratch: [2 * ranks] */
+    double *room; /* scratch: [3 * ranks] */
     bool on;
 } train_trace_t;
 

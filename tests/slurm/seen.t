@@ -108,7 +108,7 @@ traced()
          exec "$@"' "$points/clock_point.so" "$train" \
         --set train.epochs=1 --set "data.valid=[]" --set obs.trace=chrome \
         --set obs.trace_steps=3:30 full.yaml
-    run 0 python3 "$SOURCE/tests/slurm/trace_check.py" run/trace.json 4 2
+    run 0 python3 "$SOURCE/tests/slurm/trace_check.py" run/trace.json 4 2 1
     note "$(cat out)"
 }
 

@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The cddp authors
-"""Checks trace.json of a run: trace_check.py FILE RANKS HOSTS
+"""Checks trace.json of a run: trace_check.py FILE RANKS HOSTS AHEAD
 
 All ranks are in the trace, and have the same number of steps and of sums over ranks.
 Two spans of a line are nested, or do not overlap. No rank has the result of a sum
 before every rank has begun this sum. This is so on a busy machine, too. For ranks of
 different hosts it is so only if their clocks are aligned; they may differ by the
-clocks_differ_us of the file. Prints the median difference between the times at which
-two ranks end the same sum.
+clocks_differ_us of the file. The clock of all hosts but that of rank 0 is AHEAD seconds
+ahead, and the file says by how much it was shifted: this error is no larger than
+clocks_differ_us, which is less than 1 ms. Prints the median difference between the times
+at which two ranks end the same sum.
 """
 import collections
 import json
@@ -17,6 +19,7 @@ import statistics
 import sys
 
 GRID = 0.002  # us: begin and duration are rounded to 0.001
+DOUBT_MAX = 1000  # us
 
 
 def fail(text):
@@ -29,6 +32,25 @@ def hosts_of(events):
              if event["name"] == "process_name"}
     return {rank: re.fullmatch("rank %d on (.*)" % rank, name).group(1)
             for rank, name in names.items()}
+
+
+def shifts_of(events):
+    """{rank: us}"""
+    return {event["pid"]: float(re.fullmatch("clock shifted by (.*) us",
+                                             event["args"]["labels"]).group(1))
+            for event in events if event["name"] == "process_labels"}
+
+
+def shifts_check(events, hosts, ahead, doubt):
+    """The largest error of a shift, in us"""
+    errors = [abs(shift + (0 if hosts[rank] == hosts[0] else 1e6 * ahead))
+              for rank, shift in shifts_of(events).items()]
+    if len(errors) != len(hosts) or max(errors) > doubt + GRID:
+        fail("shifts are wrong by %s us, but should be by at most %s us"
+             % (errors, doubt))
+    if doubt >= DOUBT_MAX:
+        fail("clocks differ by up to %.1f us" % doubt)
+    return max(errors)
 
 
 def nested(spans):
@@ -62,7 +84,7 @@ def sums_of(spans, ranks):
     return sums
 
 
-def main(path, count, host_count):
+def main(path, count, host_count, ahead):
     with open(path, encoding="utf-8") as file:
         trace = json.load(file)
     events = trace["traceEvents"]
@@ -75,6 +97,7 @@ def main(path, count, host_count):
                                 if span["name"] == "step")
     if sorted(steps) != list(range(count)) or len(set(steps.values())) != 1:
         fail("steps: %s" % steps)
+    error = shifts_check(events, hosts, ahead, doubt)
     lines = nested(spans)
     sums = sums_of(spans, range(count))
     near, far = [], []
@@ -90,12 +113,12 @@ def main(path, count, host_count):
     if not sums:
         fail("no sum over ranks")
     print("%d spans nest on %d lines of %d ranks; clocks of hosts differ by at "
-          "most %.1f us;" % (len(spans), lines, count, doubt))
+          "most %.1f us, really by %.1f us;" % (len(spans), lines, count, doubt, error))
     print("ends of %d sums, median difference: %s us on a host, %s us across"
           % (len(sums), *("%.1f" % statistics.median(found) if found else "-"
                           for found in (near, far))))
 
 
-if len(sys.argv) != 4:
+if len(sys.argv) != 5:
     sys.exit(__doc__)
-main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
+main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4]))

@@ -81,8 +81,9 @@ tests_train_test_save_failed_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=train_saver_join
 # test_save_stuck replaces this function.
 tests_train_test_save_stuck_LDFLAGS = $(AM_LDFLAGS) \
 	-Wl,--wrap=hdf5io_checkpoint_write
-# test_clocks replaces this function.
-tests_train_test_clocks_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=clock_now
+# test_clocks replaces these functions.
+tests_train_test_clocks_LDFLAGS = $(AM_LDFLAGS) \
+	-Wl,--wrap=clock_now,--wrap=comm_allgather
 # test_straggler replaces these functions.
 tests_train_test_straggler_LDFLAGS = $(AM_LDFLAGS) \
 	-Wl,--wrap=train_straggler_due,--wrap=train_straggler_look

@@ -8,19 +8,36 @@
 
 #include <criterion/criterion.h>
 #include <stdio.h>
+#include <time.h>
 
 #include "lib/ranks.h"
 #include "train/links.h"
 
-/* Replaces clock_now in this program; see local.mk. */
+/* These replace functions of this program; see local.mk. */
 double __real_clock_now(void);
 double __wrap_clock_now(void);
+err_code_t __real_comm_allgather(comm_group_t *group, const void *mine,
+                                 size_t bytes, void *all, err_t *err);
+err_code_t __wrap_comm_allgather(comm_group_t *group, const void *mine,
+                                 size_t bytes, void *all, err_t *err);
 
 static double wrong; /* seconds by which this process's clock is ahead */
+static int gathers;  /* calls of comm_allgather so far */
+static int slow;     /* the first ones take a millisecond more */
 
 double __wrap_clock_now(void)
 {
     return __real_clock_now() + wrong;
+}
+
+err_code_t __wrap_comm_allgather(comm_group_t *group, const void *mine,
+                                 size_t bytes, void *all, err_t *err)
+{
+    const struct timespec pause = {.tv_nsec = 1000000};
+
+    if (gathers++ < slow)
+        nanosleep(&pause, NULL);
+    return __real_comm_allgather(group, mine, bytes, all, err);
 }
 
 /* Seconds after which a test is taken to hang. */
@@ -41,7 +58,7 @@ static err_code_t group_open(const comm_oob_t *oob, const char *second,
 /* The second host is called [argument]. */
 static int compare(const comm_oob_t *oob, void *argument)
 {
-    double room[2 * RANKS_MAX], shifts[RANKS_MAX];
+    double room[3 * RANKS_MAX], shifts[RANKS_MAX];
     comm_group_t *group;
     train_clock_t clock;
     err_t err = ERR_INIT;
@@ -74,6 +91,40 @@ Test(clocks, of_another_host_are_shifted)
     int results[5];
 
     cr_assert_eq(ranks_forks(5, 240, compare, right, results), 0);
+}
+
+/* The first messages from the second host take a millisecond, so further ones
+ * follow. */
+static int compare_in_doubt(const comm_oob_t *oob, void *argument)
+{
+    const int rounds = 64;
+    double room[3 * RANKS_MAX];
+    comm_group_t *group;
+    train_clock_t clock;
+    err_t err = ERR_INIT;
+
+    RANKS_OK(group_open(oob, argument, &group, &err), err);
+    wrong = oob->rank >= 2 ? WRONG : 0;
+    slow = oob->rank >= 2 ? rounds : 0;
+    gathers = 0;
+    RANKS_OK(train_clocks_compare(group, room, &clock, &err), err);
+    fprintf(stderr, "%d messages, give or take %.1f us\n", gathers,
+            1e6 * clock.doubt);
+    RANKS_CHECK(gathers > 2 * rounds);
+    if (oob->rank >= 2) {
+        RANKS_CHECK(clock.shift + WRONG <= clock.doubt);
+        RANKS_CHECK(clock.shift + WRONG >= -clock.doubt);
+    }
+    comm_group_close(group);
+    return 0;
+}
+
+Test(clocks, are_compared_again_if_in_doubt)
+{
+    char right[] = "right";
+    int results[3];
+
+    cr_assert_eq(ranks_forks(3, 240, compare_in_doubt, right, results), 0);
 }
 
 static int measure(const comm_oob_t *oob, void *argument)
