@@ -80,8 +80,9 @@ cddp_loss_t cddp_model_loss(const cddp_model_t *model, int index);
  * of calls of cddp_exec_config_t.sum in a training forward, and again in its
  * backward: one for each syncbatchnorm layer. cddp_model_sync_count is how many
  * numbers call [index] sums; the index goes from 0 to 2 * syncs - 1, forward
- * first. All ranks make all calls: a rank without samples must make them
- * itself, with zeros. */
+ * first. If it is 0, there is no such call: nothing before that layer has
+ * parameters, so its backward does not run. All ranks make all calls: a rank
+ * without samples must make them itself, with zeros. */
 int cddp_model_syncs(const cddp_model_t *model);
 size_t cddp_model_sync_count(const cddp_model_t *model, int index);
 

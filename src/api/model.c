@@ -144,7 +144,7 @@ int cddp_model_syncs(const cddp_model_t *model)
 
 size_t cddp_model_sync_count(const cddp_model_t *model, int index)
 {
-    return nn_graph_sync_count(graph_of(model), index);
+    return nn_graph_sync(graph_of(model), index).count;
 }
 
 uint64_t cddp_model_hash(const cddp_model_t *model)

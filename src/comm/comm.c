@@ -80,6 +80,11 @@ const char *comm_group_backend(const comm_group_t *group)
     return group->hellos[group->rank].backend;
 }
 
+bool comm_group_enqueues(const comm_group_t *group)
+{
+    return group->ops->enqueues;
+}
+
 const char *comm_group_host(const comm_group_t *group, int rank)
 {
     return rank >= 0 && rank < group->size ? group->hellos[rank].host

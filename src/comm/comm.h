@@ -84,6 +84,10 @@ double comm_group_timeout(const comm_group_t *group); /* seconds */
  * memory. */
 dev_device_t *comm_group_dev(const comm_group_t *group);
 const char *comm_group_backend(const comm_group_t *group);
+/* Are collectives only enqueued on streams of the group's device? Then start
+ * and comm_work_wait_on do not wait for the device, and a graph of the device
+ * can contain collectives. */
+bool comm_group_enqueues(const comm_group_t *group);
 const char *comm_group_host(const comm_group_t *group, int rank);
 
 /* How this rank sends to other hosts: transport and device, "tcp:eth0" or

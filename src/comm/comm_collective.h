@@ -45,7 +45,8 @@ typedef enum comm_state { COMM_DONE, COMM_PENDING, COMM_FAILED } comm_state_t;
 
 /* Groups over a device: the next collective that is started begins behind
  * [event], which was recorded on the stream that writes the data. The event
- * must not be recorded again before the work is done. The collectives after
+ * must not be recorded again before the work is done; if the group only
+ * enqueues (comm_group_enqueues), before start returns. The collectives after
  * that one do not wait for it. If start returns COMM_DONE, nothing is left to
  * be done behind the event. */
 void comm_group_after(comm_group_t *group, dev_event_t *event);

@@ -123,7 +123,7 @@ struct comm_ops {
     /* Works on memory that the host cannot access, if config.dev has such. Else
      * comm_staged.c copies data from and to it. */
     bool device;
-
+    bool enqueues; /* see comm_group_enqueues */
     /* (optional) The value for hello.own_net. */
     bool (*own_net)(void);
     /* (optional) ERR_OK if this rank can join the group. If one rank cannot,

@@ -400,7 +400,7 @@ static void buckets_stay(ddp_t *ddp)
     ddp->next = ddp->bucket_count;
 }
 
-err_code_t ddp_step_skip(ddp_t *ddp, err_t *err)
+err_code_t ddp_step_zero(ddp_t *ddp, err_t *err)
 {
     err_code_t rc = ddp_zero_gaps(ddp, err);
 
@@ -409,10 +409,18 @@ err_code_t ddp_step_skip(ddp_t *ddp, err_t *err)
 
         if (!ddp->local || ddp->flights[b].missing > 0)
             rc = ddp_place_zero(ddp, bucket->offset, bucket->count, err);
-        ddp->flights[b].missing = 0;
     }
+    return rc;
+}
+
+err_code_t ddp_step_skip(ddp_t *ddp, err_t *err)
+{
+    const err_code_t rc = ddp_step_zero(ddp, err);
+
     if (rc != ERR_OK)
         return rc;
+    for (int b = ddp->next; b < ddp->bucket_count; b++)
+        ddp->flights[b].missing = 0;
     if (ddp->local)
         buckets_stay(ddp);
     memset(ddp->ready, true, (size_t)ddp->view_count * sizeof *ddp->ready);

@@ -40,10 +40,9 @@ typedef struct ddp_local_sgd {
     int64_t start;  /* updates before the first local one */
 } ddp_local_sgd_t;
 
-struct ddp_config { /* the run file's `ddp` section */
-    int backend;    /* choice: auto, self, threads, ucx, nccl */
-    /* Path of the table, for the caller; empty: built-in table. */
-    char *comm_table;
+struct ddp_config {   /* the run file's `ddp` section */
+    int backend;      /* choice: auto, self, threads, ucx, nccl */
+    char *comm_table; /* its path, for the caller; empty: built-in table */
     double bucket_cap_mb, first_bucket_mb, last_bucket_mb; /* MiB */
     opt_every_t check_every; /* OPT_STEPS or OPT_NEVER; for the caller */
     ddp_local_sgd_t local_sgd;
@@ -64,8 +63,7 @@ const char *ddp_backend_name(const ddp_config_t *config);
 /* Return whether [config] names a hook other than "none". */
 bool ddp_hook_wanted(const ddp_config_t *config);
 
-/* Check the name and the options of the hook. ERR_CONFIG with
- * file:line:column. */
+/* Check name and options of the hook. ERR_CONFIG with file:line:column. */
 err_code_t ddp_hook_check(const ddp_config_t *config, err_t *err);
 
 void ddp_hook_document(str_buf_t *out);
@@ -95,8 +93,7 @@ struct ddp_layout {
 };
 
 typedef struct ddp_stats { /* since the last ddp_stats_take */
-    /* Seconds from start to completion of the collectives, summed over
-     * buckets. */
+    /* Seconds from start to completion of collectives, over all buckets. */
     double comm_s;
     /* Seconds in ddp_step_wait: communication that was not overlapped. */
     double exposed_s;
@@ -150,19 +147,22 @@ int ddp_hook_parts(ddp_t *ddp, ddp_hook_part_t *parts);
  *   micro-batch (none for earlier micro-batches). A rank without samples, or
  *   with an error, calls ddp_step_skip instead of the rest of backward:
  *   gradients of buckets that have not started are zeroed and count as ready;
- *   the tail is reduced as it is.
+ *   the tail is reduced as it is. (If the group has other collectives between
+ *   buckets: ddp_step_zero, which only zeroes, then grad_ready as often as the
+ *   other ranks before each of them, then skip.)
  * - wait, which blocks. Then grads and tail have the sums over ranks, with the
  *   same bits on all ranks. (With shards, grads are undefined in the ranges of
  *   other ranks.) Or wait_on: then operations that are enqueued on [stream]
  *   later find the sums; it blocks no longer than the data group needs
  *   (comm_work_wait_on); with a hook it blocks like wait.
- * begin, grad_ready and skip do not block, unless a hook does in its first
- * turn. After an error of grad_ready or skip (ERR_PEER, or an error of the
- * hook), wait must still be called, as it frees what the step has started; then
- * grads and tail are undefined, and no further step can be made.
+ * begin, grad_ready, zero and skip do not block, unless a hook does in its
+ * first turn. After an error of grad_ready, zero or skip (ERR_PEER, or an error
+ * of the hook), wait must still be called, as it frees what the step has
+ * started; then grads and tail are undefined, and no further step can be made.
  */
 void ddp_step_begin(ddp_t *ddp, dev_stream_t *stream);
 err_code_t ddp_grad_ready(ddp_t *ddp, int view, err_t *err);
+err_code_t ddp_step_zero(ddp_t *ddp, err_t *err);
 err_code_t ddp_step_skip(ddp_t *ddp, err_t *err);
 err_code_t ddp_step_wait(ddp_t *ddp, err_t *err);
 err_code_t ddp_step_wait_on(ddp_t *ddp, dev_stream_t *stream, err_t *err);

@@ -255,8 +255,9 @@ static op_args_t node_args(const nn_exec_t *exec, int i, bool again,
         .step = exec->bind.step,
         .loss = is_loss(exec, i) ? i - nn_exec_first_loss(exec) : 0,
         .layer = (uint64_t)i,
-        .reduce_small = exec->bind.reduce_small,
-        .reduce_context = exec->bind.context,
+        .reduce = {.small = exec->bind.reduce_small,
+                   .on = exec->bind.reduce_on,
+                   .context = exec->bind.context},
     };
 
     for (int k = 1; k < node->inputs; k++)

@@ -199,6 +199,10 @@ err_code_t nn_build_tables(nn_graph_t *graph, err_t *err)
 
         memcpy(layer->params, graph->layers[layer->owner].params,
                sizeof layer->params);
+        layer->back = layer->param_count > 0;
+        for (int k = 0; k < layer->inputs; k++)
+            layer->back = layer->back || (!nn_is_input(layer->from[k]) &&
+                                          graph->layers[layer->from[k]].back);
         layer_add_buffers(graph, i);
     }
     if (rc == ERR_OK) {
@@ -258,21 +262,42 @@ int nn_graph_syncs(const nn_graph_t *graph)
     return count;
 }
 
-/* Forward sums x, x * x and the number of values. Backward, where the last
- * layer comes first, sums dy and dy * x. */
-size_t nn_graph_sync_count(const nn_graph_t *graph, int index)
+/* Number of parameters whose owner comes after layer [index]. */
+static int params_after(const nn_graph_t *graph, int index)
+{
+    int count = 0;
+
+    while (count < graph->params.count &&
+           graph->params.tensors[count].public.layer > index)
+        count++;
+    return count;
+}
+
+/* The call of layer [index]. Forward sums x, x * x and the number of values,
+ * backward dy and dy * x. */
+static nn_sync_t sync_of(const nn_graph_t *graph, int index, bool back)
+{
+    const nn_layer_t *layer = &graph->layers[index];
+    const size_t sums = 2 * (size_t)layer->config.in.dims[1];
+
+    if (!back)
+        return (nn_sync_t){.count = sums + 1};
+    return (nn_sync_t){.count = layer->back ? sums : 0,
+                       .back = true,
+                       .grads = params_after(graph, index)};
+}
+
+/* In backward the last layer comes first. */
+nn_sync_t nn_graph_sync(const nn_graph_t *graph, int index)
 {
     const int syncs = nn_graph_syncs(graph);
     const bool back = index >= syncs;
     int left = back ? 2 * syncs - 1 - index : index;
 
-    for (int i = 0; i < graph->layer_count; i++) {
-        const nn_layer_t *layer = &graph->layers[i];
-
-        if (layer->config.kind == OP_SYNCBATCHNORM && left-- == 0)
-            return 2 * (size_t)layer->config.in.dims[1] + (back ? 0 : 1);
-    }
-    return 0;
+    for (int i = 0; i < graph->layer_count; i++)
+        if (graph->layers[i].config.kind == OP_SYNCBATCHNORM && left-- == 0)
+            return sync_of(graph, i, back);
+    return (nn_sync_t){.count = 0};
 }
 
 size_t nn_graph_moment_elems(const nn_graph_t *graph)

@@ -163,12 +163,6 @@ const nn_param_t *nn_graph_buffer(const nn_graph_t *graph, int index);
 size_t nn_graph_buffer_elems(const nn_graph_t *graph);
 size_t nn_graph_moment_elems(const nn_graph_t *graph);
 
-/* Number of calls of reduce_small in a forward, which equals that in a
- * backward. The calls of a forward and the backward after it have the indices 0
- * to 2 nn_graph_syncs - 1. Call [index] sums nn_graph_sync_count numbers. */
-int nn_graph_syncs(const nn_graph_t *graph);
-size_t nn_graph_sync_count(const nn_graph_t *graph, int index);
-
 /* Write initial values. Defaults are PyTorch's: U(+-1/sqrt(fan_in)) for weight
  * and bias (Kaiming-uniform with a = sqrt 5), gamma 1, beta 0, mean 0, var 1.
  * Random numbers depend only on seed and parameter name, not on the number of

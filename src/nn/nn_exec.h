@@ -46,10 +46,16 @@ typedef struct nn_bind {
      * arena order 0, 1, 2, ... May be NULL. An error ends the backward. */
     err_code_t (*grad_ready)(void *context, int index, err_t *err);
     /* Replace each of [count] numbers by its sum over the ranks, for
-     * syncbatchnorm in training: called once per layer in forward and once in
-     * backward (see nn_graph_syncs). Blocks. NULL: there is one rank. */
+     * syncbatchnorm in training: see nn_graph_syncs for the calls. There are
+     * two forms. reduce_small: the numbers are in the host's memory; blocks.
+     * reduce_on: they are in the device's memory, written by what [stream] has
+     * been told so far; later operations of [stream] find the sums. It only
+     * enqueues. Backends other than cuda call reduce_small; cuda calls
+     * reduce_on if there is one. Both NULL: there is one rank. */
     err_code_t (*reduce_small)(void *context, double *sums, size_t count,
                                err_t *err);
+    err_code_t (*reduce_on)(void *context, double *sums, size_t count,
+                            dev_stream_t *stream, err_t *err);
     void *context;
     /* Seed and epoch are read by training forward and backward, the scales, one
      * for each loss, by backward. */
@@ -57,6 +63,22 @@ typedef struct nn_bind {
     dev_stream_t *stream; /* never NULL */
     trace_t *trace;       /* of the thread that runs the exec; NULL: none */
 } nn_bind_t;
+
+/* A sum over ranks within forward or backward (nn_bind_t.reduce_small). */
+typedef struct nn_sync {
+    /* Numbers that are summed. 0: there is no such call, as the backward of
+     * this layer does not run. */
+    size_t count;
+    bool back; /* in backward */
+    /* Backward: so many gradients, the first ones of the arena, are final
+     * before this call, and no others. */
+    int grads;
+} nn_sync_t;
+
+/* Number of syncbatchnorm layers. The calls of a forward and the backward after
+ * it have the indices 0 to 2 nn_graph_syncs - 1. */
+int nn_graph_syncs(const nn_graph_t *graph);
+nn_sync_t nn_graph_sync(const nn_graph_t *graph, int index);
 
 typedef struct nn_batch {
     /* Values of the only input, or of each input: [batch, dims of

@@ -48,12 +48,7 @@ typedef struct op_args {
     const float *running_var;
     double *moments; /* batch norm, forward in training: writes [2C], the sums
                         over N and space of x, then those of x*x */
-    /* syncbatchnorm, training: replace [count] numbers by their sums over the
-     * ranks that take part, in one order on all ranks. Blocks. NULL: one rank.
-     */
-    err_code_t (*reduce_small)(void *context, double *sums, size_t count,
-                               err_t *err);
-    void *reduce_context;
+    op_rank_sum_t reduce; /* syncbatchnorm, training */
     void *workspace; /* op_workspace_bytes, kept from forward to backward */
     void *scratch;   /* op_scratch_bytes, unused after the call */
     const op_step_t *step;      /* dropout and losses */

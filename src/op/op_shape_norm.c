@@ -110,9 +110,9 @@ int op_params_norm(const op_config_t *config, op_desc_t out[OP_PARAMS_MAX])
 err_code_t op_reduce_small(const op_args_t *args, double *sums, size_t count,
                            err_t *err)
 {
-    return args->reduce_small == NULL
+    return args->reduce.small == NULL
                ? ERR_OK
-               : args->reduce_small(args->reduce_context, sums, count, err);
+               : args->reduce.small(args->reduce.context, sums, count, err);
 }
 
 void op_sync_moments(double *kept, int64_t C, int64_t c, double epsilon)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* op_step: what changes from step to step, and what of batch norms happens at
- * the end of a step. */
+/* op_step: what changes from step to step, what batch norms sum over ranks, and
+ * what of them happens at the end of a step. */
 #ifndef CDDP_OP_OP_STEP_H
 #define CDDP_OP_OP_STEP_H
 
@@ -27,6 +27,18 @@ typedef struct op_step {
     double samples;
     uint64_t lone;
 } op_step_t;
+
+/* Replace [count] numbers by their sums over the ranks that take part, in one
+ * order on all ranks. [small]: numbers in the host's memory; blocks. [on]:
+ * numbers in the device's memory, which [stream] has been told to write; only
+ * enqueues, so that later operations of [stream] find the sums. An op calls one
+ * of them, [on] if it can. Both NULL: there is one rank. */
+typedef struct op_rank_sum {
+    err_code_t (*small)(void *context, double *sums, size_t count, err_t *err);
+    err_code_t (*on)(void *context, double *sums, size_t count,
+                     dev_stream_t *stream, err_t *err);
+    void *context;
+} op_rank_sum_t;
 
 typedef struct op_fold {
     size_t channels;

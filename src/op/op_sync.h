@@ -7,7 +7,7 @@
 
 #include "op/op.h"
 
-/* Call args->reduce_small, if there is one. */
+/* Call args->reduce.small, if there is one. */
 err_code_t op_reduce_small(const op_args_t *args, double *sums, size_t count,
                            err_t *err);
 

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/check.h"
 #include "base/hash.h"
 #include "base/mem.h"
 #include "train/memory.h"
@@ -74,6 +75,16 @@ static err_code_t on_reduce_small(void *context, double *sums, size_t count,
                              err);
 }
 
+static err_code_t on_reduce(void *context, double *sums, size_t count,
+                            dev_stream_t *stream, err_t *err)
+{
+    train_replica_t *replica = context;
+
+    check(stream == train_replica_stream(replica),
+          "syncbatchnorm sums behind another stream than that of the step");
+    return train_sync_reduce_on(replica->sync, sums, count, err);
+}
+
 /* The parameters that evaluations use. A sharded moving average is gathered in
  * the gradients' arena before an evaluation. */
 static const float *eval_params(const train_replica_t *replica,
@@ -90,6 +101,7 @@ static const float *eval_params(const train_replica_t *replica,
 static void teams_bind(train_replica_t *replica,
                        const train_replica_plan_t *plan)
 {
+    const train_sync_t *sync = replica->sync;
     nn_bind_t bind = {
         .params = replica->params,
         .grads = ddp_grads(replica->ddp),
@@ -98,7 +110,9 @@ static void teams_bind(train_replica_t *replica,
         .moments = ddp_tail(replica->ddp) +
                    train_tail_sums(nn_graph_losses(replica->graph)),
         .grad_ready = replica->tree == NULL ? on_grad_ready : NULL,
-        .reduce_small = replica->sync != NULL ? on_reduce_small : NULL,
+        .reduce_small =
+            sync != NULL && !sync->enqueues ? on_reduce_small : NULL,
+        .reduce_on = sync != NULL && sync->enqueues ? on_reduce : NULL,
         .context = replica,
         .step = &replica->io.there->step};
 
@@ -343,7 +357,11 @@ err_code_t train_replica_join(const train_replica_plan_t *plan,
     err_code_t rc = reducer_open(replica, plan, err);
 
     if (rc == ERR_OK)
-        rc = train_sync_open(plan->group, plan->graph, &replica->sync, err);
+        rc = train_sync_open(&(train_sync_plan_t){.group = plan->group,
+                                                  .data = plan->data,
+                                                  .graph = plan->graph,
+                                                  .ddp = replica->ddp},
+                             &replica->sync, err);
     if (rc == ERR_OK && replica->shard != NULL)
         rc = comm_arena_open(plan->data,
                              nn_graph_param_elems(plan->graph) * sizeof(float),

@@ -81,7 +81,8 @@ static err_code_t share_run(train_state_t *run, train_times_t *times,
                                .count = left < size ? left : size,
                                .accumulate = from > 0};
 
-        run->replica.last_micro = left <= size;
+        run->replica.last_micro =
+            left <= size && train_sync_reports(run->replica.sync);
         rc = micro_step(run, &micro, times, err);
     }
     return rc;
@@ -112,13 +113,17 @@ static void share_step(train_state_t *run, const hdf5io_batch_t *batch,
     train_sync_t *sync = run->replica.sync;
 
     if (sync != NULL)
-        train_sync_begin(
-            sync, micros_most(run->data.train.sampler, run->progress.epoch_step,
-                              run->world.size, run->config->train.accumulate));
+        train_sync_begin(sync,
+                         micros_most(run->data.train.sampler,
+                                     run->progress.epoch_step, run->world.size,
+                                     run->config->train.accumulate),
+                         train_replica_stream(&run->replica));
     if (own->rc == ERR_OK && batch->count > 0)
         own->rc = share_run(run, times, own->err);
     if (sync != NULL && own->rc != ERR_PEER)
-        train_own_add(own, train_sync_rest(sync, train_own_err(own)));
+        train_own_add(
+            own, train_sync_rest(sync, own->rc == ERR_OK && batch->count > 0,
+                                 train_own_err(own)));
 }
 
 /* Begin the step's tail, and tell the device of the step all that is known. */
@@ -226,8 +231,6 @@ static const char *capture_lacks(const train_state_t *run)
         return "ranks sum gradients through the host";
     if (!alone && run->replica.tree != NULL)
         return "the host adds the micro-batches of train.reproducible";
-    if (!alone && run->replica.sync != NULL)
-        return "syncbatchnorm sums through the host";
     if (!alone && run->config->ddp.local_sgd.period > 0)
         return "ddp.local_sgd is on";
     return !alone && run->replica.shard != NULL ? "ddp.zero is 1" : NULL;

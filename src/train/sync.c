@@ -8,6 +8,8 @@
 #include "base/mem.h"
 #include "comm/comm_split.h"
 
+/* ---- opening ------------------------------------------------------------- */
+
 static err_code_t group_open(comm_group_t *parent, comm_group_t **out,
                              err_t *err)
 {
@@ -24,26 +26,52 @@ static err_code_t group_open(comm_group_t *parent, comm_group_t **out,
     return rc;
 }
 
-err_code_t train_sync_open(comm_group_t *parent, const nn_graph_t *graph,
-                           train_sync_t **out, err_t *err)
+/* Open what sums on the host need. Collective. */
+static err_code_t host_open(train_sync_t *sync, comm_group_t *parent,
+                            size_t room, err_t *err)
 {
-    const int calls = 2 * nn_graph_syncs(graph);
+    err_code_t rc = mem_new(double, room, "syncbatchnorm", &sync->zeros, err);
+
+    return rc == ERR_OK ? group_open(parent, &sync->group, err) : rc;
+}
+
+/* Open what sums of the data group need. Local. */
+static err_code_t device_open(train_sync_t *sync, comm_group_t *data,
+                              size_t room, err_t *err)
+{
+    dev_device_t *dev = comm_group_dev(data);
+    void *zeros = NULL;
+    err_code_t rc;
+
+    sync->enqueues = true;
+    sync->group = data;
+    rc = dev_alloc(dev, room * sizeof *sync->zeros, "syncbatchnorm", &zeros,
+                   err);
+    sync->zeros = zeros;
+    return rc == ERR_OK ? dev_event_open(dev, &sync->written, err) : rc;
+}
+
+err_code_t train_sync_open(const train_sync_plan_t *plan, train_sync_t **out,
+                           err_t *err)
+{
+    const int calls = 2 * nn_graph_syncs(plan->graph);
     train_sync_t *sync = NULL;
     size_t room = 1;
     err_code_t rc;
 
-    if (calls == 0 || comm_group_size(parent) == 1)
+    if (calls == 0 || comm_group_size(plan->group) == 1)
         return ERR_OK;
     for (int i = 0; i < calls; i++)
-        if (nn_graph_sync_count(graph, i) > room)
-            room = nn_graph_sync_count(graph, i);
+        if (nn_graph_sync(plan->graph, i).count > room)
+            room = nn_graph_sync(plan->graph, i).count;
     rc = mem_new(train_sync_t, 1, "syncbatchnorm", &sync, err);
     if (rc != ERR_OK)
         return rc;
-    sync->graph = graph;
-    rc = mem_new(double, room, "syncbatchnorm", &sync->zeros, err);
-    if (rc == ERR_OK)
-        rc = group_open(parent, &sync->group, err);
+    sync->graph = plan->graph;
+    sync->ddp = plan->ddp;
+    rc = comm_group_enqueues(plan->data)
+             ? device_open(sync, plan->data, room, err)
+             : host_open(sync, plan->group, room, err);
     if (rc != ERR_OK)
         train_sync_close(sync);
     else
@@ -55,21 +83,57 @@ void train_sync_close(train_sync_t *sync)
 {
     if (sync == NULL)
         return;
-    comm_group_close(sync->group);
-    mem_free(sync->zeros);
+    if (sync->enqueues) {
+        dev_event_close(sync->written);
+        dev_free(comm_group_dev(sync->group), sync->zeros);
+    } else {
+        comm_group_close(sync->group);
+        mem_free(sync->zeros);
+    }
     mem_free(sync);
 }
 
 comm_group_t *train_sync_group(const train_sync_t *sync)
 {
-    return sync == NULL ? NULL : sync->group;
+    return sync == NULL || sync->enqueues ? NULL : sync->group;
 }
 
-void train_sync_begin(train_sync_t *sync, int64_t micros)
+/* ---- a step -------------------------------------------------------------- */
+
+/* The next call of the step. */
+static nn_sync_t call_next(const train_sync_t *sync)
+{
+    const int calls = 2 * nn_graph_syncs(sync->graph);
+
+    return nn_graph_sync(sync->graph, (int)(sync->done % calls));
+}
+
+/* The number of micro-batches that are behind the next call. */
+static int64_t micros_left(const train_sync_t *sync)
+{
+    return (sync->total - sync->done - 1) / (2 * nn_graph_syncs(sync->graph));
+}
+
+/* Count one call, and those behind it that are never made. */
+static void call_count(train_sync_t *sync)
+{
+    do
+        sync->done++;
+    while (sync->done < sync->total && call_next(sync).count == 0);
+}
+
+void train_sync_begin(train_sync_t *sync, int64_t micros, dev_stream_t *stream)
 {
     sync->done = 0;
     sync->waited = 0;
     sync->total = micros * 2 * nn_graph_syncs(sync->graph);
+    sync->stream = stream;
+    sync->reported = 0;
+}
+
+bool train_sync_reports(const train_sync_t *sync)
+{
+    return sync == NULL || !sync->enqueues || micros_left(sync) == 0;
 }
 
 err_code_t train_sync_reduce(train_sync_t *sync, double *sums, size_t count,
@@ -79,22 +143,92 @@ err_code_t train_sync_reduce(train_sync_t *sync, double *sums, size_t count,
     err_code_t rc =
         comm_allreduce(sync->group, sums, count, COMM_FLOAT64, COMM_SUM, err);
 
-    sync->done++;
+    call_count(sync);
     sync->waited += clock_now() - begin;
     return rc;
 }
 
-err_code_t train_sync_rest(train_sync_t *sync, err_t *err)
+/* The device cannot go on because of [reason]: tell the other ranks. */
+static err_code_t sync_fail(train_sync_t *sync, const err_t *reason, err_t *err)
 {
-    const int calls = 2 * nn_graph_syncs(sync->graph);
+    err_code_t rc;
+
+    comm_group_fail(sync->group, reason);
+    rc = comm_group_check(sync->group, err);
+    return rc != ERR_OK ? rc : err_copy(err, reason);
+}
+
+err_code_t train_sync_reduce_on(train_sync_t *sync, double *sums, size_t count,
+                                err_t *err)
+{
+    comm_work_t *work = NULL;
+    err_t reason = ERR_INIT;
+
+    call_count(sync);
+    if (dev_event_record(sync->written, sync->stream, &reason) != ERR_OK)
+        return sync_fail(sync, &reason, err);
+    comm_group_after(sync->group, sync->written);
+    if (comm_allreduce_start(sync->group, sums, count, COMM_FLOAT64, COMM_SUM,
+                             &work, &reason) == COMM_FAILED)
+        return err_copy(err, &reason);
+    return comm_work_wait_on(work, sync->stream, err);
+}
+
+/* ---- the rest of a step -------------------------------------------------- */
+
+/* Report the first [grads] gradients of the arena, unless backward did. */
+static err_code_t grads_report(train_sync_t *sync, int grads, err_t *err)
+{
+    err_code_t rc = ERR_OK;
+
+    while (rc == ERR_OK && sync->reported < grads)
+        rc = ddp_grad_ready(sync->ddp, sync->reported++, err);
+    return rc;
+}
+
+/* Join one call with zeros. */
+static err_code_t zeros_reduce(train_sync_t *sync, size_t count, err_t *err)
+{
+    const size_t bytes = count * sizeof *sync->zeros;
+    err_t reason = ERR_INIT;
+
+    if (!sync->enqueues) {
+        memset(sync->zeros, 0, bytes);
+        return train_sync_reduce(sync, sync->zeros, count, err);
+    }
+    if (dev_fill(sync->stream, sync->zeros, 0, bytes, &reason) != ERR_OK)
+        return sync_fail(sync, &reason, err);
+    return train_sync_reduce_on(sync, sync->zeros, count, err);
+}
+
+/* Join the remaining calls. With the data group, gradients are reported between
+ * those of the last backward. */
+static err_code_t calls_join(train_sync_t *sync, err_t *err)
+{
     err_code_t rc = ERR_OK;
 
     while (rc == ERR_OK && sync->done < sync->total) {
-        size_t count =
-            nn_graph_sync_count(sync->graph, (int)(sync->done % calls));
+        const nn_sync_t call = call_next(sync);
 
-        memset(sync->zeros, 0, count * sizeof *sync->zeros);
-        rc = train_sync_reduce(sync, sync->zeros, count, err);
+        if (sync->enqueues && call.back && micros_left(sync) == 0)
+            rc = grads_report(sync, call.grads, err);
+        if (rc == ERR_OK)
+            rc = zeros_reduce(sync, call.count, err);
     }
+    return rc;
+}
+
+/* A rank without gradients of its own reports the last ones by ddp_step_skip,
+ * as the tail may only start when that rank has put its error there. */
+err_code_t train_sync_rest(train_sync_t *sync, bool computed, err_t *err)
+{
+    err_code_t rc = ERR_OK;
+
+    if (sync->enqueues && !computed)
+        rc = ddp_step_zero(sync->ddp, err);
+    if (rc == ERR_OK)
+        rc = calls_join(sync, err);
+    if (rc == ERR_OK && sync->enqueues && computed)
+        rc = grads_report(sync, nn_graph_params(sync->graph), err);
     return rc;
 }

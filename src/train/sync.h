@@ -1,46 +1,83 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * sync: the small sums over ranks of syncbatchnorm layers. They use a group of
- * their own, as they happen between the buckets of gradients, at places that
- * may differ between ranks, and a group's collectives must have one order. A
- * rank may have fewer micro-batches than others in a step, none, or an error.
- * It then joins the remaining calls with zeros. Thread rule: one thread.
+ * sync: the small sums over ranks of syncbatchnorm layers, in one of two forms.
+ * A rank may have fewer micro-batches than others in a step, none, or an error.
+ * It then joins the remaining calls with zeros.
+ *
+ * On the host they use a group of their own, as they happen between the buckets
+ * of gradients, at places that may differ between ranks, and a group's
+ * collectives must have one order.
+ *
+ * If the data group only enqueues (comm_group_enqueues), the sums are
+ * collectives of that group, behind the stream that computes, which waits for
+ * them; the host does not. NCCL executes the collectives of a communicator in
+ * the order of their calls, and two communicators at once may block each other.
+ * So sums and buckets have one order, which depends on the graph alone: before
+ * each sum of the last backward, nn_sync_t.grads gradients have been reported
+ * to the reducer. Last is the step's last micro-batch of any rank. A rank with
+ * fewer micro-batches, or with an error, reports gradients at these places,
+ * too.
+ *
+ * Thread rule: one thread.
  */
 #ifndef CDDP_TRAIN_SYNC_H
 #define CDDP_TRAIN_SYNC_H
 
 #include "comm/comm.h"
+#include "ddp/ddp.h"
 #include "nn/nn.h"
 
 typedef struct train_sync {
-    comm_group_t *group;
+    comm_group_t *group; /* of the sums */
+    bool enqueues;       /* it is the data group */
     const nn_graph_t *graph;
+    ddp_t *ddp;
     int64_t done, total; /* calls of this step: made so far, and in total */
     double *zeros;       /* zeros for the largest call */
-    double waited;       /* seconds in the calls of this step */
+    double waited;       /* seconds in the calls of this step, on the host */
+    /* Of the data group: */
+    dev_stream_t *stream; /* of this step */
+    dev_event_t *written; /* the numbers of a call are written */
+    int reported;         /* gradients reported by train_sync_rest */
 } train_sync_t;
 
-/* Open the sums of [graph] over the ranks of [parent]. *out is NULL if the
- * graph has no syncbatchnorm layer, or [parent] has one rank. Collective. */
-err_code_t train_sync_open(comm_group_t *parent, const nn_graph_t *graph,
-                           train_sync_t **out, err_t *err);
-/* NULL allowed; call it before [parent] is closed. */
+typedef struct train_sync_plan {
+    comm_group_t *group, *data; /* see train_world_t */
+    const nn_graph_t *graph;
+    ddp_t *ddp; /* over [data] */
+} train_sync_plan_t;
+
+/* Open the sums of plan->graph over the ranks. *out is NULL if the graph has no
+ * syncbatchnorm layer, or there is one rank. Collective. */
+err_code_t train_sync_open(const train_sync_plan_t *plan, train_sync_t **out,
+                           err_t *err);
+/* NULL allowed; call it before the groups are closed, and when the device has
+ * done its work. */
 void train_sync_close(train_sync_t *sync);
 
-/* The group of the sums; NULL: none. */
+/* The group of their own that the sums use; NULL: none. */
 comm_group_t *train_sync_group(const train_sync_t *sync);
 
-/* Begin a step. [micros] is the largest number of micro-batches that a rank has
- * in it. */
-void train_sync_begin(train_sync_t *sync, int64_t micros);
+/* Begin a step, after ddp_step_begin with the same [stream]. [micros] is the
+ * largest number of micro-batches that a rank has in it. */
+void train_sync_begin(train_sync_t *sync, int64_t micros, dev_stream_t *stream);
 
-/* Sum [count] elements of [sums] over ranks: nn's reduce_small. Collective;
- * blocks. */
+/* May the backward of the next micro-batch, which is the last one of this rank
+ * in the step, report its gradients to the reducer? If not, train_sync_rest
+ * does it. NULL allowed. */
+bool train_sync_reports(const train_sync_t *sync);
+
+/* nn's reduce_small and reduce_on, for sums on the host and for those of the
+ * data group. Collective; the first one blocks. */
 err_code_t train_sync_reduce(train_sync_t *sync, double *sums, size_t count,
                              err_t *err);
+err_code_t train_sync_reduce_on(train_sync_t *sync, double *sums, size_t count,
+                                err_t *err);
 
-/* Join the remaining calls of the step with zeros. Collective; blocks. */
-err_code_t train_sync_rest(train_sync_t *sync, err_t *err);
+/* Join the remaining calls of the step with zeros. [computed]: this rank has
+ * gradients of all its samples; else they are zeroed. Collective; blocks if the
+ * sums are on the host. */
+err_code_t train_sync_rest(train_sync_t *sync, bool computed, err_t *err);
 
 #endif

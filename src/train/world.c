@@ -2,8 +2,6 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 #include "train/world.h"
 
-#include <string.h>
-
 #include "comm/comm_split.h"
 
 /* Is [err] what a device reports if it fails or can no longer be used? */
@@ -92,8 +90,7 @@ err_code_t train_world_data_open(train_world_t *world,
 
 bool train_world_graphs(const train_world_t *world)
 {
-    return world->size == 1 ||
-           strcmp(comm_group_backend(world->data), "nccl") == 0;
+    return world->size == 1 || comm_group_enqueues(world->data);
 }
 
 void train_world_data_close(train_world_t *world)

@@ -27,10 +27,11 @@ COMM_TEST_LIBS = libfixtures.la libcomm.la libdev.la libbase.la
 $(COMM_TESTS): $(COMM_TEST_LIBS)
 $(COMM_TESTS): LDADD = $(COMM_TEST_LIBS) $(TEST_LIBS)
 
-# This test uses emulated GPUs.
-check_PROGRAMS += tests/comm/test_comm_nccl
-tests_comm_test_comm_nccl_LDADD = $(COMM_TEST_LIBS) $(TEST_LIBS) -ldl
-EXTRA_tests_comm_test_comm_nccl_DEPENDENCIES = $(COMM_TEST_LIBS) $(EMU_MODULE)
+# These tests use emulated GPUs.
+COMM_NCCL_TESTS = tests/comm/test_comm_nccl tests/comm/test_nccl_works
+check_PROGRAMS += $(COMM_NCCL_TESTS)
+$(COMM_NCCL_TESTS): $(COMM_TEST_LIBS) $(EMU_MODULE)
+$(COMM_NCCL_TESTS): LDADD = $(COMM_TEST_LIBS) $(TEST_LIBS) -ldl
 
 # Groups on the test device.
 COMM_FAR_TESTS = tests/comm/test_comm_staged tests/comm/test_staged_faults

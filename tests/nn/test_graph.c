@@ -168,6 +168,42 @@ Test(graph, frozen_batch_norm_has_no_moments)
     nn_graph_close(graph);
 }
 
+static void sync_expect(const nn_graph_t *graph, int index, size_t count,
+                        bool back, int grads)
+{
+    const nn_sync_t sync = nn_graph_sync(graph, index);
+
+    cr_expect_eq(sync.count, count, "call %d: %zu numbers", index, sync.count);
+    cr_expect_eq(sync.back, back, "call %d", index);
+    cr_expect_eq(sync.grads, grads, "call %d: %d gradients", index, sync.grads);
+}
+
+/* The arena has the weight and bias of the last layer first. The first layer
+ * has no backward, as nothing before it has parameters. */
+Test(graph, sums_of_syncbatchnorm)
+{
+    nn_graph_t *graph = fixture_graph("model:\n"
+                                      "  input: [3, 4, 4]\n"
+                                      "  layers:\n"
+                                      "    - syncbatchnorm: {affine: false}\n"
+                                      "    - conv: {out: 5, kernel: 1}\n"
+                                      "    - syncbatchnorm\n"
+                                      "    - conv: {out: 7, kernel: 1}\n"
+                                      "    - syncbatchnorm: {affine: false}\n"
+                                      "    - linear: {out: 2}\n"
+                                      "loss: cross_entropy\n");
+
+    cr_assert_eq(nn_graph_syncs(graph), 3);
+    cr_assert_eq(nn_graph_params(graph), 8);
+    sync_expect(graph, 0, 7, false, 0);
+    sync_expect(graph, 1, 11, false, 0);
+    sync_expect(graph, 2, 15, false, 0);
+    sync_expect(graph, 3, 14, true, 2);
+    sync_expect(graph, 4, 10, true, 4);
+    sync_expect(graph, 5, 0, true, 8);
+    nn_graph_close(graph);
+}
+
 Test(graph, buffers_and_moments_of_batch_norm)
 {
     nn_graph_t *graph = fixture_graph("model:\n"

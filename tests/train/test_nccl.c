@@ -37,6 +37,7 @@ typedef struct plan {
     int signal;    /* the last rank gets this in its first graphs */
     bool stops;    /* instead of a signal, its GPU hangs in a copy */
     bool staged;   /* by the staged group; steps are not replayed */
+    bool norms;    /* the model has syncbatchnorm layers */
 } plan_t;
 
 /* ---- runs ---------------------------------------------------------------- */
@@ -72,7 +73,7 @@ static void prepare(int rank, int ranks, void *context)
 }
 
 /* Run in a new directory. */
-static void run(harness_t *harness, plan_t *plan, int ranks, int *results,
+static void run(const harness_t *harness, plan_t *plan, int ranks, int *results,
                 char (*texts)[512])
 {
     const harness_forks_t forks = {.harness = harness,
@@ -105,31 +106,49 @@ static int losses(const harness_t *harness, double *out)
 
 static const int all_sizes[] = {1, 2, 3, 4, RANKS_MOST, 0};
 
+/* Run on [ranks] ranks, which must succeed, and read the losses of the steps.
+ * Returns their number. */
+static int learn(const harness_t *harness, plan_t *plan, int ranks,
+                 double *values)
+{
+    char texts[RANKS_MOST][512];
+    int results[RANKS_MAX], count;
+
+    run(harness, plan, ranks, results, texts);
+    for (int r = 0; r < ranks; r++)
+        cr_assert_eq(results[r], 0, "%d ranks, rank %d: %d: %s", ranks, r,
+                     results[r], texts[r]);
+    count = losses(harness, values);
+    cr_assert_gt(count, 10);
+    return count;
+}
+
+/* The losses [a] and [b] of [count] steps agree within [most]. */
+static void same(const double *a, const double *b, int count, double most,
+                 int ranks)
+{
+    for (int v = 0; v < count; v++)
+        cr_assert_lt(fabs(a[v] - b[v]), most * (1 + a[v]),
+                     "%d ranks, step %d: %g and %g", ranks, v, a[v], b[v]);
+}
+
 /* Runs with the settings [a] and [b] have losses that agree within [most] on
  * each number of ranks in [sizes], which ends with 0. */
 static void agree(const char *a, const char *b, const int *sizes, double most)
 {
     double first[VALUES_MAX], other[VALUES_MAX];
-    char texts[RANKS_MOST][512];
-    int results[RANKS_MAX], count = 0;
 
     for (int i = 0; sizes[i] > 0; i++) {
         plan_t plan = {.fake = emu_open(), .order = i % 2};
         harness_t harness;
+        int count;
 
         plan.late = i == 2 ? 2 : 0;
         harness_open(&harness, SAMPLES);
         settings(&harness, a, b);
-        run(&harness, &plan, sizes[i], results, texts);
-        for (int r = 0; r < sizes[i]; r++)
-            cr_assert_eq(results[r], 0, "%d ranks, rank %d: %d: %s", sizes[i],
-                         r, results[r], texts[r]);
-        count = losses(&harness, i == 0 ? first : other);
-        cr_assert_gt(count, 10);
-        for (int v = 0; v < count && i > 0; v++)
-            cr_assert_lt(fabs(first[v] - other[v]), most * (1 + first[v]),
-                         "%d ranks, step %d: %g and %g", sizes[i], v, first[v],
-                         other[v]);
+        count = learn(&harness, &plan, sizes[i], i == 0 ? first : other);
+        if (i > 0)
+            same(first, other, count, most, sizes[i]);
         harness_close(&harness);
     }
 }
@@ -149,11 +168,71 @@ Test(nccl, shards)
     agree("ddp.zero=1", NULL, all_sizes, 1e-5);
 }
 
+/* ---- batch norm over all ranks ------------------------------------------- */
+
+/* Nothing before the first syncbatchnorm has parameters, so it has no backward.
+ * Each layer's gradients are a bucket, so sums and buckets alternate. */
+#define SYNC                                                                \
+    "model.layers=[{syncbatchnorm: {affine: false}}, {linear: {out: 40}}, " \
+    "syncbatchnorm, relu, {linear: {out: 40}}, {syncbatchnorm: {affine: "   \
+    "false}}, relu, {linear: {out: 2}}]"
+#define BUCKETS                                                           \
+    "ddp={bucket_cap_mb: 0.001, first_bucket_mb: 0.001, last_bucket_mb: " \
+    "0.001, check_every: 1 step}"
+
+/* Run with syncbatchnorm on the device "cuda" or "cpu", in this order of
+ * streams, and compare the losses with [first], which the first run fills. */
+static void batch_norm(const char *device, int order, int ranks,
+                       const char *more, double first[VALUES_MAX])
+{
+    plan_t plan = {.fake = emu_open(), .order = order};
+    double other[VALUES_MAX];
+    harness_t harness;
+    int count;
+
+    harness_open(&harness, SAMPLES);
+    settings(&harness, BUCKETS, more);
+    harness.settings[0] = device;
+    harness.settings[3] = SYNC;
+    count = learn(&harness, &plan, ranks, other);
+    if (first[0] == 0)
+        memcpy(first, other, sizeof other);
+    same(first, other, count, 1e-4, ranks);
+    harness_close(&harness);
+}
+
+/* On each number of ranks the losses are those of one rank on the CPU. The
+ * parameters of all ranks are compared after each step. */
 Test(nccl, batch_norm_over_all_ranks)
 {
-    agree("model.layers=[{linear: {out: 8}}, syncbatchnorm, relu, {linear: "
-          "{out: 2}}]",
-          NULL, (int[]){1, 3, 0}, 1e-4);
+    double first[VALUES_MAX] = {0};
+
+    batch_norm("train.device=cpu", 0, 1, NULL, first);
+    for (int i = 0; all_sizes[i] > 0; i++)
+        batch_norm("train.device=cuda", i % 2, all_sizes[i], NULL, first);
+}
+
+/* The statistics are those of a micro-batch of all ranks, so they depend on the
+ * number of ranks. In the last step of an epoch rank 0 has one micro-batch and
+ * rank 1 has two. */
+Test(nccl, batch_norm_of_ranks_with_other_numbers_of_micro_batches)
+{
+    static const char *const more = "train.accumulate=2";
+    double first[VALUES_MAX] = {0};
+
+    batch_norm("train.device=cpu", 0, 2, more, first);
+    batch_norm("train.device=cuda", 0, 2, more, first);
+    batch_norm("train.device=cuda", 1, 2, more, first);
+}
+
+/* Without graphs, and with shards of the optimizer's state. */
+Test(nccl, batch_norm_in_steps_that_are_launched_one_by_one)
+{
+    double first[VALUES_MAX] = {0};
+
+    batch_norm("train.device=cuda", 0, 4, NULL, first);
+    batch_norm("train.device=cuda", 1, 4, "train.graphs=false", first);
+    batch_norm("train.device=cuda", 0, 4, "ddp.zero=1", first);
 }
 
 /* The hook rounds gradients, but adds the rounding errors in the next step. */
@@ -165,30 +244,43 @@ Test(nccl, hooks)
 /* ---- data that is wrong -------------------------------------------------- */
 
 /* From step 7 on, all steps but the last of an epoch are launches of graphs. */
-Test(nccl, a_bad_label_ends_all_ranks_in_a_replayed_step)
+/* A run with a bad label in row 77 ends on all ranks, after [steps] steps or
+ * more. [model] is a setting, or NULL. */
+static void bad_label(int ranks, const char *batch, const char *model,
+                      int steps)
 {
+    plan_t plan = {.fake = emu_open()};
     char texts[RANKS_MOST][512];
     int results[RANKS_MAX];
+    harness_t harness;
+    double rows[VALUES_MAX];
+    int named = 0;
 
-    for (int ranks = 1; ranks <= 3; ranks++) {
-        plan_t plan = {.fake = emu_open()};
-        harness_t harness;
-        double rows[VALUES_MAX];
-        int named = 0;
-
-        harness_open(&harness, SAMPLES);
-        settings(&harness, "train.batch=8", NULL);
-        harness_label_set(&harness, ROW, 9);
-        run(&harness, &plan, ranks, results, texts);
-        for (int r = 0; r < ranks; r++) {
-            cr_assert_eq(results[r], ERR_DATA, "%d ranks, rank %d: %d: %s",
-                         ranks, r, results[r], texts[r]);
-            named += strstr(texts[r], "row 77") != NULL;
-        }
-        cr_assert_geq(named, 1);
-        cr_assert_geq(losses(&harness, rows), 7);
-        harness_close(&harness);
+    harness_open(&harness, SAMPLES);
+    settings(&harness, batch, model);
+    harness_label_set(&harness, ROW, 9);
+    run(&harness, &plan, ranks, results, texts);
+    for (int r = 0; r < ranks; r++) {
+        cr_assert_eq(results[r], ERR_DATA, "%d ranks, rank %d: %d: %s", ranks,
+                     r, results[r], texts[r]);
+        named += strstr(texts[r], "row 77") != NULL;
     }
+    cr_assert_geq(named, 1);
+    cr_assert_geq(losses(&harness, rows), steps);
+    harness_close(&harness);
+}
+
+Test(nccl, a_bad_label_ends_all_ranks_in_a_replayed_step)
+{
+    for (int ranks = 1; ranks <= 3; ranks++)
+        bad_label(ranks, "train.batch=8", NULL, 7);
+}
+
+/* With a batch of 60 no step of the first epoch is a launch of a graph. */
+Test(nccl, a_bad_label_ends_all_ranks_among_sums_of_batch_norm)
+{
+    bad_label(3, "train.batch=8", SYNC, 7);
+    bad_label(3, "train.batch=60", SYNC, 0);
 }
 
 /* ---- faults -------------------------------------------------------------- */
@@ -208,6 +300,8 @@ static void fault(plan_t *plan, int result)
     settings(&harness, timeout, "train.epochs=200");
     if (plan->staged)
         harness.settings[6] = "ddp.backend=ucx";
+    if (plan->norms)
+        harness.settings[3] = SYNC;
     run(&harness, plan, 3, results, texts);
     for (int r = 0; r < 2; r++) {
         cr_assert_eq(results[r], ERR_PEER, "rank %d: %d: %s", r, results[r],
@@ -223,6 +317,15 @@ static void fault(plan_t *plan, int result)
 Test(nccl, a_rank_is_killed)
 {
     plan_t plan = {.signal = SIGKILL};
+
+    fault(&plan, 128 + SIGKILL);
+}
+
+/* Steps with syncbatchnorm are launches of graphs, too: the rank is killed in
+ * the second one. */
+Test(nccl, a_rank_is_killed_among_sums_of_batch_norm)
+{
+    plan_t plan = {.signal = SIGKILL, .norms = true};
 
     fault(&plan, 128 + SIGKILL);
 }

@@ -80,6 +80,24 @@ Test(sync, ranks_may_have_other_numbers_of_micro_batches, .timeout = 60)
     harness_close(&harness);
 }
 
+/* The first layer sums in forward only: its backward does not run. */
+Test(sync, a_layer_without_backward_makes_no_sum_there, .timeout = 60)
+{
+    static const char model[] =
+        "model={input: [12], layers: [{syncbatchnorm: {affine: false}}, "
+        "{linear: {out: 16}}, syncbatchnorm, relu, {linear: {out: 2}}]}";
+    harness_t harness, again;
+    train_outcome_t out;
+
+    sync_open(&harness, 98, model, "train.accumulate=3");
+    sync_open(&again, 98, model, "train.accumulate=3");
+    harness_run_ok(&harness, 5, &out);
+    harness_run_ok(&again, 5, &out);
+    harness_compare(&harness, &again, 15, 0, "accumulate");
+    harness_close(&again);
+    harness_close(&harness);
+}
+
 Test(sync, an_error_of_one_rank_ends_all, .timeout = 60)
 {
     train_outcome_t out;

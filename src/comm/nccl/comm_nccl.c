@@ -44,16 +44,30 @@ static err_code_t request_enqueue(nccl_group_t *group,
     return rc;
 }
 
+/* A work that is free; NULL: there is none. Works end in any order: many sums
+ * of syncbatchnorm come and go while the first bucket of a step is in flight.
+ */
+static nccl_work_t *work_find(nccl_group_t *group)
+{
+    for (int i = 0; i < COMM_WORKS_MAX; i++) {
+        nccl_work_t *work = &group->works[group->started++ % COMM_WORKS_MAX];
+
+        if (!work->busy)
+            return work;
+    }
+    return NULL;
+}
+
 static comm_state_t nccl_start(comm_group_t *base,
                                const comm_request_t *request, comm_work_t **out,
                                err_t *err)
 {
     nccl_group_t *group = (nccl_group_t *)base;
-    nccl_work_t *work = &group->works[group->started % COMM_WORKS_MAX];
+    nccl_work_t *work = work_find(group);
     err_t reason = ERR_INIT;
     err_code_t rc;
 
-    if (work->busy) {
+    if (work == NULL) {
         err_set(err, ERR_CONFIG,
                 "rank %d has %d collectives in flight: wait for some first",
                 base->rank, COMM_WORKS_MAX);
@@ -70,7 +84,6 @@ static comm_state_t nccl_start(comm_group_t *base,
         nccl_fail(group, &reason, err);
         return COMM_FAILED;
     }
-    group->started++;
     work->base.group = base;
     work->busy = true;
     *out = &work->base;
@@ -235,6 +248,7 @@ static err_code_t nccl_open(const comm_config_t *config, const comm_oob_t *oob,
 const comm_ops_t comm_nccl_ops = {
     .name = "nccl",
     .device = true,
+    .enqueues = true,
     .ready = nccl_ready,
     .open = nccl_open,
     .close = nccl_close,

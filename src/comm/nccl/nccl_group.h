@@ -41,7 +41,7 @@ typedef struct nccl_group {
     comm_still_t marked; /* its number: the sum of both marks */
     comm_still_t broken; /* its number: 1 if a connection broke, else 0 */
     nccl_work_t works[COMM_WORKS_MAX];
-    uint64_t started; /* number of the next collective */
+    uint64_t started; /* where the search for a free work begins */
     bool plain_said;  /* a log line said that arenas are not registered */
     pthread_mutex_t lock;
     bool failed; /* the lock guards this and [fault] */

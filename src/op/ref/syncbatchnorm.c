@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * syncbatchnorm: batchnorm (batchnorm.c explains the symbols) over the samples
- * of all ranks that take part. args->reduce_small adds sums over the ranks:
+ * of all ranks that take part. args->reduce.small adds sums over the ranks:
  *   forward: sum x, sum x^2 [C] each, and M; then
  *     mean = sum x / M,  var = sum x^2 / M - mean^2
  *   backward: dbeta, dgamma [C] each

@@ -8,7 +8,8 @@
  *
  * The workspace keeps float [2C], mean and 1/sqrt(var + epsilon), after double
  * [2C + 1], the sums of the call and the number of elements of a channel.
- * syncbatchnorm adds these sums over the ranks on the host.
+ * syncbatchnorm adds these sums over the ranks, in device memory or on the
+ * host.
  *
  * batchnorm also works on bfloat16 with channels last: there a row is a
  * position, C is the pitch of rows, and the channels that only pad it get and
@@ -412,9 +413,10 @@ static void sync_close(op_t *op)
         dev_pinned_free(op->dev, op->state);
 }
 
-/* Replace the first [count] sums by those over all ranks. Waits for the stream.
- * Forward and backward have a place on the host each: when backward begins, the
- * copy from forward's place may still be pending. */
+/* Replace the first [count] sums by those over all ranks: in device memory, or
+ * else on the host, which waits for the stream. On the host forward and
+ * backward have a place each: when backward begins, the copy from forward's
+ * place may still be pending. */
 static err_code_t sync_sums(const op_t *op, const norm_call<float> &call,
                             size_t count, bool backward, const op_args_t *args,
                             err_t *err)
@@ -424,13 +426,16 @@ static err_code_t sync_sums(const op_t *op, const norm_call<float> &call,
         (double *)((char *)op->state + (backward ? sums_bytes(call.C) : 0));
     err_code_t rc;
 
-    if (args->reduce_small == NULL)
+    if (args->reduce.on != NULL)
+        return args->reduce.on(args->reduce.context, call.sums, count,
+                               args->stream, err);
+    if (args->reduce.small == NULL)
         return ERR_OK;
     rc = dev_copy(args->stream, host, call.sums, bytes, DEV_DEV_TO_HOST, err);
     if (rc == ERR_OK)
         rc = dev_stream_wait(args->stream, err);
     if (rc == ERR_OK)
-        rc = args->reduce_small(args->reduce_context, host, count, err);
+        rc = args->reduce.small(args->reduce.context, host, count, err);
     if (rc == ERR_OK)
         rc = dev_copy(args->stream, call.sums, host, bytes, DEV_HOST_TO_DEV,
                       err);
