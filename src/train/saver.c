@@ -292,8 +292,10 @@ static bool ended_wait(train_saver_t *saver)
         /* [since] changes without a signal, so it is looked at again. */
         if (!thread_cond_wait(&saver->changed, &saver->lock,
                               until > 0 ? until : clock_now() + saver->limit) &&
-            saver->state == SAVER_WORKS && since > 0 && saver->since == since)
+            saver->state == SAVER_WORKS && since > 0 && saver->since == since) {
             saver->stuck = true;
+            pthread_detach(saver->thread); /* nobody will join it */
+        }
     }
     return !saver->stuck;
 }
@@ -311,10 +313,8 @@ void train_saver_close(train_saver_t *saver)
         ended = ended_wait(saver);
         pthread_mutex_unlock(&saver->lock);
     }
-    if (!ended) {
-        pthread_detach(saver->thread);
+    if (!ended)
         return;
-    }
     if (saver->threaded)
         pthread_join(saver->thread, NULL);
     train_patience_close(saver->patience);
