@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * row: one line of metrics.jsonl, a JSON object whose values are numbers or
- * texts. A library that builds a tree of each line takes 5 s for 10^6 lines;
- * this reader allocates nothing and takes less than 1 s.
+ * texts. jansson, which builds a tree of each line, takes 7 s for 10^6 lines;
+ * this reader allocates nothing and takes less than 1 s
+ * (docs/benchmarks/libraries.md).
  */
 #ifndef CDDP_REPORT_ROW_H
 #define CDDP_REPORT_ROW_H
