@@ -16,6 +16,7 @@ libfixtures_la_SOURCES = \
 	tests/cmd/ckpt_command.h \
 	tests/comm/collectives.c tests/comm/collectives.h \
 	tests/comm/far_ranks.c tests/comm/far_ranks.h \
+	tests/comm/nccl_rig.c tests/comm/nccl_rig.h \
 	tests/comm/waits.c tests/comm/waits.h \
 	tests/comm/node/node_ranks.c tests/comm/node/node_ranks.h \
 	tests/ddp/hook_fixture.c tests/ddp/hook_fixture.h \

@@ -56,7 +56,15 @@ typedef struct comm_config {
     /* For nccl: a group of the same ranks for the host's memory. It finds their
      * faults, and outlives this group. comm_split_whole sets it. */
     comm_group_t *beside;
+    /* For nccl: bytes of the device's memory in which sums along a tree are
+     * formed (comm_allreduce_tree_start): COMM_TREE_SCRATCH. 0: this group
+     * makes no such sums. The same on all ranks. */
+    size_t tree_scratch;
 } comm_config_t;
+
+/* With so much scratch, slices of large sums are large enough to be sent
+ * fast. */
+#define COMM_TREE_SCRATCH ((size_t)16 << 20)
 
 /* For signal handlers: return whether the calling thread is inside the library
  * that moves data (UCX). If it dies there, bytes from the network may be the

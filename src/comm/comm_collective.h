@@ -71,6 +71,10 @@ bool comm_allreduce_plan(const comm_group_t *group, const void *data,
 typedef struct comm_leaves {
     int64_t first, held; /* this rank's first leaf; number of its leaves */
     int64_t leaves;      /* leaves of all ranks together */
+    /* (optional) [2 * size]: first leaf and number of leaves of each rank; the
+     * same on all ranks. With nccl the ranks then need not tell each other.
+     * Copied. */
+    const int64_t *ranges;
 } comm_leaves_t;
 
 /*

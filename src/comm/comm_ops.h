@@ -41,14 +41,14 @@ typedef struct comm_request {
     size_t count;
     comm_type_t type;
     comm_op_t op;
-    int root;         /* for broadcast */
-    const void *mine; /* for allgather */
-    /* For reduce-scatter and gather of ranges: [size + 1]. */
-    const size_t *cuts;
+    int root;           /* for broadcast */
+    const void *mine;   /* for allgather */
+    const size_t *cuts; /* of ranges: [size + 1] */
     void *const *views;
     /* For tree: leaves of this rank; leaves of all ranks. */
     int64_t first, held, leaves;
-    dev_event_t *after; /* the operation begins behind it; NULL: at once */
+    const int64_t *ranges; /* NULL: not given */
+    dev_event_t *after;    /* the operation begins behind it; NULL: at once */
 } comm_request_t;
 
 /* Describe [request] for people: "an all-reduce of 10 float32, sum". */

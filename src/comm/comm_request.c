@@ -128,7 +128,8 @@ comm_state_t comm_allreduce_tree_start(comm_group_t *group, void *const *views,
                               .views = views,
                               .first = mine->first,
                               .held = mine->held,
-                              .leaves = mine->leaves};
+                              .leaves = mine->leaves,
+                              .ranges = mine->ranges};
     int64_t first = mine->first, held = mine->held, leaves = mine->leaves;
 
     if (held < 0 || (held > 0 && (first < 0 || held > leaves - first))) {

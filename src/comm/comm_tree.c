@@ -4,8 +4,10 @@
  * The fixed binary tree of comm_allreduce_tree_start (see there), described by
  * levels: at level k the nodes are the blocks [a 2^k, (a + 1) 2^k) cut off at
  * [leaves]. A node is the sum of its left and right child, or its left child if
- * the right one is empty. This file knows nothing of ranks.
+ * the right one is empty. Only comm_tree_check knows of ranks.
  */
+#include <inttypes.h>
+
 #include "comm/comm_ops.h"
 
 int64_t comm_tree_view_end(int64_t begin, int64_t end, int64_t leaves)
@@ -36,6 +38,30 @@ int comm_tree_views(int64_t first, int64_t held, int64_t leaves)
     return views;
 }
 
+err_code_t comm_tree_check(const int64_t *ranges, int size, int64_t leaves,
+                           uint64_t number, err_t *err)
+{
+    int64_t next = 0;
+
+    for (int rank = 0; rank < size; rank++) {
+        const int64_t first = ranges[2 * rank], held = ranges[2 * rank + 1];
+
+        if (held > 0 && first != next)
+            return err_set(err, ERR_CONFIG,
+                           "tree all-reduce %" PRIu64 ": rank %d holds leaves "
+                           "from %" PRId64 " on, but the ranks before it end "
+                           "at %" PRId64,
+                           number, rank, first, next);
+        next += held;
+    }
+    if (next != leaves)
+        return err_set(err, ERR_CONFIG,
+                       "tree all-reduce %" PRIu64 ": the ranks hold %" PRId64
+                       " leaves of %" PRId64,
+                       number, next, leaves);
+    return ERR_OK;
+}
+
 /* Return whether the two top entries, [left, middle) and [middle, right), are
  * the halves of a node. They are if the largest subtree that begins at [left]
  * and does not extend beyond [right] ends at [right]. */
@@ -54,7 +80,17 @@ void comm_fold_begin(comm_fold_t *fold, int64_t leaves, size_t count,
     fold->leaves = leaves;
     fold->count = count;
     fold->type = type;
+    fold->add = NULL;
+    fold->context = NULL;
     fold->depth = 0;
+}
+
+static void tops_add(const comm_fold_t *fold, void *to, const void *from)
+{
+    if (fold->add != NULL)
+        fold->add(fold->context, to, from, fold->count, fold->type);
+    else
+        comm_reduce(to, to, from, fold->count, fold->type, COMM_SUM);
 }
 
 void comm_fold_push(comm_fold_t *fold, int64_t begin, int64_t end, void *data)
@@ -66,8 +102,7 @@ void comm_fold_push(comm_fold_t *fold, int64_t begin, int64_t end, void *data)
     while (fold_siblings(fold)) {
         int top = fold->depth - 1;
 
-        comm_reduce(fold->stack[top - 1].data, fold->stack[top - 1].data,
-                    fold->stack[top].data, fold->count, fold->type, COMM_SUM);
+        tops_add(fold, fold->stack[top - 1].data, fold->stack[top].data);
         fold->stack[top - 1].end = fold->stack[top].end;
         fold->depth--;
     }

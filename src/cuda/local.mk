@@ -4,7 +4,7 @@
 # (and what these include to CUDA_PARTS).
 libcddp_cuda_la_SOURCES = src/cuda/plugin.c $(CUDA_DEV_FILES) \
 	$(CUDA_COMM_FILES)
-CUDA_KERNELS = src/comm/nccl/nccl_mark.cu
+CUDA_KERNELS = src/comm/nccl/nccl_add.cu src/comm/nccl/nccl_mark.cu
 CUDA_PARTS =
 EXTRA_DIST += $(CUDA_KERNELS) $(CUDA_PARTS)
 

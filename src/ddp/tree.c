@@ -29,6 +29,7 @@ struct ddp_tree {
     ddp_fold_t *fold;
     comm_leaves_t mine;
     dev_event_t *after; /* on a device: all sums of this rank are there */
+    bool failed;        /* this rank has no sums in this step */
     int partials;
     tree_arena_t arenas[];
 };
@@ -172,13 +173,13 @@ void ddp_tree_close(ddp_tree_t *tree)
 
 /* ---- leaves -------------------------------------------------------------- */
 
-void ddp_tree_begin(ddp_tree_t *tree, int64_t first, int64_t held,
-                    int64_t leaves)
+void ddp_tree_begin(ddp_tree_t *tree, const comm_leaves_t *mine)
 {
-    tree->mine = (comm_leaves_t){first, held, leaves};
+    tree->mine = *mine;
+    tree->failed = false;
     for (int i = 0; i < tree->partials; i++)
         tree->arenas[i].used = false;
-    ddp_fold_begin(tree->fold, first, held, leaves);
+    ddp_fold_begin(tree->fold, mine->first, mine->held, mine->leaves);
 }
 
 err_code_t ddp_tree_claim(ddp_tree_t *tree, dev_stream_t *stream,
@@ -220,6 +221,12 @@ err_code_t ddp_tree_fold(ddp_tree_t *tree, const ddp_tree_leaf_t *leaf,
 void ddp_tree_stop(ddp_tree_t *tree)
 {
     ddp_fold_stop(tree->fold);
+}
+
+void ddp_tree_fail(ddp_tree_t *tree)
+{
+    ddp_fold_stop(tree->fold);
+    tree->failed = true;
 }
 
 /* ---- the sum over ranks -------------------------------------------------- */
@@ -298,12 +305,70 @@ static err_code_t device_reduce(ddp_tree_t *tree, const tree_views_t *views,
     return rc == ERR_OK ? arenas_turn(tree, false, stream, err) : rc;
 }
 
+err_code_t ddp_tree_sum(ddp_tree_t *tree, size_t count, dev_stream_t *stream,
+                        err_t *err)
+{
+    ddp_t *ddp = tree->ddp;
+    comm_work_t *work = NULL;
+    err_t own = ERR_INIT;
+    err_code_t rc = ddp_place_after(ddp, tree->after, stream, err);
+
+    if (rc != ERR_OK)
+        return rc;
+    if (comm_allreduce_start(ddp->group, ddp->tail, count, COMM_FLOAT64,
+                             COMM_SUM, &work, &own) == COMM_FAILED)
+        return err_copy(err, &own);
+    return comm_work_wait_on(work, stream, err);
+}
+
+/* List arenas of zeros in [slots], one for each subtree of this rank. Returns
+ * their number. */
+static int zeros_list(ddp_tree_t *tree, int *slots)
+{
+    const comm_leaves_t *mine = &tree->mine;
+    const int count = comm_tree_views(mine->first, mine->held, mine->leaves);
+
+    check(count <= tree->partials, "%d subtrees in %d arenas", count,
+          tree->partials);
+    for (int i = 0; i < count; i++)
+        slots[i] = i;
+    return count;
+}
+
+/* Zero the arenas of a rank that has failed. */
+static err_code_t zeros_write(ddp_tree_t *tree, int count, dev_stream_t *stream,
+                              err_t *err)
+{
+    const ddp_t *ddp = tree->ddp;
+    err_t reason = ERR_INIT;
+    err_code_t rc = ERR_OK;
+
+    for (int i = 0; rc == ERR_OK && i < count; i++) {
+        rc = arena_take(tree, &tree->arenas[i], stream, &reason);
+        if (rc == ERR_OK)
+            rc = dev_fill(stream, tree->arenas[i].grads, 0,
+                          ddp->grad_elems * sizeof *ddp->grads, &reason);
+        if (rc == ERR_OK)
+            rc = dev_fill(stream, tree->arenas[i].tail, 0,
+                          ddp->tail_doubles * sizeof *ddp->tail, &reason);
+        if (rc == ERR_OK)
+            rc = arena_give(tree, &tree->arenas[i], stream, &reason);
+    }
+    return ddp_place_result(tree->ddp, rc, &reason, err);
+}
+
 err_code_t ddp_tree_reduce(ddp_tree_t *tree, dev_stream_t *stream, err_t *err)
 {
     int slots[COMM_VIEWS_MAX];
-    int count = ddp_fold_views(tree->fold, slots);
+    int count = tree->failed ? zeros_list(tree, slots)
+                             : ddp_fold_views(tree->fold, slots);
     tree_views_t views;
+    err_code_t rc = ERR_OK;
 
+    if (tree->failed)
+        rc = zeros_write(tree, count, stream, err);
+    if (rc != ERR_OK)
+        return rc;
     check(tree->mine.held == 0 || count > 0, "%lld leaves gave no sum",
           (long long)tree->mine.held);
     for (int i = 0; i < count; i++) {

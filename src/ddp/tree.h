@@ -47,12 +47,12 @@ void ddp_tree_close(ddp_tree_t *tree);
 /* Bytes of the partial arenas, without the arena of the ddp_t. Pure. */
 size_t ddp_tree_bytes(size_t grad_elems, size_t tail_doubles, int partials);
 
-/* Begin a step: this rank has [held] of all [leaves] leaves, from number
- * [first] on. The caller ensures that the work of the step before is done, or
- * that one stream computes all leaves of both steps: nothing here waits for
- * events of an earlier step, so that a step can be captured. */
-void ddp_tree_begin(ddp_tree_t *tree, int64_t first, int64_t held,
-                    int64_t leaves);
+/* Begin a step in which this rank has the leaves [mine]; mine->ranges, if it is
+ * given, stays as it is until the step is reduced. The caller ensures that the
+ * work of the step before is done, or that one stream computes all leaves of
+ * both steps: nothing here waits for events of an earlier step, so that a step
+ * can be captured. */
+void ddp_tree_begin(ddp_tree_t *tree, const comm_leaves_t *mine);
 
 /* Claim the next leaf, which this thread computes on [stream] (NULL if the host
  * can access the memory). May wait for another thread's leaf. The errors are
@@ -69,10 +69,20 @@ err_code_t ddp_tree_fold(ddp_tree_t *tree, const ddp_tree_leaf_t *leaf,
  * step. */
 void ddp_tree_stop(ddp_tree_t *tree);
 
+/* On a device, after begin: this rank has no sums of its leaves, because of an
+ * error. It still takes part in reduce, with zeros. */
+void ddp_tree_fail(ddp_tree_t *tree);
+
 /* Leave the sums over all leaves of all ranks in ddp_grads and ddp_tail, where
  * operations that are enqueued on [stream] later find them (NULL: as above).
- * All leaves of this rank must be folded. Collective; blocks like any wait of
- * comm. */
+ * All leaves of this rank must be folded, or have failed. Collective; blocks
+ * like any wait of comm. */
 err_code_t ddp_tree_reduce(ddp_tree_t *tree, dev_stream_t *stream, err_t *err);
+
+/* On a device, after reduce: sum the first [count] numbers of ddp_tail, as
+ * [stream] has written them, over all ranks, in any order. Operations that are
+ * enqueued on [stream] later find the sums. Collective, as reduce is. */
+err_code_t ddp_tree_sum(ddp_tree_t *tree, size_t count, dev_stream_t *stream,
+                        err_t *err);
 
 #endif

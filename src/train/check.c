@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "base/thread.h"
+#include "comm/comm.h"
 #include "comm/comm_staged.h"
 #include "hdf5io/dataset_tell.h"
 #include "nn/cost.h"
@@ -38,6 +39,14 @@ typedef struct check {
     train_memory_t memory;
     uint64_t hook; /* on a GPU: bytes of the host's memory for a comm hook */
 } check_t;
+
+/* Will NCCL sum the gradients? A run of several ranks that starts with --check
+ * uses ucx for everything else. */
+static bool by_nccl(const check_t *check)
+{
+    return check->ranks > 1 &&
+           train_device_nccl(check->config, check->device.dev, "ucx");
+}
 
 /* Check that the metrics can be used with the losses. */
 static err_code_t metrics_check(const check_t *check, err_t *err)
@@ -108,6 +117,8 @@ static err_code_t replica_open(check_t *check, err_t *err)
         rc = train_replica_open(&check->plan, &check->replica, err);
     if (rc == ERR_OK)
         check->memory = train_memory_of(&check->plan, &check->replica);
+    if (rc == ERR_OK && config->train.reproducible && by_nccl(check))
+        check->memory.bytes[TRAIN_MEMORY_PARTIALS] += COMM_TREE_SCRATCH;
     return rc;
 }
 
@@ -304,7 +315,7 @@ static void memory_line(const char *what, uint64_t bytes)
 }
 
 /* Print what the host's memory holds besides, if the rank computes on another
- * device. A run of several ranks that starts with --check uses ucx. */
+ * device. */
 static void host_print(const check_t *check)
 {
     const uint64_t *bytes = check->memory.bytes;
@@ -321,8 +332,7 @@ static void host_print(const check_t *check)
         train_memory_batches(&check->plan, check->config->data.prefetch + 2));
     if (chunks > 0)
         memory_line(train_memory_name(TRAIN_MEMORY_CHUNKS), chunks);
-    if (check->ranks > 1 &&
-        !train_device_nccl(check->config, check->device.dev, "ucx"))
+    if (check->ranks > 1 && !by_nccl(check))
         memory_line("staged sums, pinned", comm_staged_bytes(check->ranks));
     if (check->hook > 0)
         memory_line(train_memory_name(TRAIN_MEMORY_HOOK), check->hook);

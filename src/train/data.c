@@ -359,15 +359,34 @@ void train_data_close(train_data_t *data)
     memset(data, 0, sizeof *data);
 }
 
+static comm_leaves_t share_leaves(const hdf5io_share_t *share, int64_t leaf,
+                                  int64_t batch, int64_t step)
+{
+    return (comm_leaves_t){.first =
+                               (share->first - step * batch + leaf - 1) / leaf,
+                           .held = (share->count + leaf - 1) / leaf,
+                           .leaves = (share->global + leaf - 1) / leaf};
+}
+
 comm_leaves_t train_leaves_of(const train_data_t *data, int64_t leaf,
                               int64_t batch, int64_t step)
 {
-    hdf5io_share_t share = hdf5io_sampler_share(data->sampler, step);
+    const hdf5io_share_t share = hdf5io_sampler_share(data->sampler, step);
 
-    return (comm_leaves_t){.first =
-                               (share.first - step * batch + leaf - 1) / leaf,
-                           .held = (share.count + leaf - 1) / leaf,
-                           .leaves = (share.global + leaf - 1) / leaf};
+    return share_leaves(&share, leaf, batch, step);
+}
+
+void train_leaves_ranges(const train_data_t *data, int64_t leaf, int64_t batch,
+                         int64_t step, int ranks, int64_t *ranges)
+{
+    for (int r = 0; r < ranks; r++) {
+        const hdf5io_share_t share =
+            hdf5io_sampler_share_of(data->sampler, step, r);
+        const comm_leaves_t leaves = share_leaves(&share, leaf, batch, step);
+
+        ranges[2 * r] = leaves.first;
+        ranges[2 * r + 1] = leaves.held;
+    }
 }
 
 int train_partials(const train_data_t *data, int64_t leaf, int64_t batch,

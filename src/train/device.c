@@ -265,5 +265,5 @@ bool train_device_nccl(const train_config_t *config, const dev_device_t *dev,
 
     return strcmp(asked, "nccl") == 0 ||
            (strcmp(asked, "auto") == 0 && strcmp(others, "ucx") == 0 &&
-            strcmp(dev_name(dev), "cuda") == 0 && !config->train.reproducible);
+            strcmp(dev_name(dev), "cuda") == 0);
 }

@@ -48,7 +48,7 @@ err_code_t train_precision_choose(const train_config_t *config,
                                   op_type_t *out, err_t *err);
 
 /* Does NCCL sum the gradients of several ranks on [dev]? [others] is the
- * backend of all other collectives. NCCL cannot sum in a fixed order. Pure. */
+ * backend of all other collectives. Pure. */
 bool train_device_nccl(const train_config_t *config, const dev_device_t *dev,
                        const char *others);
 

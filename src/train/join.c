@@ -219,11 +219,6 @@ static err_code_t data_backend_choose(const train_state_t *run,
                        "computes on %s: set ddp.backend to auto, or "
                        "train.device to cuda",
                        run->compute.device.name);
-    if (named && run->config->train.reproducible)
-        return err_set(err, ERR_CONFIG,
-                       "ddp.backend is nccl, which has no sums in a fixed "
-                       "order, and train.reproducible is true: set ddp.backend "
-                       "to auto");
     if (train_device_nccl(run->config, run->compute.dev, config->backend))
         config->backend = NCCL;
     return ERR_OK;
@@ -250,6 +245,8 @@ static err_code_t data_group_open(train_state_t *run, err_t *err)
     err_code_t rc = data_backend_choose(run, &config, err);
 
     sharing_allow(run);
+    if (run->config->train.reproducible)
+        config.tree_scratch = COMM_TREE_SCRATCH;
     if (rc == ERR_OK)
         rc = train_world_data_open(world, &config, run->compute.dev, err);
     if (rc == ERR_UNAVAILABLE && strcmp(config.backend, NCCL) == 0)

@@ -7,8 +7,9 @@
  * tree over the numbers of the leaves, on this rank and between ranks
  * (ddp/tree.h). A rank with more cores has several teams, which compute leaves
  * side by side. Which rank has which leaf changes no bit. Flags are whole
- * numbers, so the order of their sum does not matter: they are added first, in
- * a plain sum. If a rank has failed, no rank enters the tree.
+ * numbers, so the order of their sum does not matter: they are added in a plain
+ * sum. Where that is done on the host, no rank enters the tree if one has
+ * failed.
  */
 #include <pthread.h>
 #include <string.h>
@@ -159,56 +160,100 @@ static err_code_t leaves_compute(train_state_t *run,
 {
     const train_replica_t *replica = &run->replica;
     leaves_job_t job = job_of(run, &run->data.train, batch, err);
-    err_code_t rc = train_in_send(run, err);
 
-    if (rc != ERR_OK)
-        return rc;
     job.there = run->there;
-    ddp_tree_begin(replica->tree, job.mine.first, job.mine.held,
-                   job.mine.leaves);
     crew_run(replica->crew, leaves_train, &job);
     times->forward += job.forward / replica->team_count;
     times->backward += job.backward / replica->team_count;
     return job.rc;
 }
 
-err_code_t train_leaves_step(train_state_t *run, const hdf5io_batch_t *batch,
-                             train_times_t *times, train_own_t *own)
+/* Find the leaves of all ranks in this step. */
+static comm_leaves_t leaves_find(train_state_t *run)
 {
     const train_config_t *config = run->config;
-    const comm_leaves_t mine =
-        train_leaves_of(&run->data.train, config->train.microbatch,
-                        config->train.batch, run->progress.epoch_step);
-    double *flags = run->replica.io.in->flags;
-    double begin, span;
-    err_code_t rc = ERR_OK;
+    const train_data_t *data = &run->data.train;
+    const int64_t step = run->progress.epoch_step;
+    comm_leaves_t mine = train_leaves_of(data, config->train.microbatch,
+                                         config->train.batch, step);
 
-    if (dev_host_visible(run->compute.dev))
-        rc = train_weigh_leaves(&run->weigh, own->rc == ERR_OK ? batch : NULL,
-                                &mine, config->train.microbatch,
-                                train_own_err(own));
-    if (rc != ERR_OK)
-        return train_own_first(own, rc);
-    train_in_begin(run, batch);
-    train_in_weigh(run);
-    if (own->rc == ERR_OK)
-        own->rc = leaves_compute(run, batch, times, own->err);
+    train_leaves_ranges(data, config->train.microbatch, config->train.batch,
+                        step, run->world.size, run->replica.ranges);
+    mine.ranges = run->replica.ranges;
+    return mine;
+}
+
+/* ---- sums over ranks ----------------------------------------------------- */
+
+/* The host sums the flags. If no rank has failed, all ranks enter the tree. */
+static err_code_t sum_known(train_state_t *run, train_own_t *own)
+{
+    dev_stream_t *stream = train_replica_stream(&run->replica);
+    double *flags = run->replica.io.in->flags;
+    err_code_t rc;
+
     flags[TRAIN_TAIL_FAILED] = own->rc != ERR_OK ? 1.0 : 0.0;
-    train_phase_set(&run->world, "all-reduce");
-    begin = clock_now();
-    span = trace_begin(train_trace_own(&run->trace));
     rc = comm_allreduce(run->world.group, flags, TRAIN_TAIL_FLAGS, COMM_FLOAT64,
                         COMM_SUM, train_own_err(own));
     if (rc != ERR_OK)
         return train_own_first(own, rc);
     if (flags[TRAIN_TAIL_FAILED] == 0.0)
-        rc = ddp_tree_reduce(run->replica.tree,
-                             train_replica_stream(&run->replica), own->err);
+        rc = ddp_tree_reduce(run->replica.tree, stream, own->err);
+    return rc == ERR_OK ? dev_copy(stream, ddp_tail(run->replica.ddp), flags,
+                                   TRAIN_TAIL_FLAGS * sizeof *flags,
+                                   DEV_HOST_TO_DEV, train_own_err(own))
+                        : rc;
+}
+
+/* All ranks enter the tree, those that have failed with zeros. The devices sum
+ * the flags after that, so a step needs nothing of the host but the order of
+ * its operations, and can be captured. */
+static err_code_t sum_there(train_state_t *run, train_own_t *own)
+{
+    train_replica_t *replica = &run->replica;
+    dev_stream_t *stream = train_replica_stream(replica);
+    double *tail = ddp_tail(replica->ddp);
+    err_code_t rc;
+
+    if (own->rc == ERR_PEER)
+        return own->rc;
+    if (own->rc != ERR_OK)
+        ddp_tree_fail(replica->tree);
+    rc = ddp_tree_reduce(replica->tree, stream, train_own_err(own));
     if (rc == ERR_OK)
-        rc = dev_copy(train_replica_stream(&run->replica),
-                      ddp_tail(run->replica.ddp), flags,
-                      TRAIN_TAIL_FLAGS * sizeof *flags, DEV_HOST_TO_DEV,
-                      train_own_err(own));
+        rc = train_io_flags(&replica->io, tail, stream, train_own_err(own));
+    if (rc == ERR_OK && own->rc != ERR_OK)
+        rc = train_io_fail(&replica->io, tail, stream, NULL);
+    if (rc == ERR_OK)
+        rc = ddp_tree_sum(replica->tree, TRAIN_TAIL_FLAGS, stream,
+                          train_own_err(own));
+    return rc == ERR_OK ? ERR_OK : train_own_first(own, rc);
+}
+
+err_code_t train_leaves_step(train_state_t *run, const hdf5io_batch_t *batch,
+                             train_times_t *times, train_own_t *own)
+{
+    const comm_leaves_t mine = leaves_find(run);
+    const bool there = run->world.size > 1 && train_world_graphs(&run->world);
+    double begin, span;
+    err_code_t rc = ERR_OK;
+
+    if (dev_host_visible(run->compute.dev))
+        rc = train_weigh_leaves(&run->weigh, own->rc == ERR_OK ? batch : NULL,
+                                &mine, run->config->train.microbatch,
+                                train_own_err(own));
+    if (rc != ERR_OK)
+        return train_own_first(own, rc);
+    train_in_begin(run, batch);
+    train_in_weigh(run);
+    ddp_tree_begin(run->replica.tree, &mine);
+    train_own_add(own, train_in_send(run, train_own_err(own)));
+    if (own->rc == ERR_OK)
+        own->rc = leaves_compute(run, batch, times, own->err);
+    train_phase_set(&run->world, "all-reduce");
+    begin = clock_now();
+    span = trace_begin(train_trace_own(&run->trace));
+    rc = there ? sum_there(run, own) : sum_known(run, own);
     times->tree = clock_now() - begin;
     trace_end(train_trace_own(&run->trace), span, "all-reduce", NULL,
               TRACE_NO_NUMBER);

@@ -184,6 +184,9 @@ static err_code_t reducer_open(train_replica_t *replica,
     rc = ddp_open(&plan->config->ddp, plan->group, plan->data, &layout,
                   &replica->ddp, err);
     if (rc == ERR_OK && plan->partials > 0)
+        rc = mem_new(int64_t, 2 * (size_t)plan->ranks, "leaves of ranks",
+                     &replica->ranges, err);
+    if (rc == ERR_OK && plan->partials > 0)
         rc = ddp_tree_open(replica->ddp, replica->backend, plan->partials,
                            &replica->tree, err);
     return rc;
@@ -432,6 +435,7 @@ void train_replica_close(train_replica_t *replica)
         train_team_close(&replica->teams[t]);
     mem_free(replica->teams);
     ddp_tree_close(replica->tree);
+    mem_free(replica->ranges);
     ddp_close(replica->ddp);
     train_sync_close(replica->sync);
     if (replica->param_arena != NULL) {

@@ -30,6 +30,7 @@ typedef struct train_replica {
     nn_graph_t *graph;               /* not owned */
     ddp_t *ddp;
     ddp_tree_t *tree;    /* reproducible mode, else NULL */
+    int64_t *ranges;     /* reproducible mode: see train_leaves_ranges */
     train_team_t *teams; /* [team_count], which work side by side */
     int team_count;      /* 1 in the default mode */
     crew_t *crew;        /* runs one thread of each team */

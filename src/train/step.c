@@ -229,8 +229,6 @@ static const char *capture_lacks(const train_state_t *run)
         return "ddp.hook works on the host's memory";
     if (!train_world_graphs(&run->world))
         return "ranks sum gradients through the host";
-    if (!alone && run->replica.tree != NULL)
-        return "the host adds the micro-batches of train.reproducible";
     if (!alone && run->config->ddp.local_sgd.period > 0)
         return "ddp.local_sgd is on";
     return !alone && run->replica.shard != NULL ? "ddp.zero is 1" : NULL;

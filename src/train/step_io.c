@@ -75,12 +75,18 @@ err_code_t train_io_send(train_step_io_t *io, dev_stream_t *stream, err_t *err)
                     err);
 }
 
+err_code_t train_io_flags(train_step_io_t *io, double *tail,
+                          dev_stream_t *stream, err_t *err)
+{
+    return dev_copy(stream, tail, io->there->flags, sizeof io->there->flags,
+                    DEV_DEV_TO_DEV, err);
+}
+
 err_code_t train_io_begin(train_step_io_t *io, double *tail,
                           dev_stream_t *stream, err_t *err)
 {
     const size_t bytes = sizeof io->there->flags;
-    err_code_t rc =
-        dev_copy(stream, tail, io->there->flags, bytes, DEV_DEV_TO_DEV, err);
+    err_code_t rc = train_io_flags(io, tail, stream, err);
 
     return rc == ERR_OK
                ? dev_fill(stream, (char *)tail + bytes, 0,

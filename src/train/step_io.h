@@ -47,12 +47,15 @@ optim_in_t *train_io_optim(train_step_in_t *in);
  * Enqueue on [stream]:
  * - send: the copy of io->in to the device.
  * - begin: the tail gets the flags that were sent, and zeros behind them.
+ * - flags: the tail gets the flags that were sent, and nothing else.
  * - fail: the tail's FAILED becomes 1.
  * - fetch: the copies of verdict, flags and sums of losses to io->out, which is
  *   valid after a wait for [stream].
  * io->in must stay as it is until the copy is done. None blocks.
  */
 err_code_t train_io_send(train_step_io_t *io, dev_stream_t *stream, err_t *err);
+err_code_t train_io_flags(train_step_io_t *io, double *tail,
+                          dev_stream_t *stream, err_t *err);
 err_code_t train_io_begin(train_step_io_t *io, double *tail,
                           dev_stream_t *stream, err_t *err);
 err_code_t train_io_fail(train_step_io_t *io, double *tail,

@@ -84,10 +84,18 @@ train 0 cpu --local 2 --set train.device=cpu
 equal cpu-auto cpu
 ! grep -q 'computes on cuda' cpu-auto.log || fail "$(cat cpu-auto.log)"
 
-# In reproducible mode the bits are those of one rank, also if a run of two ranks is
-# continued by three ranks.
+# In reproducible mode the bits are those of one rank, also through the host, and if a
+# run of two ranks is continued by three ranks.
 fixed=(--set train.reproducible=true --set train.microbatch=2)
 train 0 fixed "${fixed[@]}"
+for ranks in 2 4; do
+    train 0 fixed-$ranks --local $ranks "${fixed[@]}"
+    equal fixed fixed-$ranks
+    ! grep -q 'one by one' fixed-$ranks.log || fail "$(cat fixed-$ranks.log)"
+done
+train 0 fixed-ucx --local 2 "${fixed[@]}" --set ddp.backend=ucx
+equal fixed fixed-ucx
+says fixed-ucx 'one by one: ranks sum gradients through the host'
 train 0 moved --local 2 "${fixed[@]}" --set train.epochs=1
 train 0 moved --local 3 "${fixed[@]}"
 says moved 'resumed from'

@@ -480,8 +480,8 @@ static int run_tree_once(comm_group_t *group, int64_t leaves, size_t count)
     }
     RANKS_CHECK(n == comm_tree_views(first, held, leaves));
     RANKS_OK(comm_allreduce_tree(group, views,
-                                 &(comm_leaves_t){first, held, leaves}, data,
-                                 count, COMM_FLOAT32, &err),
+                                 &(comm_leaves_t){first, held, leaves, NULL},
+                                 data, count, COMM_FLOAT32, &err),
              err);
     for (size_t i = 0; i < count; i++) {
         float expected = tree_sum(0, leaves, i);

@@ -28,7 +28,8 @@ $(COMM_TESTS): $(COMM_TEST_LIBS)
 $(COMM_TESTS): LDADD = $(COMM_TEST_LIBS) $(TEST_LIBS)
 
 # These tests use emulated GPUs.
-COMM_NCCL_TESTS = tests/comm/test_comm_nccl tests/comm/test_nccl_works
+COMM_NCCL_TESTS = tests/comm/test_comm_nccl tests/comm/test_nccl_tree \
+	tests/comm/test_nccl_works
 check_PROGRAMS += $(COMM_NCCL_TESTS)
 $(COMM_NCCL_TESTS): $(COMM_TEST_LIBS) $(EMU_MODULE)
 $(COMM_NCCL_TESTS): LDADD = $(COMM_TEST_LIBS) $(TEST_LIBS) -ldl

@@ -12,132 +12,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "comm/comm_split.h"
+#include "comm/nccl_rig.h"
 #include "comm/waits.h"
-#include "cuda/emu.h"
-#include "lib/ranks.h"
-
-#define COUNT ((size_t)9001)
-#define TIMEOUT 60 /* no rank of a working group takes so long */
-
-typedef struct plan {
-    const fake_cuda_t *fake;
-    double timeout;
-    int order;        /* order of streams */
-    int64_t late;     /* see fake_cuda_settings_t */
-    int64_t fail;     /* number of the call that fails on the last rank */
-    const char *what; /* for fault_main */
-} plan_t;
-
-typedef struct rig {
-    const plan_t *plan;
-    int rank, size;
-    comm_group_t *control, *group;
-    dev_device_t *dev;
-    dev_stream_t *stream;
-    dev_event_t *event;
-    comm_arena_t *arena; /* [size * COUNT] doubles on the device */
-    char *data;
-    double *host, *back; /* [size * COUNT] */
-} rig_t;
-
-/* ---- ranks --------------------------------------------------------------- */
-
-static err_code_t group_open(rig_t *rig, dev_device_t *dev, err_t *err)
-{
-    const comm_config_t config = {
-        .backend = "nccl", .timeout = rig->plan->timeout, .dev = dev};
-
-    return comm_split_whole(rig->control, &config, &rig->group, err);
-}
-
-static err_code_t control_open(rig_t *rig, const plan_t *plan,
-                               const comm_oob_t *oob, err_t *err)
-{
-    const comm_config_t config = {.backend = oob->size == 1 ? "self" : "ucx",
-                                  .timeout = plan->timeout};
-
-    *rig = (rig_t){.plan = plan, .rank = oob->rank, .size = oob->size};
-    ranks_transports();
-    emu_set(plan->fake, order, plan->order);
-    emu_set(plan->fake, nccl_late, plan->late);
-    return comm_group_open(&config, oob, &rig->control, err);
-}
-
-static err_code_t device_open(rig_t *rig, err_t *err)
-{
-    err_code_t rc = dev_open("cuda", 0, &rig->dev, err);
-
-    if (rc == ERR_OK)
-        rc = dev_stream_open(rig->dev, DEV_STREAM_COMPUTE, &rig->stream, err);
-    if (rc == ERR_OK)
-        rc = dev_event_open(rig->dev, &rig->event, err);
-    return rc;
-}
-
-static err_code_t rig_open(rig_t *rig, const plan_t *plan,
-                           const comm_oob_t *oob, err_t *err)
-{
-    const size_t all = (size_t)oob->size * COUNT;
-    err_code_t rc = control_open(rig, plan, oob, err);
-
-    rig->host = calloc(all, sizeof *rig->host);
-    rig->back = calloc(all, sizeof *rig->back);
-    if (rc == ERR_OK)
-        rc = device_open(rig, err);
-    if (rc == ERR_OK)
-        rc = group_open(rig, rig->dev, err);
-    if (rc == ERR_OK)
-        rc =
-            comm_arena_open(rig->group, all * sizeof(double), &rig->arena, err);
-    if (rc == ERR_OK)
-        rig->data = comm_arena_data(rig->arena);
-    return rc;
-}
-
-/* A rank that has lost its device frees nothing in the device's memory. */
-static void rig_close(rig_t *rig)
-{
-    comm_arena_close(rig->arena);
-    comm_group_close(rig->group);
-    dev_event_close(rig->event);
-    dev_stream_close(rig->stream);
-    dev_close(rig->dev);
-    comm_group_close(rig->control);
-    free(rig->host);
-    free(rig->back);
-}
-
-/* Copy [bytes] of rig->host to the device asynchronously; the next collective
- * waits for this copy. */
-static err_code_t rig_put(rig_t *rig, size_t bytes, err_t *err)
-{
-    err_code_t rc = dev_copy(rig->stream, rig->data, rig->host, bytes,
-                             DEV_HOST_TO_DEV, err);
-
-    if (rc == ERR_OK)
-        rc = dev_event_record(rig->event, rig->stream, err);
-    comm_group_after(rig->group, rig->event);
-    return rc;
-}
-
-static err_code_t rig_get(rig_t *rig, size_t bytes, err_t *err)
-{
-    err_code_t rc = dev_copy(rig->stream, rig->back, rig->data, bytes,
-                             DEV_DEV_TO_HOST, err);
-
-    return rc == ERR_OK ? dev_stream_wait(rig->stream, err) : rc;
-}
-
-/* Run main in [ranks] processes; all of them must succeed. */
-static void all_run(int ranks, ranks_main_t main, plan_t *plan)
-{
-    int results[RANKS_MAX];
-
-    plan->fake = emu_open();
-    cr_assert_eq(ranks_forks(ranks, 2 * TIMEOUT, main, plan, results), 0,
-                 "%d ranks", ranks);
-}
 
 /* ---- collectives --------------------------------------------------------- */
 
@@ -162,7 +38,7 @@ static double reduced(int size, size_t i, comm_op_t op)
     return result;
 }
 
-static int values_expect(const rig_t *rig, size_t first, size_t end,
+static int values_expect(const nccl_rig_t *rig, size_t first, size_t end,
                          comm_op_t op)
 {
     for (size_t i = first; i < end; i++)
@@ -170,7 +46,7 @@ static int values_expect(const rig_t *rig, size_t first, size_t end,
     return 0;
 }
 
-static int allreduce_one(rig_t *rig, size_t count, comm_op_t op)
+static int allreduce_one(nccl_rig_t *rig, size_t count, comm_op_t op)
 {
     const size_t bytes = count * sizeof(double);
     comm_work_t *work = NULL;
@@ -178,7 +54,7 @@ static int allreduce_one(rig_t *rig, size_t count, comm_op_t op)
 
     for (size_t i = 0; i < count; i++)
         rig->host[i] = value(rig->rank, i);
-    RANKS_OK(rig_put(rig, bytes, &err), err);
+    RANKS_OK(nccl_rig_put(rig, bytes, &err), err);
     RANKS_CHECK(comm_allreduce_start(rig->group, rig->data, count, COMM_FLOAT64,
                                      op, &work, &err) == COMM_PENDING);
     if (op == COMM_MAX)
@@ -187,13 +63,13 @@ static int allreduce_one(rig_t *rig, size_t count, comm_op_t op)
         RANKS_OK(comm_work_wait(work, &err), err);
     else
         RANKS_OK(comm_work_wait_on(work, rig->stream, &err), err);
-    RANKS_OK(rig_get(rig, bytes, &err), err);
+    RANKS_OK(nccl_rig_get(rig, bytes, &err), err);
     return values_expect(rig, 0, count, op);
 }
 
 /* Divide the elements among the ranks: evenly, or unevenly with an empty range
  * for rank 0. */
-static void cuts_make(const rig_t *rig, bool even, size_t *cuts)
+static void cuts_make(const nccl_rig_t *rig, bool even, size_t *cuts)
 {
     cuts[0] = 0;
     for (int r = 0; r < rig->size; r++)
@@ -204,7 +80,7 @@ static void cuts_make(const rig_t *rig, bool even, size_t *cuts)
         cuts[1] = 77;
 }
 
-static int ranges_one(rig_t *rig, bool even)
+static int ranges_one(nccl_rig_t *rig, bool even)
 {
     size_t cuts[RANKS_MAX + 1], count;
     err_t err = ERR_INIT;
@@ -213,35 +89,35 @@ static int ranges_one(rig_t *rig, bool even)
     count = cuts[rig->size];
     for (size_t i = 0; i < count; i++)
         rig->host[i] = value(rig->rank, i);
-    RANKS_OK(rig_put(rig, count * sizeof(double), &err), err);
+    RANKS_OK(nccl_rig_put(rig, count * sizeof(double), &err), err);
     RANKS_OK(comm_reduce_scatter(rig->group, rig->data, cuts, COMM_FLOAT64,
                                  COMM_SUM, &err),
              err);
     RANKS_OK(
         comm_allgather_ranges(rig->group, rig->data, cuts, COMM_FLOAT64, &err),
         err);
-    RANKS_OK(rig_get(rig, count * sizeof(double), &err), err);
+    RANKS_OK(nccl_rig_get(rig, count * sizeof(double), &err), err);
     return values_expect(rig, 0, count, COMM_SUM);
 }
 
-static int copies_one(rig_t *rig)
+static int copies_one(nccl_rig_t *rig)
 {
     const int root = rig->size - 1;
-    const size_t bytes = COUNT * sizeof(double), mine = 72;
+    const size_t bytes = NCCL_RIG_COUNT * sizeof(double), mine = 72;
     err_t err = ERR_INIT;
 
-    for (size_t i = 0; i < COUNT; i++)
+    for (size_t i = 0; i < NCCL_RIG_COUNT; i++)
         rig->host[i] = value(rig->rank, i);
-    RANKS_OK(rig_put(rig, bytes, &err), err);
+    RANKS_OK(nccl_rig_put(rig, bytes, &err), err);
     RANKS_OK(comm_broadcast(rig->group, rig->data, bytes, root, &err), err);
-    RANKS_OK(rig_get(rig, bytes, &err), err);
-    for (size_t i = 0; i < COUNT; i++)
+    RANKS_OK(nccl_rig_get(rig, bytes, &err), err);
+    for (size_t i = 0; i < NCCL_RIG_COUNT; i++)
         RANKS_CHECK(rig->back[i] == value(root, i));
-    RANKS_OK(rig_put(rig, bytes, &err), err);
+    RANKS_OK(nccl_rig_put(rig, bytes, &err), err);
     RANKS_OK(comm_allgather(rig->group, rig->data, mine,
                             rig->data + RANKS_MAX * mine, &err),
              err);
-    RANKS_OK(rig_get(rig, 2 * RANKS_MAX * mine, &err), err);
+    RANKS_OK(nccl_rig_get(rig, 2 * RANKS_MAX * mine, &err), err);
     for (int r = 0; r < rig->size; r++)
         for (size_t i = 0; i < mine / sizeof(double); i++)
             RANKS_CHECK(
@@ -252,18 +128,18 @@ static int copies_one(rig_t *rig)
 }
 
 /* All ranks must get the same bits, also for 16-bit floats. */
-static int types_one(rig_t *rig, comm_type_t type)
+static int types_one(nccl_rig_t *rig, comm_type_t type)
 {
     char *own = (char *)rig->host, *others = NULL;
     err_t err = ERR_INIT;
     int equal = 0;
 
-    for (size_t i = 0; i < COUNT; i++)
+    for (size_t i = 0; i < NCCL_RIG_COUNT; i++)
         own[i] = (char)(i % 50 + (size_t)rig->rank);
-    RANKS_OK(rig_put(rig, 8000, &err), err);
+    RANKS_OK(nccl_rig_put(rig, 8000, &err), err);
     RANKS_OK(comm_allreduce(rig->group, rig->data, 1000, type, COMM_SUM, &err),
              err);
-    RANKS_OK(rig_get(rig, 8000, &err), err);
+    RANKS_OK(nccl_rig_get(rig, 8000, &err), err);
     others = malloc(2000 * (size_t)rig->size);
     RANKS_OK(comm_allgather(rig->control, rig->back, 2000, others, &err), err);
     for (int r = 0; r < rig->size; r++)
@@ -275,14 +151,14 @@ static int types_one(rig_t *rig, comm_type_t type)
 
 static int collectives_main(const comm_oob_t *oob, void *argument)
 {
-    const plan_t *plan = argument;
+    const nccl_plan_t *plan = argument;
     err_t err = ERR_INIT;
-    rig_t rig;
+    nccl_rig_t rig;
 
-    RANKS_OK(rig_open(&rig, plan, oob, &err), err);
+    RANKS_OK(nccl_rig_open(&rig, plan, oob, &err), err);
     RANKS_CHECK(strcmp(comm_group_backend(rig.group), "nccl") == 0);
     for (int op = COMM_SUM; op <= COMM_MIN; op++) {
-        RANKS_CHECK(allreduce_one(&rig, COUNT, (comm_op_t)op) == 0);
+        RANKS_CHECK(allreduce_one(&rig, NCCL_RIG_COUNT, (comm_op_t)op) == 0);
         RANKS_CHECK(allreduce_one(&rig, 1, (comm_op_t)op) == 0);
     }
     RANKS_CHECK(ranges_one(&rig, true) == 0);
@@ -290,7 +166,7 @@ static int collectives_main(const comm_oob_t *oob, void *argument)
     RANKS_CHECK(copies_one(&rig) == 0);
     for (int type = COMM_FLOAT32; type <= COMM_FLOAT16; type++)
         RANKS_CHECK(types_one(&rig, (comm_type_t)type) == 0);
-    rig_close(&rig);
+    nccl_rig_close(&rig);
     plan->fake->reset(); /* aborts if an object is still open */
     return 0;
 }
@@ -298,12 +174,12 @@ static int collectives_main(const comm_oob_t *oob, void *argument)
 Test(comm_nccl, collectives_give_what_they_should)
 {
     static const int sizes[] = {1, 2, 3, 4, 8};
-    plan_t plan = {.timeout = TIMEOUT};
+    nccl_plan_t plan = {.timeout = NCCL_RIG_TIMEOUT};
 
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         plan.order = (int)i % 2;
         plan.late = i % 3 == 2 ? 2 : 0;
-        all_run(sizes[i], collectives_main, &plan);
+        nccl_rig_run(sizes[i], collectives_main, &plan);
     }
 }
 
@@ -322,45 +198,45 @@ static err_code_t alone_exchange(void *context, const void *mine, size_t bytes,
  * group of its own. */
 static int ids_main(const comm_oob_t *oob, void *argument)
 {
-    const plan_t *plan = argument;
+    const nccl_plan_t *plan = argument;
     const comm_oob_t alone = {.size = 1, .exchange = alone_exchange};
     const comm_config_t host = {.backend = "self", .timeout = plan->timeout};
     comm_config_t config = {.backend = "nccl", .timeout = plan->timeout};
-    rig_t rig = {.rank = oob->rank, .size = oob->size};
+    nccl_rig_t rig = {.rank = oob->rank, .size = oob->size};
     err_t err = ERR_INIT;
 
     RANKS_OK(comm_group_open(&host, &alone, &rig.control, &err), err);
-    RANKS_OK(device_open(&rig, &err), err);
+    RANKS_OK(nccl_rig_device(&rig, &err), err);
     config.dev = rig.dev;
     config.beside = rig.control;
     RANKS_OK(comm_group_open(&config, oob, &rig.group, &err), err);
     RANKS_CHECK(plan->fake->counts().ids == plan->fail);
     RANKS_OK(comm_barrier(rig.group, &err), err);
-    rig_close(&rig);
+    nccl_rig_close(&rig);
     return 0;
 }
 
 Test(comm_nccl, many_ranks_have_several_ids)
 {
-    plan_t plan = {.timeout = TIMEOUT, .fail = 1};
+    nccl_plan_t plan = {.timeout = NCCL_RIG_TIMEOUT, .fail = 1};
 
-    all_run(3, ids_main, &plan);
+    nccl_rig_run(3, ids_main, &plan);
     plan.fail = 2;
-    all_run(RANKS_MAX, ids_main, &plan);
+    nccl_rig_run(RANKS_MAX, ids_main, &plan);
 }
 
 /* ---- graphs -------------------------------------------------------------- */
 
 /* Capture two buckets. Each collective waits for the copy that writes its
  * bucket, and the final copy to the host waits for both collectives. */
-static err_code_t step_capture(rig_t *rig, dev_graph_t **out, err_t *err)
+static err_code_t step_capture(nccl_rig_t *rig, dev_graph_t **out, err_t *err)
 {
-    const size_t half = COUNT / 2;
+    const size_t half = NCCL_RIG_COUNT / 2;
     comm_work_t *works[2];
     err_code_t rc = dev_capture_begin(rig->stream, err);
 
     for (size_t i = 0; rc == ERR_OK && i < 2; i++) {
-        rc = rig_put(rig, COUNT * sizeof(double), err);
+        rc = nccl_rig_put(rig, NCCL_RIG_COUNT * sizeof(double), err);
         if (rc == ERR_OK &&
             comm_allreduce_start(
                 rig->group, rig->data + i * half * sizeof(double), half,
@@ -372,23 +248,23 @@ static err_code_t step_capture(rig_t *rig, dev_graph_t **out, err_t *err)
             rc = comm_work_wait_on(works[i], rig->stream, err);
     }
     if (rc == ERR_OK)
-        rc = dev_copy(rig->stream, rig->back, rig->data, COUNT * sizeof(double),
-                      DEV_DEV_TO_HOST, err);
+        rc = dev_copy(rig->stream, rig->back, rig->data,
+                      NCCL_RIG_COUNT * sizeof(double), DEV_DEV_TO_HOST, err);
     return rc == ERR_OK ? dev_capture_end(rig->stream, out, err) : rc;
 }
 
 static int graph_main(const comm_oob_t *oob, void *argument)
 {
-    const plan_t *plan = argument;
-    const size_t half = COUNT / 2;
+    const nccl_plan_t *plan = argument;
+    const size_t half = NCCL_RIG_COUNT / 2;
     dev_graph_t *graph = NULL;
     err_t err = ERR_INIT;
-    rig_t rig;
+    nccl_rig_t rig;
 
-    RANKS_OK(rig_open(&rig, plan, oob, &err), err);
+    RANKS_OK(nccl_rig_open(&rig, plan, oob, &err), err);
     RANKS_OK(step_capture(&rig, &graph, &err), err);
     for (int step = 0; step < 3; step++) {
-        for (size_t i = 0; i < COUNT; i++)
+        for (size_t i = 0; i < NCCL_RIG_COUNT; i++)
             rig.host[i] = value(rig.rank + step, i);
         RANKS_OK(dev_graph_launch(graph, rig.stream, &err), err);
         RANKS_OK(dev_stream_wait(rig.stream, &err), err);
@@ -402,22 +278,22 @@ static int graph_main(const comm_oob_t *oob, void *argument)
             RANKS_CHECK(rig.back[i] == value(rig.rank + step, i));
             RANKS_CHECK(rig.back[half + i] == sum);
         }
-        RANKS_CHECK(allreduce_one(&rig, COUNT, COMM_SUM) == 0);
+        RANKS_CHECK(allreduce_one(&rig, NCCL_RIG_COUNT, COMM_SUM) == 0);
     }
     dev_graph_close(graph);
-    rig_close(&rig);
+    nccl_rig_close(&rig);
     plan->fake->reset();
     return 0;
 }
 
 Test(comm_nccl, captured_collectives_are_repeated)
 {
-    plan_t plan = {.timeout = TIMEOUT};
+    nccl_plan_t plan = {.timeout = NCCL_RIG_TIMEOUT};
 
-    all_run(2, graph_main, &plan);
+    nccl_rig_run(2, graph_main, &plan);
     plan.order = 1;
     plan.late = 2;
-    all_run(3, graph_main, &plan);
+    nccl_rig_run(3, graph_main, &plan);
 }
 
 /* ---- ranks that cannot join ---------------------------------------------- */
@@ -426,26 +302,26 @@ Test(comm_nccl, captured_collectives_are_repeated)
  * the same code. */
 static int lack_main(const comm_oob_t *oob, void *argument)
 {
-    const plan_t *plan = argument;
+    const nccl_plan_t *plan = argument;
     const bool last = oob->rank == oob->size - 1;
     const bool library = strcmp(plan->what, "library") == 0;
     err_t err = ERR_INIT;
     err_code_t rc;
-    rig_t rig;
+    nccl_rig_t rig;
 
-    RANKS_OK(control_open(&rig, plan, oob, &err), err);
-    RANKS_OK(device_open(&rig, &err), err);
+    RANKS_OK(nccl_rig_control(&rig, plan, oob, &err), err);
+    RANKS_OK(nccl_rig_device(&rig, &err), err);
     if (last && library)
         emu_set(plan->fake, nccl, 0);
     if (last && plan->fail > 0)
         emu_set(plan->fake, fail, plan->fail);
-    rc = group_open(&rig, rig.dev, &err);
+    rc = nccl_rig_group(&rig, rig.dev, &err);
     RANKS_CHECK(rc == ERR_UNAVAILABLE ||
                 (plan->fail > 0 && (rc == ERR_OK || rc == ERR_MEMORY)));
     RANKS_CHECK(rc == ERR_OK || strstr(err.text, "rank 1") != NULL);
     RANKS_CHECK(!library || strstr(err.text, "libnccl") != NULL);
     emu_set(plan->fake, fail, 0);
-    rig_close(&rig);
+    nccl_rig_close(&rig);
     plan->fake->reset();
     return 0;
 }
@@ -453,28 +329,28 @@ static int lack_main(const comm_oob_t *oob, void *argument)
 /* One rank has no GPU, but the other has. */
 static int cpu_main(const comm_oob_t *oob, void *argument)
 {
-    const plan_t *plan = argument;
+    const nccl_plan_t *plan = argument;
     err_t err = ERR_INIT;
-    rig_t rig;
+    nccl_rig_t rig;
 
-    RANKS_OK(control_open(&rig, plan, oob, &err), err);
+    RANKS_OK(nccl_rig_control(&rig, plan, oob, &err), err);
     if (oob->rank == 0)
-        RANKS_OK(device_open(&rig, &err), err);
-    RANKS_CHECK(group_open(&rig, rig.dev, &err) == ERR_CONFIG);
+        RANKS_OK(nccl_rig_device(&rig, &err), err);
+    RANKS_CHECK(nccl_rig_group(&rig, rig.dev, &err) == ERR_CONFIG);
     RANKS_CHECK(strstr(err.text, "rank 1") != NULL);
-    rig_close(&rig);
+    nccl_rig_close(&rig);
     return 0;
 }
 
 Test(comm_nccl, all_learn_why_one_cannot_join)
 {
-    plan_t plan = {.timeout = TIMEOUT, .what = "library"};
+    nccl_plan_t plan = {.timeout = NCCL_RIG_TIMEOUT, .what = "library"};
 
-    all_run(2, lack_main, &plan);
-    all_run(2, cpu_main, &plan);
+    nccl_rig_run(2, lack_main, &plan);
+    nccl_rig_run(2, cpu_main, &plan);
     plan.what = "call";
     for (plan.fail = 1; plan.fail < 600; plan.fail += plan.fail < 5 ? 1 : 149)
-        all_run(2, lack_main, &plan);
+        nccl_rig_run(2, lack_main, &plan);
 }
 
 /* ---- faults -------------------------------------------------------------- */
@@ -494,17 +370,17 @@ static const char *fault_words(const char *what)
  * unless all devices are in the same collective. */
 static int fault_main(const comm_oob_t *oob, void *argument)
 {
-    const plan_t *plan = argument;
+    const nccl_plan_t *plan = argument;
     const bool last = oob->rank == oob->size - 1;
     const bool nobody = strcmp(plan->what, "kernel hangs") == 0;
     double begin;
     comm_work_t *work = NULL;
     err_t err = ERR_INIT;
     err_code_t rc = ERR_OK;
-    rig_t rig;
+    nccl_rig_t rig;
 
-    RANKS_OK(rig_open(&rig, plan, oob, &err), err);
-    RANKS_CHECK(allreduce_one(&rig, COUNT, COMM_SUM) == 0);
+    RANKS_OK(nccl_rig_open(&rig, plan, oob, &err), err);
+    RANKS_CHECK(allreduce_one(&rig, NCCL_RIG_COUNT, COMM_SUM) == 0);
     if (last && strcmp(plan->what, "dies") == 0)
         kill(getpid(), SIGKILL);
     if (last && strcmp(plan->what, "stops") == 0)
@@ -527,12 +403,13 @@ static int fault_main(const comm_oob_t *oob, void *argument)
         rc = err.code;
     }
     for (int i = 0; rc == ERR_OK && i < 3; i++) {
-        rc = rig_put(&rig, COUNT * sizeof(double), &err);
+        rc = nccl_rig_put(&rig, NCCL_RIG_COUNT * sizeof(double), &err);
         if (rc != ERR_OK)
             comm_group_fail(rig.group, &err);
         if (rc == ERR_OK &&
-            comm_allreduce_start(rig.group, rig.data, COUNT, COMM_FLOAT64,
-                                 COMM_SUM, &work, &err) == COMM_FAILED)
+            comm_allreduce_start(rig.group, rig.data, NCCL_RIG_COUNT,
+                                 COMM_FLOAT64, COMM_SUM, &work,
+                                 &err) == COMM_FAILED)
             rc = err.code;
         if (rc == ERR_OK)
             rc = comm_work_wait(work, &err);
@@ -542,17 +419,17 @@ static int fault_main(const comm_oob_t *oob, void *argument)
     RANKS_CHECK(strstr(err.text, fault_words(plan->what)) != NULL || last);
     if (strcmp(plan->what, "call fails") != 0)
         RANKS_CHECK(clock_now() - begin < 2 * plan->timeout + 20);
-    rig_close(&rig);
+    nccl_rig_close(&rig);
     _exit(0); /* skip what CUDA would do at the end of a process */
 }
 
 static void fault_run(const char *what, int result, double timeout)
 {
-    plan_t plan = {.timeout = timeout, .what = what, .fake = emu_open()};
+    nccl_plan_t plan = {.timeout = timeout, .what = what, .fake = emu_open()};
     int results[RANKS_MAX];
 
     plan.fail = 2;
-    ranks_forks(3, 3 * TIMEOUT, fault_main, &plan, results);
+    ranks_forks(3, 3 * NCCL_RIG_TIMEOUT, fault_main, &plan, results);
     cr_assert_eq(results[0], 0, "%s", what);
     cr_assert_eq(results[1], 0, "%s", what);
     cr_assert_eq(results[2], result, "%s: %d", what, results[2]);
@@ -560,8 +437,8 @@ static void fault_run(const char *what, int result, double timeout)
 
 Test(comm_nccl, a_rank_that_dies_ends_the_others)
 {
-    fault_run("dies", 128 + SIGKILL, TIMEOUT);
-    fault_run("abort hangs", 128 + SIGKILL, TIMEOUT);
+    fault_run("dies", 128 + SIGKILL, NCCL_RIG_TIMEOUT);
+    fault_run("abort hangs", 128 + SIGKILL, NCCL_RIG_TIMEOUT);
 }
 
 /* The last rank itself finds that its device hangs, while the others wait in
@@ -585,5 +462,5 @@ Test(comm_nccl, a_collective_that_never_ends_ends_all)
 
 Test(comm_nccl, a_rank_whose_calls_fail_ends_the_others)
 {
-    fault_run("call fails", 0, TIMEOUT);
+    fault_run("call fails", 0, NCCL_RIG_TIMEOUT);
 }

@@ -212,7 +212,7 @@ static int trees_check(rig_t *rig)
         call_t call = {.kind = COMM_TREE,
                        .count = i % 2 == 0 ? 1003 : 70001,
                        .type = i % 3 == 0 ? COMM_FLOAT64 : COMM_FLOAT32,
-                       .mine = {first, end - first, all}};
+                       .mine = {first, end - first, all, NULL}};
 
         call.bytes = call.count * comm_type_bytes(call.type);
         call.inputs =

@@ -137,7 +137,7 @@ static bool part_send(fake_mail_t *mail, uint64_t call, fake_part_t *part)
         return false;
     memcpy(box->data, part->at, bytes);
     box->bytes = (uint32_t)bytes;
-    box->call = call;
+    box->call = call ^ part->tag;
     atomic_store(&box->full, 1);
     part->at += bytes;
     part->bytes -= bytes;
@@ -149,6 +149,7 @@ static bool part_receive(fake_mail_t *mail, uint64_t call, fake_part_t *part)
 {
     box_t *box = box_of(mail, part->peer, mail->rank);
 
+    call ^= part->tag;
     if (atomic_load(&box->full) == 0)
         return false;
     if (box->call != call || box->bytes > part->bytes) {

@@ -24,6 +24,7 @@ typedef struct fake_part {
     bool send;
     char *at;
     size_t bytes;
+    uint64_t tag; /* what sender and receiver must agree on besides [call] */
 } fake_part_t;
 
 /* Write a new name for a set of boxes. */
@@ -36,8 +37,9 @@ bool fake_mail_complete(const fake_mail_t *mail);
 
 /* Send and receive all [parts]. Parts of the same peer and direction move in
  * their order. [call] describes the collective. If the receiver of a message
- * executes another collective, it says so on stderr and waits for ever, as NCCL
- * would. Returns false if fake_mail_stop was called before the end. */
+ * executes another collective, or expects another tag, it says so on stderr and
+ * waits for ever, as NCCL would. Returns false if fake_mail_stop was called
+ * before the end. */
 bool fake_mail_exchange(fake_mail_t *mail, uint64_t call, fake_part_t *parts,
                         int count);
 /* Wait until fake_mail_stop. */

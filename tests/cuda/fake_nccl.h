@@ -13,6 +13,8 @@
 #include "fake_cudart.h"
 #include "fake_mail.h"
 
+#define FAKE_RANKS 64
+
 typedef enum fake_call {
     FAKE_ALLREDUCE,
     FAKE_REDUCE,
@@ -58,6 +60,8 @@ struct ncclComm {
     int64_t polls; /* of the state of an open communicator */
     int64_t registered, graphs;
     uint64_t number; /* of the next collective to be executed */
+    /* Number of messages so far, by rank. */
+    uint64_t sent[FAKE_RANKS], received[FAKE_RANKS];
     fake_job_t *jobs;
 };
 

@@ -68,10 +68,10 @@ static bool all_exchange(ncclComm_t comm, uint64_t digest, const char *from,
     for (int r = 0; r < comm->size; r++) {
         if (r != comm->rank && from != NULL)
             parts[count++] = (fake_part_t){
-                r, true, (char *)(uintptr_t)from + (size_t)r * step, bytes};
+                r, true, (char *)(uintptr_t)from + (size_t)r * step, bytes, 0};
         if (r != comm->rank && to != NULL)
             parts[count++] =
-                (fake_part_t){r, false, to + (size_t)r * bytes, bytes};
+                (fake_part_t){r, false, to + (size_t)r * bytes, bytes, 0};
     }
     ends = fake_mail_exchange(comm->mail, digest, parts, count);
     free(parts);
@@ -113,7 +113,7 @@ static bool reduce_run(ncclComm_t comm, const fake_item_t *item,
 static bool broadcast_run(ncclComm_t comm, const fake_item_t *item,
                           uint64_t digest)
 {
-    fake_part_t part = {item->peer, false, item->to, item_bytes(item)};
+    fake_part_t part = {item->peer, false, item->to, item_bytes(item), 0};
 
     if (comm->rank != item->peer)
         return fake_mail_exchange(comm->mail, digest, &part, 1);
@@ -130,10 +130,15 @@ static bool gather_run(ncclComm_t comm, const fake_item_t *item,
     return all_exchange(comm, digest, item->from, 0, item->to, bytes);
 }
 
+/* Sends and receives are executed later (pairs_run), and not counted here, as
+ * ranks have different numbers of them. */
 static bool item_run(ncclComm_t comm, const fake_item_t *item)
 {
-    const uint64_t digest = item_digest(item, comm->number++);
+    uint64_t digest;
 
+    if (item->call == FAKE_SEND || item->call == FAKE_RECV)
+        return true;
+    digest = item_digest(item, comm->number++);
     switch (item->call) {
     case FAKE_ALLREDUCE:
         return reduce_run(comm, item, digest, 0, true);
@@ -154,6 +159,27 @@ static bool item_run(ncclComm_t comm, const fake_item_t *item)
 
 /* ---- a group of calls ---------------------------------------------------- */
 
+/* Sender and receiver of a message must have the same tag: NCCL would hang, or
+ * give the receiver another message. */
+static uint64_t pair_tag(const fake_item_t *item, uint64_t number)
+{
+    const fake_item_t message = {
+        .call = FAKE_SEND, .count = item->count, .type = item->type};
+
+    return item_digest(&message, number);
+}
+
+/* The message of [item], which is a send or a receive. */
+static fake_part_t pair_part(ncclComm_t comm, const fake_item_t *item)
+{
+    const bool send = item->call == FAKE_SEND;
+    uint64_t *count = send ? comm->sent : comm->received;
+
+    return (fake_part_t){item->peer, send,
+                         send ? (char *)(uintptr_t)item->from : item->to,
+                         item_bytes(item), pair_tag(item, count[item->peer]++)};
+}
+
 /* All sends and receives of a group move at the same time, as in NCCL. */
 static bool pairs_run(ncclComm_t comm, const fake_job_t *job)
 {
@@ -166,13 +192,8 @@ static bool pairs_run(ncclComm_t comm, const fake_job_t *job)
     for (int i = 0; i < job->count; i++) {
         const fake_item_t *item = &job->items[i];
 
-        if (item->call == FAKE_SEND)
-            parts[count++] =
-                (fake_part_t){item->peer, true, (char *)(uintptr_t)item->from,
-                              item_bytes(item)};
-        if (item->call == FAKE_RECV)
-            parts[count++] =
-                (fake_part_t){item->peer, false, item->to, item_bytes(item)};
+        if (item->call == FAKE_SEND || item->call == FAKE_RECV)
+            parts[count++] = pair_part(comm, item);
     }
     ends = count == 0 || fake_mail_exchange(comm->mail, 1, parts, count);
     free(parts);

@@ -6,7 +6,9 @@
  * an abort ends a collective that hangs.
  */
 #include <criterion/criterion.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -317,6 +319,62 @@ static int hang_main(const comm_oob_t *oob, void *argument)
     return 0;
 }
 
+/* Wait until something was written to [file], and check that it has [words]. */
+static int words_await(FILE *file, const char *words)
+{
+    char text[512] = "";
+
+    while (strchr(text, '\n') == NULL) {
+        ssize_t got = pread(fileno(file), text, sizeof text - 1, 0);
+
+        text[got > 0 ? got : 0] = '\0';
+        sched_yield();
+    }
+    RANKS_CHECK(strstr(text, words) != NULL);
+    return 0;
+}
+
+/* Rank 0 sends 10 and 20 elements, but rank 1 expects 20 and 10. */
+static int messages(rig_t *rig)
+{
+    const nccl_library_t *nccl = rig->nccl;
+
+    OK(nccl->GroupStart());
+    for (size_t i = 0; i < 2; i++)
+        if (rig->oob->rank == 0)
+            OK(nccl->Send(rig->data, 10 + 10 * i, ncclFloat32, 1, rig->comm,
+                          rig->stream));
+        else
+            OK(nccl->Recv(rig->more, 20 - 10 * i, ncclFloat32, 0, rig->comm,
+                          rig->stream));
+    return nccl->GroupEnd() != ncclSuccess;
+}
+
+/* Rank 1 says that the messages do not fit, and hangs until it aborts. */
+static int mismatch_main(const comm_oob_t *oob, void *argument)
+{
+    ncclResult_t state = ncclSuccess;
+    FILE *said = tmpfile();
+    rig_t rig;
+
+    (void)argument;
+    RANKS_CHECK(said != NULL);
+    OK(rig_open(&rig, oob));
+    OK(rig_fill(&rig));
+    if (oob->rank == 1)
+        RANKS_CHECK(dup2(fileno(said), STDERR_FILENO) == STDERR_FILENO);
+    OK(messages(&rig));
+    if (oob->rank == 1)
+        OK(words_await(said, "rank 1 receives for call"));
+    while (oob->rank == 0 && state == ncclSuccess)
+        OK(rig.nccl->CommGetAsyncError(rig.comm, &state));
+    OK(rig.nccl->CommAbort(rig.comm));
+    OK(cudaStreamSynchronize(rig.stream));
+    blocks_free(&rig);
+    fake_cuda.reset();
+    return 0;
+}
+
 /* A call fails; a call that does not fit is refused. */
 static int refusal_main(const comm_oob_t *oob, void *argument)
 {
@@ -369,6 +427,7 @@ Test(fake_nccl, an_abort_ends_what_hangs)
     int results[RANKS_MAX];
 
     cr_assert_eq(ranks_forks(2, SECONDS, hang_main, NULL, results), 0);
+    cr_assert_eq(ranks_forks(2, SECONDS, mismatch_main, NULL, results), 0);
     cr_assert_eq(ranks_forks(1, SECONDS, refusal_main, NULL, results), 0);
     ranks_forks(2, SECONDS, alone_main, NULL, results);
     cr_assert_eq(results[0], 128 + SIGABRT);

@@ -84,7 +84,9 @@ static int tree_main(const comm_oob_t *oob, void *argument)
     RANKS_OK(ddp_tree_open(ddp, backend, partials, &tree, &err), err);
     RANKS_OK(crew_open(plan->threads, "leaves", &crew, &err), err);
     for (int step = 0; step < 2; step++) {
-        ddp_tree_begin(tree, first, held, plan->leaves);
+        ddp_tree_begin(tree, &(comm_leaves_t){.first = first,
+                                              .held = held,
+                                              .leaves = plan->leaves});
         crew_run(crew, leaves_do, tree);
         RANKS_OK(ddp_tree_reduce(tree, NULL, &err), err);
     }

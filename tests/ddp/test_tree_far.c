@@ -31,6 +31,7 @@ typedef struct plan {
     int64_t leaves;
     int threads;
     bool apart; /* leaves are written on a stream of which the tree knows not */
+    bool fails; /* the last rank has no sums of its leaves */
     atomic_int wrong;
 } plan_t;
 
@@ -138,14 +139,52 @@ static void rig_close(rig_t *rig)
     free(rig->numbers);
 }
 
-static int step_run(rig_t *rig, const plan_t *plan)
+static comm_leaves_t share_of(const rig_t *rig, const plan_t *plan)
 {
     const int rank = rig->far.rank, size = rig->far.size;
     const int64_t first = plan->leaves * rank / size;
+
+    return (comm_leaves_t){.first = first,
+                           .held = plan->leaves * (rank + 1) / size - first,
+                           .leaves = plan->leaves};
+}
+
+/* A rank without sums: on the device it says so, on the host its numbers are
+ * zeros. Then the first number of the tail is added up once more. */
+static int step_fail(rig_t *rig, const comm_leaves_t *mine)
+{
+    const bool last = rig->far.rank == rig->far.size - 1;
+    const bool device = rig->streams[0] != NULL;
+    const size_t first = (size_t)mine->first, held = (size_t)mine->held;
     err_t err = ERR_INIT;
 
-    ddp_tree_begin(rig->tree, first, plan->leaves * (rank + 1) / size - first,
-                   plan->leaves);
+    if (last && device) {
+        ddp_tree_fail(rig->tree);
+    } else {
+        if (last) {
+            memset(rig->numbers->grads[first], 0, held * sizeof(float[ELEMS]));
+            memset(rig->numbers->tail[first], 0, held * sizeof(double[TAIL]));
+        }
+        crew_run(rig->crew, leaves_do, rig);
+    }
+    RANKS_OK(ddp_tree_reduce(rig->tree, rig->streams[0], &err), err);
+    if (device)
+        RANKS_OK(ddp_tree_sum(rig->tree, 1, rig->streams[0], &err), err);
+    else
+        RANKS_OK(comm_allreduce(rig->far.control, ddp_tail(rig->ddp), 1,
+                                COMM_FLOAT64, COMM_SUM, &err),
+                 err);
+    return 0;
+}
+
+static int step_run(rig_t *rig, const plan_t *plan)
+{
+    const comm_leaves_t mine = share_of(rig, plan);
+    err_t err = ERR_INIT;
+
+    ddp_tree_begin(rig->tree, &mine);
+    if (plan->fails)
+        return step_fail(rig, &mine);
     crew_run(rig->crew, leaves_do, rig);
     RANKS_CHECK(atomic_load(&rig->errors) == 0);
     RANKS_OK(ddp_tree_reduce(rig->tree, rig->streams[0], &err), err);
@@ -230,6 +269,17 @@ Test(tree_far, sums_have_the_bits_of_the_host, .timeout = 300)
                                  (long long)leaves[i], n);
 }
 
+Test(tree_far, a_rank_without_sums_takes_part, .timeout = 120)
+{
+    for (int order = 0; order < DEV_FAR_ORDERS; order++)
+        for (int n = 2; n <= 4; n++)
+            cr_expect_eq(tree_wrong(n, (plan_t){.far.order = order,
+                                                .leaves = 13,
+                                                .threads = 1,
+                                                .fails = true}),
+                         0, "order %d, %d ranks", order, n);
+}
+
 Test(tree_far, a_missing_event_shows, .timeout = 120)
 {
     cr_expect_gt(tree_wrong(2, (plan_t){.far.order = DEV_FAR_NEEDED_ONLY,
@@ -252,12 +302,10 @@ typedef struct failing {
  * enter the tree. */
 static void step_try(rig_t *rig, const plan_t *plan, err_t *end)
 {
-    const int rank = rig->far.rank, size = rig->far.size;
-    const int64_t first = plan->leaves * rank / size;
+    const comm_leaves_t mine = share_of(rig, plan);
     double failed;
 
-    ddp_tree_begin(rig->tree, first, plan->leaves * (rank + 1) / size - first,
-                   plan->leaves);
+    ddp_tree_begin(rig->tree, &mine);
     crew_run(rig->crew, leaves_do, rig);
     failed = atomic_load(&rig->errors);
     if (comm_allreduce(rig->far.control, &failed, 1, COMM_FLOAT64, COMM_SUM,

@@ -38,6 +38,7 @@ typedef struct plan {
     bool stops;    /* instead of a signal, its GPU hangs in a copy */
     bool staged;   /* by the staged group; steps are not replayed */
     bool norms;    /* the model has syncbatchnorm layers */
+    bool fixed;    /* in reproducible mode */
 } plan_t;
 
 /* ---- runs ---------------------------------------------------------------- */
@@ -128,8 +129,8 @@ static void same(const double *a, const double *b, int count, double most,
                  int ranks)
 {
     for (int v = 0; v < count; v++)
-        cr_assert_lt(fabs(a[v] - b[v]), most * (1 + a[v]),
-                     "%d ranks, step %d: %g and %g", ranks, v, a[v], b[v]);
+        cr_assert_leq(fabs(a[v] - b[v]), most * (1 + a[v]),
+                      "%d ranks, step %d: %g and %g", ranks, v, a[v], b[v]);
 }
 
 /* Runs with the settings [a] and [b] have losses that agree within [most] on
@@ -156,6 +157,11 @@ static void agree(const char *a, const char *b, const int *sizes, double most)
 Test(nccl, ranks_learn_what_one_rank_learns)
 {
     agree(NULL, NULL, all_sizes, 1e-5);
+}
+
+Test(nccl, reproducible_ranks_have_the_bits_of_one_rank)
+{
+    agree("train.reproducible=true", "train.microbatch=2", all_sizes, 0);
 }
 
 Test(nccl, micro_batches)
@@ -245,9 +251,9 @@ Test(nccl, hooks)
 
 /* From step 7 on, all steps but the last of an epoch are launches of graphs. */
 /* A run with a bad label in row 77 ends on all ranks, after [steps] steps or
- * more. [model] is a setting, or NULL. */
+ * more. [model] is a setting, or NULL. [fixed]: in reproducible mode. */
 static void bad_label(int ranks, const char *batch, const char *model,
-                      int steps)
+                      bool fixed, int steps)
 {
     plan_t plan = {.fake = emu_open()};
     char texts[RANKS_MOST][512];
@@ -258,6 +264,10 @@ static void bad_label(int ranks, const char *batch, const char *model,
 
     harness_open(&harness, SAMPLES);
     settings(&harness, batch, model);
+    if (fixed) {
+        harness.settings[5] = "train.reproducible=true";
+        harness.settings[6] = "train.microbatch=2";
+    }
     harness_label_set(&harness, ROW, 9);
     run(&harness, &plan, ranks, results, texts);
     for (int r = 0; r < ranks; r++) {
@@ -273,14 +283,21 @@ static void bad_label(int ranks, const char *batch, const char *model,
 Test(nccl, a_bad_label_ends_all_ranks_in_a_replayed_step)
 {
     for (int ranks = 1; ranks <= 3; ranks++)
-        bad_label(ranks, "train.batch=8", NULL, 7);
+        bad_label(ranks, "train.batch=8", NULL, false, 7);
+}
+
+Test(nccl, a_bad_label_ends_all_ranks_in_reproducible_mode)
+{
+    for (int ranks = 1; ranks <= 3; ranks++)
+        bad_label(ranks, "train.batch=8", NULL, true, 7);
+    bad_label(3, "train.batch=60", NULL, true, 0);
 }
 
 /* With a batch of 60 no step of the first epoch is a launch of a graph. */
 Test(nccl, a_bad_label_ends_all_ranks_among_sums_of_batch_norm)
 {
-    bad_label(3, "train.batch=8", SYNC, 7);
-    bad_label(3, "train.batch=60", SYNC, 0);
+    bad_label(3, "train.batch=8", SYNC, false, 7);
+    bad_label(3, "train.batch=60", SYNC, false, 0);
 }
 
 /* ---- faults -------------------------------------------------------------- */
@@ -302,6 +319,10 @@ static void fault(plan_t *plan, int result)
         harness.settings[6] = "ddp.backend=ucx";
     if (plan->norms)
         harness.settings[3] = SYNC;
+    if (plan->fixed) {
+        harness.settings[6] = "train.reproducible=true";
+        harness.settings[7] = "train.microbatch=4";
+    }
     run(&harness, plan, 3, results, texts);
     for (int r = 0; r < 2; r++) {
         cr_assert_eq(results[r], ERR_PEER, "rank %d: %d: %s", r, results[r],
@@ -326,6 +347,13 @@ Test(nccl, a_rank_is_killed)
 Test(nccl, a_rank_is_killed_among_sums_of_batch_norm)
 {
     plan_t plan = {.signal = SIGKILL, .norms = true};
+
+    fault(&plan, 128 + SIGKILL);
+}
+
+Test(nccl, a_rank_is_killed_in_reproducible_mode)
+{
+    plan_t plan = {.signal = SIGKILL, .fixed = true};
 
     fault(&plan, 128 + SIGKILL);
 }

@@ -19,7 +19,8 @@ static err_code_t marked_call(nccl_group_t *group,
     err_code_t rc = nccl_mark(&group->marks->begun, stream, err);
 
     if (rc == ERR_OK)
-        rc = nccl_call(group, request, err);
+        rc = request->kind == COMM_TREE ? nccl_tree_call(group, request, err)
+                                        : nccl_call(group, request, err);
     return rc == ERR_OK ? nccl_mark(&group->marks->ended, stream, err) : rc;
 }
 
@@ -65,7 +66,7 @@ static comm_state_t nccl_start(comm_group_t *base,
     nccl_group_t *group = (nccl_group_t *)base;
     nccl_work_t *work = work_find(group);
     err_t reason = ERR_INIT;
-    err_code_t rc;
+    err_code_t rc = ERR_OK;
 
     if (work == NULL) {
         err_set(err, ERR_CONFIG,
@@ -75,7 +76,10 @@ static comm_state_t nccl_start(comm_group_t *base,
     }
     if (nccl_fault(group, err) != ERR_OK)
         return COMM_FAILED;
-    rc = request_enqueue(group, request, work, &reason);
+    if (request->kind == COMM_TREE)
+        rc = nccl_tree_meet(group, request, &reason);
+    if (rc == ERR_OK)
+        rc = request_enqueue(group, request, work, &reason);
     if (rc == ERR_CONFIG) {
         err_copy(err, &reason);
         return COMM_FAILED;
@@ -181,6 +185,7 @@ static void nccl_close(comm_group_t *base)
              nccl_fault(group, NULL) == ERR_OK && !dev_abandoned(base->dev));
     for (int i = 0; i < COMM_WORKS_MAX; i++)
         dev_event_close(group->works[i].done);
+    nccl_tree_close(group);
     dev_free(base->dev, group->nothing);
     dev_pinned_free(base->dev, group->marks);
     dev_stream_close(group->stream);
@@ -230,6 +235,7 @@ static err_code_t nccl_open(const comm_config_t *config, const comm_oob_t *oob,
                                  .dev = config->dev};
     group->nccl = nccl;
     group->beside = config->beside;
+    group->tree.bytes = config->tree_scratch;
     group->fault = (err_t)ERR_INIT;
     pthread_mutex_init(&group->lock, NULL);
     comm_still_open(&group->marked, clock_now());

@@ -93,6 +93,19 @@ static ncclResult_t gather_call(nccl_group_t *group,
     return result == ncclSuccess ? nccl->GroupEnd() : result;
 }
 
+ncclDataType_t nccl_type(comm_type_t type)
+{
+    return types[type];
+}
+
+err_code_t nccl_call_end(nccl_group_t *group, ncclResult_t result,
+                         const char *name, err_t *err)
+{
+    err_code_t rc = nccl_result(group, result, name, err);
+
+    return rc == ERR_OK ? nccl_settle(group, err) : rc;
+}
+
 err_code_t nccl_call(nccl_group_t *group, const comm_request_t *request,
                      err_t *err)
 {
@@ -100,7 +113,6 @@ err_code_t nccl_call(nccl_group_t *group, const comm_request_t *request,
     cudaStream_t stream = dev_cuda_stream(group->stream);
     const ncclDataType_t type = types[request->type];
     ncclResult_t result = ncclSuccess;
-    err_code_t rc;
 
     switch (request->kind) {
     case COMM_ALLREDUCE:
@@ -125,11 +137,8 @@ err_code_t nccl_call(nccl_group_t *group, const comm_request_t *request,
         result = nccl->AllReduce(group->nothing, group->nothing, 1, ncclInt32,
                                  ncclSum, group->comm, stream);
         break;
-    case COMM_TREE:
-        return err_set(err, ERR_CONFIG,
-                       "the backend nccl has no sums along a tree, which "
-                       "train.reproducible needs: set ddp.backend to ucx");
+    case COMM_TREE: /* nccl_tree.c */
+        break;
     }
-    rc = nccl_result(group, result, names[request->kind], err);
-    return rc == ERR_OK ? nccl_settle(group, err) : rc;
+    return nccl_call_end(group, result, names[request->kind], err);
 }

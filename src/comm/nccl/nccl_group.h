@@ -30,6 +30,21 @@ typedef struct nccl_work {
     bool captured; /* [done] is an event of a capture */
 } nccl_work_t;
 
+/* What a rank asks for, and which leaves it has, for a sum along a tree. */
+typedef struct nccl_leaves {
+    int64_t first, held, leaves;
+    int64_t count, type;
+} nccl_leaves_t;
+
+typedef struct nccl_tree {
+    size_t bytes;    /* of [scratch]; 0: the group makes no sums along a tree */
+    void *scratch;   /* on the device, for slices of other ranks */
+    uint64_t number; /* of the last sum */
+    nccl_leaves_t *asked; /* [size] */
+    int64_t *ranges;      /* [2 * size], see comm_tree_check */
+    size_t *cuts;         /* [size + 1] */
+} nccl_tree_t;
+
 typedef struct nccl_group {
     comm_group_t base;
     const nccl_library_t *nccl;
@@ -41,6 +56,7 @@ typedef struct nccl_group {
     comm_still_t marked; /* its number: the sum of both marks */
     comm_still_t broken; /* its number: 1 if a connection broke, else 0 */
     nccl_work_t works[COMM_WORKS_MAX];
+    nccl_tree_t tree;
     uint64_t started; /* where the search for a free work begins */
     bool plain_said;  /* a log line said that arenas are not registered */
     pthread_mutex_t lock;
@@ -92,9 +108,29 @@ err_code_t nccl_arena_open(comm_group_t *base, size_t bytes, comm_arena_t **out,
                            err_t *err);
 void nccl_arena_close(comm_arena_t *base);
 
-/* nccl_call.c: enqueue the operation of [request] on the group's stream. */
+/* nccl_call.c: enqueue the operation of [request], which is no sum along a
+ * tree, on the group's stream. */
 err_code_t nccl_call(nccl_group_t *group, const comm_request_t *request,
                      err_t *err);
+/* Wait until the last call, which returned [result], is no longer in progress.
+ * Returns its error, which calls it [name], or a fault of the group. */
+err_code_t nccl_call_end(nccl_group_t *group, ncclResult_t result,
+                         const char *name, err_t *err);
+ncclDataType_t nccl_type(comm_type_t type);
+
+/* nccl_tree.c: sums along a tree. Open and close what they need. */
+err_code_t nccl_tree_open(nccl_group_t *group, err_t *err);
+void nccl_tree_close(nccl_group_t *group);
+/* To be called before [request], a sum along a tree, is enqueued: find out
+ * which leaves all ranks have. ERR_CONFIG, on all ranks, if the request cannot
+ * be carried out; the group can be used afterwards. Other errors are those of
+ * the group beside this one. Blocks until all ranks have called it, unless
+ * request->ranges is given. */
+err_code_t nccl_tree_meet(nccl_group_t *group, const comm_request_t *request,
+                          err_t *err);
+/* Enqueue [request], for which nccl_tree_meet was called. */
+err_code_t nccl_tree_call(nccl_group_t *group, const comm_request_t *request,
+                          err_t *err);
 
 /* nccl_end.c: end the communicator. If [well] is false, or ending it fails,
  * pending collectives are aborted. If NCCL does not do that within 5 seconds,

@@ -138,7 +138,7 @@ static err_code_t parts_open(nccl_group_t *group, err_t *err)
                               (void **)&group->marks, err);
     for (int i = 0; rc == ERR_OK && i < COMM_WORKS_MAX; i++)
         rc = dev_event_open(dev, &group->works[i].done, err);
-    return rc;
+    return rc == ERR_OK ? nccl_tree_open(group, err) : rc;
 }
 
 /* Rank 0 makes the id, or several ranks make an id each; then all ranks join.

@@ -11,7 +11,6 @@
  *
  * Before that, an all-gather of 16 bytes tells all ranks who has which leaves.
  */
-#include <inttypes.h>
 #include <string.h>
 
 #include "base/check.h"
@@ -48,31 +47,6 @@ static int views_of(const ucx_task_t *task, int rank)
                            task->request->leaves);
 }
 
-/* Check that the leaves of the ranks are all leaves, in order. */
-static err_code_t ranges_check(const ucx_task_t *task, err_t *err)
-{
-    int64_t leaves = task->request->leaves, next = 0;
-
-    for (int rank = 0; rank < task->size; rank++) {
-        int64_t first = task->ranges[2 * rank];
-        int64_t held = task->ranges[2 * rank + 1];
-
-        if (held > 0 && first != next)
-            return err_set(err, ERR_CONFIG,
-                           "tree all-reduce %" PRIu64 ": rank %d holds leaves "
-                           "from %" PRId64 " on, but the ranks before it end "
-                           "at %" PRId64,
-                           task->number, rank, first, next);
-        next += held;
-    }
-    if (next != leaves)
-        return err_set(err, ERR_CONFIG,
-                       "tree all-reduce %" PRIu64 ": the ranks hold %" PRId64
-                       " leaves of %" PRId64,
-                       task->number, next, leaves);
-    return ERR_OK;
-}
-
 /* Check the ranges that were gathered, and choose the size of the slices.
  * False: the ranges are wrong, and the group fails. */
 static bool tree_plan(ucx_task_t *task)
@@ -82,7 +56,8 @@ static bool tree_plan(ucx_task_t *task)
     size_t part = (what->count + ranks - 1) / ranks;
     err_t fault = ERR_INIT;
 
-    if (ranges_check(task, &fault) != ERR_OK) {
+    if (comm_tree_check(task->ranges, task->size, what->leaves, task->number,
+                        &fault) != ERR_OK) {
         task->ops->fail(task->context, &fault);
         return false;
     }

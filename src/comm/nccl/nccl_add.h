@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/* Sums of two arrays in a GPU's memory, with the bits of comm_reduce. */
+#ifndef CDDP_COMM_NCCL_NCCL_ADD_H
+#define CDDP_COMM_NCCL_NCCL_ADD_H
+
+#include "comm/comm_collective.h"
+#include "dev/dev_cuda.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Can nccl_add add elements of this type? It cannot add 16-bit floats. */
+bool nccl_adds(comm_type_t type);
+
+/* Enqueue on [stream] that the device adds [count] elements at [from] to those
+ * at [to]. */
+err_code_t nccl_add(void *to, const void *from, size_t count, comm_type_t type,
+                    cudaStream_t stream, err_t *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
