@@ -211,6 +211,12 @@ static double rest(const obs_progress_t *progress, const obs_place_t *place,
     return done > 0 ? steps * (now - progress->first_at) / done : NAN;
 }
 
+char *obs_speed_format(double speed, char *out, size_t room)
+{
+    numeric_print(out, room, speed < 1000 ? "%.4g" : "%.0f", speed);
+    return out;
+}
+
 /* Format the line: "step 1200 of 48000  epoch 2/80, 50 %  loss 0.123  ETA 62
  * min 5120 samples/s  comm 3 %  45 min left  saved 3 min ago". */
 static void place_format(const obs_progress_t *progress,
@@ -218,7 +224,9 @@ static void place_format(const obs_progress_t *progress,
                          size_t room)
 {
     const double took = now - progress->last_at;
-    char eta[32], left[48] = "", saved[48] = "", time[32];
+    const double speed =
+        took > 0 ? (place->samples - progress->samples) / took : 0;
+    char eta[32], left[48] = "", saved[48] = "", time[32], rate[32];
 
     if (isfinite(place->left))
         snprintf(left, sizeof left, "  %s left",
@@ -230,13 +238,13 @@ static void place_format(const obs_progress_t *progress,
     numeric_print(
         out, room,
         "step %" PRId64 " of %" PRId64 "  epoch %" PRId64 "/%" PRId64
-        ", %.0f %%  loss %.4g  ETA %s  %.4g samples/s  comm %.0f %%%s%s",
+        ", %.0f %%  loss %.4g  ETA %s  %s samples/s  comm %.0f %%%s%s",
         place->step, place->epochs * place->epoch_steps, place->epoch,
         place->epochs,
         floor(100.0 * (double)place->epoch_step / (double)place->epoch_steps),
         place->loss,
         obs_duration_format(rest(progress, place, now), eta, sizeof eta),
-        took > 0 ? (place->samples - progress->samples) / took : 0,
+        obs_speed_format(speed, rate, sizeof rate),
         took > 0 ? 100 * (place->exposed_s - progress->exposed_s) / took : 0,
         left, saved);
 }

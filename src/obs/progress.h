@@ -68,6 +68,10 @@ void obs_progress_say(obs_progress_t *progress, double now, const char *format,
 /* Print text of whole lines, whatever its size. */
 void obs_progress_text(obs_progress_t *progress, const char *text);
 
+/* Format samples per second as "8.25" or "51470", with at least four digits
+ * that count and no exponent, into [out] of [room] bytes; returns [out]. */
+char *obs_speed_format(double speed, char *out, size_t room);
+
 typedef struct obs_epoch {
     /* number of the finished epoch, from 1; number of epochs of the run */
     int64_t epoch, epochs;

@@ -480,7 +480,8 @@
         if (!loads) {
             if (size > 1)
                 add(page, "p", run.name + ": the ranks were not compared. A run " +
-                    "compares them every obs.every seconds.",
+                    "compares them when it has made steps for 10 s, then every " +
+                    "obs.every seconds.",
                     {id: "alone" + (index || "")});
             return;
         }

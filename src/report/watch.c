@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/str.h"
+#include "obs/progress.h"
 #include "obs/terminal.h"
 #include "report/history.h"
 #include "report/plot.h"
@@ -83,7 +84,7 @@ static char *line_make(const watch_t *watch)
 {
     const report_curves_t *curves = watch->curves;
     str_buf_t line = {0};
-    char state[64];
+    char state[64], speed[32];
 
     str_buf_add(&line, "%s: %s, step %" PRId64, watch->dir,
                 report_state_text(watch->state, watch->history.status, state,
@@ -92,7 +93,8 @@ static char *line_make(const watch_t *watch)
     if (isfinite(curves->loss))
         str_buf_add(&line, ", loss %.5g", curves->loss);
     if (isfinite(curves->speed))
-        str_buf_add(&line, ", %.5g samples/s", curves->speed);
+        str_buf_add(&line, ", %s samples/s",
+                    obs_speed_format(curves->speed, speed, sizeof speed));
     if (isfinite(curves->best))
         str_buf_add(&line, ", best %s %.5g at step %" PRId64,
                     curves->best_is_accuracy ? "accuracy" : "loss",

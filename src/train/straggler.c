@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "obs/progress.h"
 #include "slurm/step_cpu.h"
 #include "train/links.h"
 #include "train/record.h"
@@ -162,7 +163,9 @@ void train_straggler_step(train_state_t *run, const hdf5io_batch_t *batch,
 
 bool train_straggler_due(const train_straggler_t *s, double now)
 {
-    return s->every > 0 && now - s->begun >= s->every;
+    const double first = fmin(s->every, OBS_PROGRESS_FIRST);
+
+    return s->every > 0 && now - s->begun >= (s->looked ? s->every : first);
 }
 
 /* ---- comparing ----------------------------------------------------------- */
@@ -251,6 +254,7 @@ err_code_t train_straggler_look(train_state_t *run, err_t *err)
         judge(run, links);
     if (rc == ERR_OK)
         keep(run);
+    s->looked = true;
     window_begin(run, &kernel);
     return rc;
 }

@@ -11,6 +11,7 @@
 #ifndef CDDP_TRAIN_STRAGGLER_H
 #define CDDP_TRAIN_STRAGGLER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "hdf5io/loader.h"
@@ -23,6 +24,7 @@ typedef struct train_state train_state_t;
 /* All zeros: off, as with one rank or in a benchmark. */
 typedef struct train_straggler {
     double every;    /* seconds of a window; 0: off */
+    bool looked;     /* the first window, which is shorter, is over */
     double begun;    /* instant at which the window began; INFINITY: not yet */
     int64_t steps;   /* of this window */
     obs_load_t sums; /* of this rank over these steps */
@@ -50,7 +52,8 @@ void train_straggler_begin(train_state_t *run);
 void train_straggler_step(train_state_t *run, const hdf5io_batch_t *batch,
                           const obs_step_t *row);
 
-/* Is the window over at the instant [now]? */
+/* Is the window over at the instant [now]? The first one lasts 10 s at most, so
+ * that something is known of a run that is short. */
 bool train_straggler_due(const train_straggler_t *straggler, double now);
 
 /* The window is over on all ranks: exchange its loads, name who is slow, record

@@ -90,7 +90,7 @@ query 'about["state"] == "complete" and about["step"] == 48' report.html
 query 'len(curves["loss"]["x"]) == 48 and "low" not in curves["loss"]' report.html
 query 'len(curves["valid/accuracy"]["x"]) == 3 and about["best"]["name"] == "accuracy"' \
     report.html
-query 'about["loads"] is None' report.html
+query 'runs[1]["about"]["loads"] is None' report.html
 query 'about["notes"] == [] and "oneDNN" in about["versions"]' report.html
 query 'len(about["saves"]) >= 2 and about["lives"][-1]["event"] == "end"' report.html
 query 'about["world_size"] == 2 and about["summary"]["spent"]["wall"] > 0' report.html
@@ -117,6 +117,8 @@ rows = [json.loads(line) for name in ("first", "second")
 assert len(table) == len(rows), (len(table), len(rows))
 for line, row in zip(table, rows):
     for key, value in row.items():
+        if type(value) is dict: # of the event "ranks", on a slow machine
+            continue
         said = line[key]
         assert said == ("" if value is None else said), (key, row)
         assert value is None or type(value)(said) == value, (key, said, value)

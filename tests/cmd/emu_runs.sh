@@ -32,7 +32,7 @@ train() {
 
 # numbers DIRECTORY: what a run has computed, by its metrics, one "key value" a line.
 numbers() {
-    grep -vE '"event": "(checkpoint|resume)"' "$1/metrics.jsonl" |
+    grep -vE '"event": "(checkpoint|resume|ranks|straggler)"' "$1/metrics.jsonl" |
         grep -oE '"(step|loss|accuracy|bits|grad_norm)": [^,}]*' |
         tr -d '":'
 }

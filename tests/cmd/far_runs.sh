@@ -28,7 +28,7 @@ train() {
 
 # numbers DIRECTORY: what a run has computed, by its metrics.
 numbers() {
-    grep -vE '"event": "(checkpoint|resume)"' "$1/metrics.jsonl" |
+    grep -vE '"event": "(checkpoint|resume|ranks|straggler)"' "$1/metrics.jsonl" |
         grep -oE '"(step|epoch|[a-z_0-9]*loss|accuracy|grad_norm|[a-z]+_mae|top5|miou)": [^,}]*'
 }
 

@@ -53,13 +53,17 @@ says() {
     grep -q -e "$2" "$1.log" || fail "$1 does not say \"$2\": $(cat "$1.log")"
 }
 
+# losses DIRECTORY: steps and losses by the run's metrics.
+losses() {
+    grep -vE '"event": "(ranks|straggler)"' "$1/metrics.jsonl" |
+        grep -oE '"(step|loss)": [^,}]*'
+}
+
 # equal A B: two runs have the same parameters and losses.
 equal() {
     "$build/cddp-ckpt" diff "$1" "$2" >diff.txt 2>&1 ||
         fail "$1 and $2 differ: $(cat diff.txt)"
-    cmp -s <(grep -oE '"(step|loss)": [^,}]*' "$1/metrics.jsonl") \
-        <(grep -oE '"(step|loss)": [^,}]*' "$2/metrics.jsonl") ||
-        fail "the losses of $1 and $2 differ"
+    cmp -s <(losses "$1") <(losses "$2") || fail "the losses of $1 and $2 differ"
 }
 
 # ---- the numbers of threads ---------------------------------------------------

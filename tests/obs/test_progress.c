@@ -168,6 +168,25 @@ Test(progress, a_run_prints_after_10_s_and_then_every_minute,
         "comm 25 %  60 min left  saved 2 min ago\n");
 }
 
+Test(progress, speeds_have_no_exponent)
+{
+    static const struct {
+        double speed;
+        const char *text;
+    } rows[] = {{0, "0"},
+                {0.01234567, "0.01235"},
+                {8, "8"},
+                {999.96, "1000"},
+                {1234.5678, "1235"},
+                {51470.2, "51470"},
+                {1.2345678e9, "1234567800"}};
+    char text[32];
+
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        cr_expect_str_eq(obs_speed_format(rows[i].speed, text, sizeof text),
+                         rows[i].text, "%g: %s", rows[i].speed, text);
+}
+
 Test(progress, an_event_is_a_line, .init = cr_redirect_stdout)
 {
     obs_progress_t *progress = opened(1);

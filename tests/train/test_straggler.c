@@ -29,6 +29,7 @@ static atomic_int looks;
 
 /* These replace functions of this program; see local.mk. */
 bool __wrap_train_straggler_due(const train_straggler_t *straggler, double now);
+bool __real_train_straggler_due(const train_straggler_t *straggler, double now);
 err_code_t __real_train_straggler_look(train_state_t *run, err_t *err);
 err_code_t __wrap_train_straggler_look(train_state_t *run, err_t *err);
 
@@ -146,6 +147,24 @@ Test(straggler, is_named)
     free(text);
     free(path);
     harness_close(&harness);
+}
+
+/* The first window is short, so that a short run has one. */
+Test(straggler, windows_last_as_long_as_they_should)
+{
+    train_straggler_t straggler = {.every = 60, .begun = INFINITY};
+
+    cr_expect_not(__real_train_straggler_due(&straggler, 1e9), "no step yet");
+    straggler.begun = 100;
+    cr_expect_not(__real_train_straggler_due(&straggler, 109));
+    cr_expect(__real_train_straggler_due(&straggler, 110));
+    straggler.looked = true;
+    cr_expect_not(__real_train_straggler_due(&straggler, 159));
+    cr_expect(__real_train_straggler_due(&straggler, 160));
+    straggler = (train_straggler_t){.every = 2, .begun = 100};
+    cr_expect(__real_train_straggler_due(&straggler, 102));
+    straggler.every = 0;
+    cr_expect_not(__real_train_straggler_due(&straggler, 1000), "off");
 }
 
 Test(straggler, does_not_exist_alone)
