@@ -118,7 +118,7 @@ static bool address_counts(const ucx_gate_t *gate, uint32_t address)
            (address & iface->mask) == (iface->address & iface->mask);
 }
 
-/* List the addresses of all ranks that are reached over the network. */
+/* List the addresses from which ranks connect over the network. */
 static size_t addresses_list(const ucx_gate_t *gate, uint32_t *out)
 {
     size_t count = 0;
@@ -130,6 +130,8 @@ static size_t addresses_list(const ucx_gate_t *gate, uint32_t *out)
             if (address_counts(gate, fabric->ifaces[i].address))
                 out[count++] = fabric->ifaces[i].address;
     }
+    if (gate->loopback)
+        out[count++] = INADDR_LOOPBACK;
     return count;
 }
 
@@ -211,7 +213,7 @@ err_code_t ucx_gate_close(const ucx_gate_t *gate, const ucx_gate_fds_t *before,
     struct sock_filter code[UCX_GATE_CODE];
     struct sock_fprog program = {.filter = code};
     uint32_t *addresses;
-    err_code_t rc = mem_new(uint32_t, (size_t)gate->size * UCX_IFACES,
+    err_code_t rc = mem_new(uint32_t, (size_t)gate->size * UCX_IFACES + 1,
                             "addresses of the ranks", &addresses, err);
 
     if (rc != ERR_OK)

@@ -57,6 +57,7 @@ typedef struct ucx_gate {
     int size;
     /* Pass only addresses in its network; NULL: in all networks. */
     const ucx_iface_t *iface;
+    bool loopback;      /* pass 127.0.0.1, too */
     const void *worker; /* the address of this rank's worker */
     size_t bytes;       /* bytes of that address */
 } ucx_gate_t;

@@ -215,19 +215,21 @@ static bool gate_reached(const ucx_net_t *net, const ucx_fabric_t *fabrics,
     return known;
 }
 
-/* Return whether a gate is possible. It is not if a reached rank shares our
- * network namespace, as that rank may connect over the loopback. */
-static bool gate_is_possible(const ucx_net_t *net, const ucx_fabric_t *fabrics,
-                             const uint8_t *reached)
+/* Return whether a reached rank shares our network namespace, so that it may
+ * connect over the loopback. */
+static bool gate_has_mate(const ucx_net_t *net, const ucx_fabric_t *fabrics,
+                          const uint8_t *reached)
 {
     for (int rank = 0; rank < net->base->size; rank++)
-        if (reached[rank] &&
+        if (reached[rank] && rank != net->base->rank &&
             fabrics[rank].network == fabrics[net->base->rank].network)
-            return false;
-    return true;
+            return true;
+    return false;
 }
 
-/* Let only ranks of the group connect to the worker. A job runs without the
+/* Let only ranks of the group connect to the worker. On the loopback a gate is
+ * of no use: only this machine can connect to it, and the address does not tell
+ * who it is. A job runs without the
  * gate, too, so if the kernel refuses the gate, that is a warning. Only rank 0
  * warns, and once, as most likely all machines have the same kernel. */
 static err_code_t gate_make(ucx_net_t *net, const network_t *network,
@@ -249,7 +251,8 @@ static err_code_t gate_make(ucx_net_t *net, const network_t *network,
         return rc;
     gate.reached = reached;
     if (gate_reached(net, network->fabrics, reached) &&
-        gate_is_possible(net, network->fabrics, reached)) {
+        network->reach != UCX_REACH_LOOPBACK) {
+        gate.loopback = gate_has_mate(net, network->fabrics, reached);
         if (ucx_gate_close(&gate, before, &net->sinks, &why) != ERR_OK)
             log_print(net->base->rank == 0 && !atomic_flag_test_and_set(&told)
                           ? LOG_WARN

@@ -150,8 +150,10 @@ static in_port_t port_of(int fd)
     return own.sin_port;
 }
 
-/* Close the gate of a worker whose address is [port], for MEMBER. */
-static err_code_t gate_close(in_port_t port, const ucx_gate_fds_t *before,
+/* Close the gate of a worker whose address is [port], for MEMBER and, with
+ * [loopback], for OWN. */
+static err_code_t gate_close(in_port_t port, bool loopback,
+                             const ucx_gate_fds_t *before,
                              ucx_gate_sinks_t *sinks, err_t *err)
 {
     const ucx_fabric_t fabrics[2] = {
@@ -161,6 +163,7 @@ static err_code_t gate_close(in_port_t port, const ucx_gate_fds_t *before,
     const ucx_gate_t gate = {.fabrics = fabrics,
                              .reached = reached,
                              .size = 2,
+                             .loopback = loopback,
                              .worker = &port,
                              .bytes = sizeof port};
 
@@ -174,7 +177,7 @@ typedef struct guarded {
     ucx_gate_sinks_t sinks;
 } guarded_t;
 
-static guarded_t guarded_new(void)
+static guarded_t guarded_new(bool loopback)
 {
     static ucx_gate_fds_t before;
     guarded_t guarded = {0};
@@ -183,8 +186,9 @@ static guarded_t guarded_new(void)
     ucx_gate_look(&before);
     guarded.fd = listener_at(place(OWN, 0), false);
     guarded.port = port_of(guarded.fd);
-    cr_assert_eq(gate_close(guarded.port, &before, &guarded.sinks, &err),
-                 ERR_OK, "%s", err.text);
+    cr_assert_eq(
+        gate_close(guarded.port, loopback, &before, &guarded.sinks, &err),
+        ERR_OK, "%s", err.text);
     cr_assert_eq(guarded.sinks.count, 1);
     return guarded;
 }
@@ -202,8 +206,8 @@ static int visit(uint32_t source, in_port_t port, int ttl)
     return fd;
 }
 
-/* Accept [count] connections of MEMBER, and no other ones. */
-static void members_accept(int listener, int count)
+/* Accept [count] connections, which come from [source]. */
+static void accept_from(int listener, uint32_t source, int count)
 {
     struct pollfd wait = {.fd = listener, .events = POLLIN};
     struct sockaddr_in peer;
@@ -215,9 +219,17 @@ static void members_accept(int listener, int count)
         bytes = sizeof peer;
         fd = accept(listener, (struct sockaddr *)&peer, &bytes);
         cr_assert_geq(fd, 0);
-        cr_assert_eq(ntohl(peer.sin_addr.s_addr), MEMBER);
+        cr_assert_eq(ntohl(peer.sin_addr.s_addr), source);
         close(fd);
     }
+}
+
+/* Accept [count] connections of MEMBER. There must be no other ones. */
+static void members_accept(int listener, int count)
+{
+    int fd;
+
+    accept_from(listener, MEMBER, count);
     fd = accept(listener, NULL, NULL);
     cr_expect_eq(fd, -1, "a stranger was accepted");
 }
@@ -246,7 +258,7 @@ static void expect_members_only(const guarded_t *guarded)
 
 Test(ucx_gate_sockets, only_members_come_to_the_listener)
 {
-    guarded_t guarded = guarded_new();
+    guarded_t guarded = guarded_new(false);
 
     cr_expect(fcntl(guarded.sinks.fds[0], F_GETFD) & FD_CLOEXEC);
     expect_members_only(&guarded);
@@ -255,10 +267,24 @@ Test(ucx_gate_sockets, only_members_come_to_the_listener)
     cr_expect_eq(guarded.sinks.count, 0);
 }
 
+Test(ucx_gate_sockets, the_loopback_may_be_let_in)
+{
+    guarded_t guarded = guarded_new(true);
+    int stranger = visit(STRANGER, guarded.port, 64);
+    int own = visit(OWN, guarded.port, 64);
+    int member = visit(MEMBER, guarded.port, 64);
+
+    accept_from(guarded.fd, OWN, 1);
+    members_accept(guarded.fd, 1);
+    close(stranger);
+    close(own);
+    close(member);
+}
+
 /* Only processes of the same user can listen at this port, too. */
 Test(ucx_gate_sockets, another_socket_at_the_port_changes_nothing)
 {
-    guarded_t guarded = guarded_new();
+    guarded_t guarded = guarded_new(false);
     int other = listener_at(place(OWN, guarded.port), true);
     int wide = listener_at(place(INADDR_ANY, guarded.port), true);
 
@@ -273,7 +299,7 @@ Test(ucx_gate_sockets, another_socket_at_the_port_changes_nothing)
 /* Between the end of the worker and that of the sinks nobody is let in. */
 Test(ucx_gate_sockets, sinks_are_closed_last)
 {
-    guarded_t guarded = guarded_new();
+    guarded_t guarded = guarded_new(false);
     struct sockaddr_in to = place(OWN, guarded.port);
     struct pollfd done = {.events = POLLOUT};
     bool refused;
@@ -299,7 +325,8 @@ Test(ucx_gate_sockets, other_sockets_are_left_alone)
 
     ucx_gate_look(&before);
     fd = listener_at(place(OWN, 0), false);
-    cr_assert_eq(gate_close(port_of(old), &before, &sinks, &err), ERR_OK);
+    cr_assert_eq(gate_close(port_of(old), false, &before, &sinks, &err),
+                 ERR_OK);
     cr_expect_eq(sinks.count, 0);
     for (int i = 0; i < 2; i++) {
         cr_assert_eq(getsockopt(i == 0 ? old : fd, SOL_SOCKET, SO_REUSEPORT,
@@ -325,7 +352,7 @@ Test(ucx_gate_sockets, a_refusal_is_told)
     cr_assert_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
     limit.rlim_cur = 0;
     (void)setrlimit(RLIMIT_NOFILE, &limit);
-    rc = gate_close(port_of(fd), &before, &sinks, &err);
+    rc = gate_close(port_of(fd), false, &before, &sinks, &err);
     limit.rlim_cur = limit.rlim_max;
     cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
     cr_expect_eq(rc, ERR_UNAVAILABLE);

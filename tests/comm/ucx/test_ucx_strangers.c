@@ -362,6 +362,26 @@ Test(strangers, ranks_of_several_nodes_listen_to_each_other)
     machines_remove();
 }
 
+/* The same where the ranks of a machine reach each other over TCP. Then other
+ * processes of that machine can connect, too. */
+Test(strangers, ranks_that_use_tcp_within_a_node_listen_to_no_other_machine)
+{
+    rank_plan_t plan;
+    int results[RANKS];
+
+    if (geteuid() != 0 || !machines_make()) {
+        machines_remove();
+        cr_skip_test("needs root, iproute2 and network namespaces");
+    }
+    setenv("UCX_TLS", "tcp,self", 1);
+    plan_fill(&plan);
+    free(plan.strangers[1]);
+    plan.strangers[1] = NULL;
+    cr_expect_eq(ranks_forks(RANKS, 100, rank_main, &plan, results), 0);
+    plan_free(&plan);
+    machines_remove();
+}
+
 /* Without the gate the stranger's bytes make UCX abort a rank, and the other
  * ranks report which one. This shows what the gate is for, and that the bytes
  * above are effective. */
