@@ -183,6 +183,43 @@ Test(comm_nccl, collectives_give_what_they_should)
     }
 }
 
+/* ---- arenas -------------------------------------------------------------- */
+
+/* [fail] of the plan is the setting nccl_windows of the last rank. All ranks
+ * have a window, or none. */
+static int arenas_main(const comm_oob_t *oob, void *argument)
+{
+    const nccl_plan_t *plan = argument;
+    const bool windows = plan->fail == 1;
+    err_t err = ERR_INIT;
+    nccl_rig_t rig;
+
+    if (oob->rank == oob->size - 1)
+        emu_set(plan->fake, nccl_windows, plan->fail);
+    RANKS_OK(nccl_rig_open(&rig, plan, oob, &err), err);
+    RANKS_CHECK(plan->fake->counts().windows == windows);
+    RANKS_CHECK(plan->fake->counts().registered == !windows);
+    RANKS_CHECK(allreduce_one(&rig, NCCL_RIG_COUNT, COMM_SUM) == 0);
+    nccl_rig_close(&rig);
+    RANKS_CHECK(plan->fake->counts().windows == 0);
+    RANKS_CHECK(plan->fake->counts().registered == 0);
+    plan->fake->reset();
+    return 0;
+}
+
+Test(comm_nccl, arenas_are_windows_if_all_ranks_have_them)
+{
+    nccl_plan_t plan = {.timeout = NCCL_RIG_TIMEOUT};
+
+    for (plan.fail = 0; plan.fail <= 2; plan.fail++)
+        for (int ranks = 1; ranks <= 3; ranks += 2) {
+            plan.late = ranks == 3 ? 2 : 0;
+            nccl_rig_run(ranks, arenas_main, &plan);
+        }
+}
+
+/* ---- many ranks ---------------------------------------------------------- */
+
 /* The exchange of one rank. */
 static err_code_t alone_exchange(void *context, const void *mine, size_t bytes,
                                  void *all, err_t *err)

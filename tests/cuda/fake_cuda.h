@@ -43,8 +43,10 @@ typedef struct fake_cuda_settings {
      * [nccl_async]: the number of the poll of an open communicator that finds
      * an error; 0: none. [nccl_stuck]: the number of the collective of this
      * process that never ends on the device, 1 is the first; 0: none.
-     * [nccl_hangs]: ncclCommAbort does not return. */
-    int64_t nccl, nccl_late, nccl_async, nccl_stuck, nccl_hangs;
+     * [nccl_hangs]: ncclCommAbort does not return. [nccl_windows]: 0 means that
+     * the library has no windows (a version before 2.27), 2 that it never opens
+     * any. */
+    int64_t nccl, nccl_late, nccl_async, nccl_stuck, nccl_hangs, nccl_windows;
 } fake_cuda_settings_t;
 
 typedef struct fake_cuda_counts {
@@ -57,6 +59,8 @@ typedef struct fake_cuda_counts {
     int64_t graphs;      /* launches */
     int64_t collectives; /* of NCCL, executed */
     int64_t ids;         /* of the communicator of NCCL that was opened last */
+    int64_t windows;     /* of communicators, open now */
+    int64_t registered;  /* blocks of memory, not as windows, now */
     /* What is open now: bytes of devices; streams, events, graphs, blocks of
      * pinned memory, handles and descriptors of libraries. */
     int64_t bytes, objects;

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #define BOX_BYTES 16000
+#define WINDOWS 64              /* of a communicator, at most */
 #define SLEEP_NS (20 * 1000000) /* a sleeper looks again after this time */
 
 /* The part of a message that is on its way from one rank to another. */
@@ -28,6 +29,8 @@ typedef struct box {
 typedef struct office {
     _Atomic uint32_t joined;
     _Atomic uint32_t stopped;
+    _Atomic uint32_t windows; /* registered so far, by all ranks */
+    _Atomic uint64_t window_bytes[WINDOWS];
     _Atomic uint32_t bells[64]; /* each rank's; rung after a change */
     box_t boxes[];              /* [size * size] */
 } office_t;
@@ -96,6 +99,27 @@ fake_mail_t *fake_mail_join(const char *name, int rank, int size)
 bool fake_mail_complete(const fake_mail_t *mail)
 {
     return atomic_load(&mail->office->joined) == (uint32_t)mail->size;
+}
+
+/* ---- windows ------------------------------------------------------------- */
+
+bool fake_mail_window(fake_mail_t *mail, uint32_t number, size_t bytes)
+{
+    uint64_t before = 0;
+
+    if (number >= WINDOWS)
+        abort();
+    if (!atomic_compare_exchange_strong(&mail->office->window_bytes[number],
+                                        &before, (uint64_t)bytes) &&
+        before != bytes)
+        return false;
+    atomic_fetch_add(&mail->office->windows, 1);
+    return true;
+}
+
+bool fake_mail_windows(const fake_mail_t *mail, uint32_t count)
+{
+    return atomic_load(&mail->office->windows) >= count * (uint32_t)mail->size;
 }
 
 /* ---- bells --------------------------------------------------------------- */

@@ -35,6 +35,12 @@ fake_mail_t *fake_mail_join(const char *name, int rank, int size);
 /* Have all ranks joined? */
 bool fake_mail_complete(const fake_mail_t *mail);
 
+/* Tell all ranks that this one has registered window [number] of [bytes] bytes.
+ * Returns false if another rank has given this window another size. */
+bool fake_mail_window(fake_mail_t *mail, uint32_t number, size_t bytes);
+/* Have all ranks registered [count] windows? */
+bool fake_mail_windows(const fake_mail_t *mail, uint32_t count);
+
 /* Send and receive all [parts]. Parts of the same peer and direction move in
  * their order. [call] describes the collective. If the receiver of a message
  * executes another collective, or expects another tag, it says so on stderr and

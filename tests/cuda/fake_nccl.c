@@ -47,7 +47,7 @@ static ncclResult_t comm_begin(const char *name, ncclComm_t comm)
     if (comm->state == FAKE_COMM_GONE)
         forbidden("a communicator is used after its end");
     if (comm->state == FAKE_COMM_FINAL || comm->late > 0 ||
-        !fake_mail_complete(comm->mail))
+        !fake_mail_complete(comm->mail) || comm->window != NULL)
         return ncclInvalidUsage;
     return ncclSuccess;
 }
@@ -159,6 +159,17 @@ static ncclResult_t comm_open_scalable(ncclComm_t *out, int size, int rank,
     return comm_join(out, size, ids[0].internal, rank, config);
 }
 
+/* A window is stored when all ranks have registered it. Returns whether none is
+ * awaited. */
+static bool window_await(ncclComm_t comm)
+{
+    if (comm->window != NULL && fake_mail_windows(comm->mail, comm->windows)) {
+        *comm->window = comm->window_is;
+        comm->window = NULL;
+    }
+    return comm->window == NULL;
+}
+
 static ncclResult_t comm_state(ncclComm_t comm, ncclResult_t *out)
 {
     if (fake_begin("ncclCommGetAsyncError") != cudaSuccess)
@@ -170,7 +181,8 @@ static ncclResult_t comm_state(ncclComm_t comm, ncclResult_t *out)
         comm->late--;
     if (fake_mail_stopped(comm->mail))
         *out = ncclRemoteError;
-    else if (comm->late > 0 || !fake_mail_complete(comm->mail))
+    else if (comm->late > 0 || !fake_mail_complete(comm->mail) ||
+             !window_await(comm))
         *out = ncclInProgress;
     else if (++comm->polls == fake.settings.nccl_async)
         *out = ncclInternalError;
@@ -222,7 +234,10 @@ static ncclResult_t comm_abort(ncclComm_t comm)
         forbidden("a communicator is aborted after its end");
     if (fake.settings.nccl_hangs)
         fake_hang();
+    for (int i = 0; i < FAKE_BLOCKS; i++)
+        comm->blocks[i] = NULL;
     comm->registered = 0;
+    fake.counts.windows = fake.counts.registered = 0;
     fake_mail_stop(comm->mail);
     comm_free(comm);
     return comm_end(ncclSuccess);
@@ -385,7 +400,36 @@ static ncclResult_t memory_alloc(void **out, size_t bytes)
 
 static ncclResult_t memory_free(void *data)
 {
+    for (ncclComm_t comm = comms; comm != NULL; comm = comm->next)
+        for (int i = 0; comm->state != FAKE_COMM_GONE && i < FAKE_BLOCKS; i++)
+            if (data != NULL && comm->blocks[i] == data)
+                forbidden("memory is freed that is registered with a "
+                          "communicator");
     return cudaFree(data) == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
+}
+
+static void block_add(ncclComm_t comm, const void *data)
+{
+    int i = 0;
+
+    while (i < FAKE_BLOCKS && comm->blocks[i] != NULL)
+        i++;
+    if (i == FAKE_BLOCKS)
+        forbidden("too many blocks of memory are registered");
+    comm->blocks[i] = data;
+    comm->registered++;
+}
+
+static void block_remove(ncclComm_t comm, const void *data)
+{
+    int i = 0;
+
+    while (i < FAKE_BLOCKS && comm->blocks[i] != data)
+        i++;
+    if (data == NULL || i == FAKE_BLOCKS)
+        forbidden("memory is deregistered that is not registered");
+    comm->blocks[i] = NULL;
+    comm->registered--;
 }
 
 static ncclResult_t memory_register(const ncclComm_t comm, void *data,
@@ -396,7 +440,8 @@ static ncclResult_t memory_register(const ncclComm_t comm, void *data,
     if (result == ncclSuccess && !fake_memory_has(data, bytes))
         result = ncclInvalidArgument;
     if (result == ncclSuccess) {
-        comm->registered++;
+        block_add(comm, data);
+        fake.counts.registered++;
         *handle = data;
     }
     return comm_end(result);
@@ -407,8 +452,45 @@ static ncclResult_t memory_deregister(const ncclComm_t comm, void *handle)
     (void)fake_begin("ncclCommDeregister");
     if (comm->state == FAKE_COMM_GONE)
         forbidden("memory is deregistered after the communicator's end");
-    comm->registered -= handle != NULL;
+    block_remove(comm, handle);
+    fake.counts.registered--;
     return comm_end(ncclSuccess);
+}
+
+/* All ranks call this, with equal sizes. */
+static ncclResult_t window_register(ncclComm_t comm, void *data, size_t bytes,
+                                    void **window, int flags)
+{
+    ncclResult_t result = comm_begin("ncclCommWindowRegister", comm);
+
+    if (result == ncclSuccess &&
+        (!fake_memory_has(data, bytes) || flags != NCCL_WINDOW_SYMMETRIC))
+        result = ncclInvalidArgument;
+    if (result != ncclSuccess)
+        return comm_end(result);
+    if (!fake_mail_window(comm->mail, comm->windows++, bytes))
+        forbidden("ranks register windows of different sizes");
+    comm->window = window;
+    comm->window_is = NULL;
+    if (fake.settings.nccl_windows == 1) {
+        block_add(comm, data);
+        fake.counts.windows++;
+        comm->window_is = data;
+    }
+    (void)progress(comm);
+    return comm_end(ncclInProgress);
+}
+
+static ncclResult_t window_deregister(ncclComm_t comm, void *window)
+{
+    ncclResult_t result = comm_begin("ncclCommWindowDeregister", comm);
+
+    if (result == ncclSuccess) {
+        block_remove(comm, window);
+        fake.counts.windows--;
+        result = progress(comm);
+    }
+    return comm_end(result);
 }
 
 /* ---- the library --------------------------------------------------------- */
@@ -437,7 +519,11 @@ static const nccl_library_t library = {
     .MemFree = memory_free,
     .CommRegister = memory_register,
     .CommDeregister = memory_deregister,
+    .CommWindowRegister = window_register,
+    .CommWindowDeregister = window_deregister,
 };
+
+static nccl_library_t old; /* before 2.27 */
 
 err_code_t nccl_library_get(const nccl_library_t **out, err_t *err)
 {
@@ -445,6 +531,9 @@ err_code_t nccl_library_get(const nccl_library_t **out, err_t *err)
         return err_set(err, ERR_UNAVAILABLE,
                        "libnccl.so.2 was not found: install NCCL on this node, "
                        "or add its folder to LD_LIBRARY_PATH");
-    *out = &library;
+    old = library;
+    old.CommWindowRegister = NULL;
+    old.CommWindowDeregister = NULL;
+    *out = fake.settings.nccl_windows == 0 ? &old : &library;
     return ERR_OK;
 }

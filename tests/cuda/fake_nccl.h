@@ -14,6 +14,7 @@
 #include "fake_mail.h"
 
 #define FAKE_RANKS 64
+#define FAKE_BLOCKS 64
 
 typedef enum fake_call {
     FAKE_ALLREDUCE,
@@ -59,7 +60,10 @@ struct ncclComm {
     int64_t late;  /* polls until the last call is no longer in progress */
     int64_t polls; /* of the state of an open communicator */
     int64_t registered, graphs;
-    uint64_t number; /* of the next collective to be executed */
+    const void *blocks[FAKE_BLOCKS]; /* registered; NULL: free */
+    uint32_t windows;                /* registered so far */
+    void **window, *window_is; /* where the last one is stored, when it is */
+    uint64_t number;           /* of the next collective to be executed */
     /* Number of messages so far, by rank. */
     uint64_t sent[FAKE_RANKS], received[FAKE_RANKS];
     fake_job_t *jobs;

@@ -19,7 +19,8 @@ static const fake_cuda_settings_t defaults = {.devices = 1,
                                               .arch = 90,
                                               .sms = 132,
                                               .other = -1,
-                                              .nccl = 1};
+                                              .nccl = 1,
+                                              .nccl_windows = 1};
 
 static pthread_mutex_t lock;
 fake_state_t fake;
@@ -56,6 +57,7 @@ static const struct {
     {"nccl_async", offsetof(fake_cuda_settings_t, nccl_async)},
     {"nccl_stuck", offsetof(fake_cuda_settings_t, nccl_stuck)},
     {"nccl_hangs", offsetof(fake_cuda_settings_t, nccl_hangs)},
+    {"nccl_windows", offsetof(fake_cuda_settings_t, nccl_windows)},
 };
 
 static void setting_read(const char *word)

@@ -375,6 +375,26 @@ static int mismatch_main(const comm_oob_t *oob, void *argument)
     return 0;
 }
 
+/* Memory is freed while it is registered, also as a window. */
+static int free_main(const comm_oob_t *oob, void *argument)
+{
+    const bool window = *(bool *)argument;
+    void *data = NULL, *handle = NULL;
+    rig_t rig;
+
+    OK(rig_open(&rig, oob));
+    OK(rig.nccl->MemAlloc(&data, BYTES));
+    if (window)
+        (void)rig.nccl->CommWindowRegister(rig.comm, data, BYTES, &handle,
+                                           NCCL_WINDOW_SYMMETRIC);
+    else
+        OK(rig.nccl->CommRegister(rig.comm, data, BYTES, &handle));
+    OK(settle(&rig));
+    RANKS_CHECK(handle != NULL);
+    rig.nccl->MemFree(data); /* the stand-in aborts */
+    return 1;
+}
+
 /* A call fails; a call that does not fit is refused. */
 static int refusal_main(const comm_oob_t *oob, void *argument)
 {
@@ -420,6 +440,19 @@ static int alone_main(const comm_oob_t *oob, void *argument)
     fake_cuda.reset();
     rig.nccl->CommGetAsyncError(rig.comm, &state); /* the stand-in aborts */
     return 1;
+}
+
+Test(fake_nccl, registered_memory_must_not_be_freed)
+{
+    bool window = false;
+    int results[RANKS_MAX];
+
+    ranks_forks(1, SECONDS, free_main, &window, results);
+    cr_assert_eq(results[0], 128 + SIGABRT);
+    window = true;
+    ranks_forks(2, SECONDS, free_main, &window, results);
+    cr_assert_eq(results[0], 128 + SIGABRT);
+    cr_assert_eq(results[1], 128 + SIGABRT);
 }
 
 Test(fake_nccl, an_abort_ends_what_hangs)

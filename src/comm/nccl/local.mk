@@ -4,6 +4,7 @@
 CUDA_COMM_FILES = src/comm/comm.c src/comm/comm_still.c src/comm/reduce.c \
 	src/comm/comm_tree.c \
 	src/comm/nccl/comm_nccl.c src/comm/nccl/nccl_add.h src/comm/nccl/nccl_arena.c \
+	src/comm/nccl/nccl_beside.c \
 	src/comm/nccl/nccl_call.c src/comm/nccl/nccl_end.c \
 	src/comm/nccl/nccl_fault.c src/comm/nccl/nccl_group.h \
 	src/comm/nccl/nccl_join.c \

@@ -1,15 +1,32 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * Arenas: memory that NCCL allocates and knows, so that it sums without a copy.
+ * From 2.27 on it is registered as a window of all ranks: then NCCL can also
+ * use kernels that read and write the memory of the other ranks. All ranks must
+ * have a window, or none: NCCL chooses its kernels on each rank alone. So the
+ * ranks agree before they register windows, and afterwards.
+ */
 #include "base/log.h"
 #include "base/mem.h"
 #include "comm/nccl/nccl_group.h"
 #include "dev/dev_cuda.h"
 
+/* What this rank's memory of an arena is. */
+typedef enum arena_kind {
+    ARENA_PLAIN, /* of dev_alloc */
+    ARENA_NCCL,  /* of NCCL */
+    ARENA_WINDOW /* of NCCL, which has windows */
+} arena_kind_t;
+
 typedef struct nccl_arena {
     comm_arena_t base;
     void *handle; /* of the registration; NULL: not registered */
+    void *window; /* NULL: no window */
     bool plain;   /* the memory is dev_alloc's, not NCCL's */
 } nccl_arena_t;
+
+/* ---- what the log says, once --------------------------------------------- */
 
 static void arena_plain_say(nccl_group_t *group, const char *why)
 {
@@ -21,38 +38,88 @@ static void arena_plain_say(nccl_group_t *group, const char *why)
     group->plain_said = true;
 }
 
-/* Allocate memory of NCCL and register it, so that NCCL sums it without a copy.
- * Returns false if there is no such memory. */
-static bool arena_register(nccl_group_t *group, size_t bytes,
-                           nccl_arena_t *arena)
+static void arena_say(nccl_group_t *group, const nccl_arena_t *arena)
+{
+    if (!group->memory_said && group->base.rank == 0)
+        log_debug("comm", "NCCL knows the memory of gradients %s",
+                  arena->window != NULL   ? "as a window of all ranks"
+                  : arena->handle != NULL ? "of each rank"
+                                          : "of no rank");
+    group->memory_said = true;
+}
+
+/* ---- open ---------------------------------------------------------------- */
+
+/* The result of a call of NCCL when it is no longer in progress. */
+static ncclResult_t arena_settle(nccl_group_t *group, ncclResult_t result)
+{
+    if (result != ncclInProgress)
+        return result;
+    return nccl_settle(group, NULL) == ERR_OK ? ncclSuccess : ncclInternalError;
+}
+
+/* Let NCCL allocate zeroed memory. */
+static arena_kind_t arena_alloc(nccl_group_t *group, size_t bytes,
+                                nccl_arena_t *arena)
 {
     const nccl_library_t *nccl = group->nccl;
     cudaStream_t stream = dev_cuda_stream(group->stream);
-    ncclResult_t result = nccl->MemAlloc(&arena->base.data, bytes);
+    const ncclResult_t result = nccl->MemAlloc(&arena->base.data, bytes);
 
     if (result != ncclSuccess) {
         arena_plain_say(group, nccl->GetErrorString(result));
-        return false;
-    }
-    result = nccl->CommRegister(group->comm, arena->base.data, bytes,
-                                &arena->handle);
-    if (result == ncclInProgress)
-        result = nccl_settle(group, NULL) == ERR_OK ? ncclSuccess
-                                                    : ncclInternalError;
-    if (result != ncclSuccess) {
-        arena->handle = NULL;
-        arena_plain_say(group, nccl->GetErrorString(result));
+        return ARENA_PLAIN;
     }
     if (cudaMemsetAsync(arena->base.data, 0, bytes, stream) == cudaSuccess &&
         nccl_stream_wait(group, NULL) == ERR_OK)
-        return true;
-    if (dev_abandoned(group->base.dev)) /* CUDA might not return */
-        return false;
-    if (arena->handle != NULL)
-        nccl->CommDeregister(group->comm, arena->handle);
-    nccl->MemFree(arena->base.data);
+        return nccl->CommWindowRegister != NULL ? ARENA_WINDOW : ARENA_NCCL;
+    if (!dev_abandoned(group->base.dev)) /* else CUDA might not return */
+        nccl->MemFree(arena->base.data);
+    return ARENA_PLAIN;
+}
+
+static void window_close(nccl_group_t *group, nccl_arena_t *arena)
+{
+    if (arena->window != NULL)
+        (void)arena_settle(group, group->nccl->CommWindowDeregister(
+                                      group->comm, arena->window));
+    arena->window = NULL;
+}
+
+/* Register the memory of all ranks as a window. NCCL stores no window where it
+ * cannot use any. If a rank has none, all ranks close theirs. */
+static err_code_t window_open(nccl_group_t *group, size_t bytes,
+                              nccl_arena_t *arena, err_t *err)
+{
+    ncclResult_t result =
+        group->nccl->CommWindowRegister(group->comm, arena->base.data, bytes,
+                                        &arena->window, NCCL_WINDOW_SYMMETRIC);
+    int32_t have;
+    err_code_t rc;
+
+    result = arena_settle(group, result);
+    if (result != ncclSuccess)
+        arena->window = NULL;
+    have = arena->window != NULL;
+    rc = nccl_least(group, &have, err);
+    if (rc == ERR_OK && !have)
+        window_close(group, arena);
+    return rc;
+}
+
+/* Register the memory of this rank. */
+static void arena_register(nccl_group_t *group, size_t bytes,
+                           nccl_arena_t *arena)
+{
+    const nccl_library_t *nccl = group->nccl;
+    const ncclResult_t result =
+        arena_settle(group, nccl->CommRegister(group->comm, arena->base.data,
+                                               bytes, &arena->handle));
+
+    if (result == ncclSuccess)
+        return;
     arena->handle = NULL;
-    return false;
+    arena_plain_say(group, nccl->GetErrorString(result));
 }
 
 err_code_t nccl_arena_open(comm_group_t *base, size_t bytes, comm_arena_t **out,
@@ -61,19 +128,31 @@ err_code_t nccl_arena_open(comm_group_t *base, size_t bytes, comm_arena_t **out,
     nccl_group_t *group = (nccl_group_t *)base;
     const size_t need = bytes > 0 ? bytes : 1;
     nccl_arena_t *arena;
+    int32_t least;
     err_code_t rc = mem_new(nccl_arena_t, 1, "comm arena", &arena, err);
 
     if (rc != ERR_OK)
         return rc;
     arena->base.group = base;
-    arena->plain = !arena_register(group, need, arena);
+    least = (int32_t)arena_alloc(group, need, arena);
+    arena->plain = least == ARENA_PLAIN;
+    rc = nccl_least(group, &least, err);
+    if (rc == ERR_OK && least == ARENA_WINDOW)
+        rc = window_open(group, need, arena, err);
+    if (rc == ERR_OK && !arena->plain && arena->window == NULL)
+        arena_register(group, need, arena);
     (void)cudaGetLastError(); /* a later call would return an error of these */
-    if (arena->plain)
+    if (rc == ERR_OK && arena->plain)
         rc = dev_alloc(base->dev, need, "comm arena", &arena->base.data, err);
-    if (rc == ERR_OK)
+    if (rc == ERR_OK) {
+        arena_say(group, arena);
         *out = &arena->base;
-    else
+        return ERR_OK;
+    }
+    if (arena->plain)
         mem_free(arena);
+    else
+        nccl_arena_close(&arena->base);
     return rc;
 }
 
@@ -88,6 +167,8 @@ void nccl_arena_close(comm_arena_t *base)
     if (nccl_fault(group, NULL) != ERR_OK)
         nccl_end(group, false);
     lost = dev_abandoned(group->base.dev);
+    if (group->comm != NULL && !lost)
+        window_close(group, arena);
     if (arena->handle != NULL && group->comm != NULL && !lost)
         group->nccl->CommDeregister(group->comm, arena->handle);
     if (arena->plain)

@@ -59,6 +59,7 @@ typedef struct nccl_group {
     nccl_tree_t tree;
     uint64_t started; /* where the search for a free work begins */
     bool plain_said;  /* a log line said that arenas are not registered */
+    bool memory_said; /* a log line said how arenas are registered */
     pthread_mutex_t lock;
     bool failed; /* the lock guards this and [fault] */
     err_t fault;
@@ -92,6 +93,13 @@ err_code_t nccl_fault(nccl_group_t *group, err_t *err);
 /* This rank cannot go on because of [reason]: end the collectives of all ranks.
  * Returns the fault. */
 err_code_t nccl_fail(nccl_group_t *group, const err_t *reason, err_t *err);
+
+/* nccl_beside.c: carry out [request] in the group beside this one, and wait for
+ * it. Errors are those of that group. Collective. */
+err_code_t nccl_beside(nccl_group_t *group, const comm_request_t *request,
+                       err_t *err);
+/* Set *value to the least one of all ranks. Collective, as nccl_beside. */
+err_code_t nccl_least(nccl_group_t *group, int32_t *value, err_t *err);
 
 /* nccl_join.c: open what this rank needs, and the communicator. If that fails
  * on one rank, all ranks get its error, and the caller closes what is open.

@@ -50,6 +50,13 @@ static void library_load(void)
     library.CommInitRankScalable =
         (__typeof__(library.CommInitRankScalable))dlsym(
             module, "ncclCommInitRankScalable");
+    library.CommWindowDeregister =
+        (__typeof__(library.CommWindowDeregister))dlsym(
+            module, "ncclCommWindowDeregister");
+    if (library.CommWindowDeregister != NULL)
+        library.CommWindowRegister =
+            (__typeof__(library.CommWindowRegister))dlsym(
+                module, "ncclCommWindowRegister");
     if (problem.code == ERR_OK)
         version_check();
 }

@@ -43,7 +43,15 @@ typedef struct nccl_library {
     ncclResult_t (*CommInitRankScalable)(ncclComm_t *comm, int size, int rank,
                                          int ids, ncclUniqueId *id,
                                          ncclConfig_t *config);
+    /* ncclCommWindowRegister and ncclCommWindowDeregister; NULL: this library
+     * has none (before 2.27). [window] is an ncclWindow_t. */
+    ncclResult_t (*CommWindowRegister)(ncclComm_t comm, void *data,
+                                       size_t bytes, void **window, int flags);
+    ncclResult_t (*CommWindowDeregister)(ncclComm_t comm, void *window);
 } nccl_library_t;
+
+/* NCCL_WIN_COLL_SYMMETRIC, which headers before 2.27 lack. */
+#define NCCL_WINDOW_SYMMETRIC 1
 
 /* Load the library, which stays loaded. ERR_UNAVAILABLE: it was not found, or
  * is too old. Any thread. */

@@ -93,20 +93,12 @@ static size_t slice_choose(const nccl_group_t *group,
 static err_code_t leaves_exchange(nccl_group_t *group,
                                   const nccl_leaves_t *mine, err_t *err)
 {
-    comm_group_t *beside = group->beside;
     const comm_request_t request = {.kind = COMM_ALLGATHER,
                                     .data = group->tree.asked,
                                     .count = sizeof *mine,
                                     .mine = mine};
-    comm_work_t *work = NULL;
-    comm_state_t state;
 
-    beside->waits = true;
-    state = beside->ops->start(beside, &request, &work, err);
-    beside->waits = false;
-    if (state == COMM_FAILED)
-        return err->code;
-    return work == NULL ? ERR_OK : beside->ops->wait(work, err);
+    return nccl_beside(group, &request, err);
 }
 
 /* Take the ranges from what the ranks told. All ranks find the same error. */
