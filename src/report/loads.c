@@ -127,6 +127,9 @@ static bool places_take(const report_row_t *row, found_t *out)
     return out->ranks > 0 && out->hosts <= out->ranks;
 }
 
+/* The number of a host for which there is no room. */
+#define NO_HOST REPORT_LOADS_MAX
+
 /* The number of the host called [name], which is made if there is none. -1: out
  * of memory. */
 static int host_number(report_loads_t *loads, report_text_t name)
@@ -138,9 +141,10 @@ static int host_number(report_loads_t *loads, report_text_t name)
 
     if (known != NULL)
         number = (int)json_integer_value(known);
-    else if (json_array_append_new(loads->hosts, json_string(visible)) != 0 ||
-             json_object_set_new(loads->host_number, visible,
-                                 json_integer(number)) != 0)
+    else if (number < NO_HOST &&
+             (json_array_append_new(loads->hosts, json_string(visible)) != 0 ||
+              json_object_set_new(loads->host_number, visible,
+                                  json_integer(number)) != 0))
         number = -1;
     free(visible);
     free(text);
@@ -256,7 +260,7 @@ static err_code_t cell_get(report_loads_t *loads, int rank, int host,
             *out = &loads->cells[i];
             return ERR_OK;
         }
-    if (loads->count == REPORT_LOADS_MAX) {
+    if (loads->count == REPORT_LOADS_MAX || host == NO_HOST) {
         loads->left_out++;
         return ERR_OK;
     }

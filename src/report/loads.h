@@ -17,7 +17,7 @@
 #include "report/row.h"
 
 /* Ranks beyond this number, each counted once on each of its hosts, are left
- * out. */
+ * out, and so are hosts beyond it. */
 #define REPORT_LOADS_MAX 16384
 
 typedef struct report_loads report_loads_t;

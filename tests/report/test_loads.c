@@ -208,3 +208,74 @@ Test(loads, are_bounded)
     str_buf_free(&zeros);
     str_buf_free(&host);
 }
+
+/* Each row names other hosts: no more of them are kept than ranks. */
+Test(loads, hosts_are_bounded)
+{
+    report_loads_t *loads = loads_open();
+    str_buf_t names = {0}, host = {0}, zeros = {0}, object = {0};
+    json_t *json;
+
+    for (int r = 0; r < REPORT_LOADS_MAX; r++) {
+        str_buf_add(&host, "%s%d", r > 0 ? "," : "", r);
+        str_buf_add(&zeros, "%s0", r > 0 ? "," : "");
+    }
+    for (int row = 0; row < 2; row++) {
+        str_buf_free(&names);
+        for (int r = 0; r < REPORT_LOADS_MAX; r++)
+            str_buf_add(&names, "%s\"h%d\"", r > 0 ? "," : "",
+                        row * REPORT_LOADS_MAX / 2 + r);
+        str_buf_add(&object,
+                    "{\"hosts\": [%s], \"host\": [%s], \"data_s\": [%s], "
+                    "\"compute_s\": [%s], \"comm_s\": [%s], \"throttled_s\": "
+                    "[%s], \"delay_s\": [%s]}",
+                    names.text, host.text, zeros.text, zeros.text, zeros.text,
+                    zeros.text, zeros.text);
+        add_ranks(loads, 1, object.text);
+        str_buf_free(&object);
+    }
+    cr_expect_eq(report_loads_bad(loads), 0);
+    cr_expect_eq(report_loads_left_out(loads), REPORT_LOADS_MAX);
+    json = report_loads_json(loads);
+    cr_expect_eq(json_array_size(json_object_get(json, "hosts")),
+                 REPORT_LOADS_MAX);
+    cr_expect_eq(json_array_size(json_object_get(json, "ranks")),
+                 REPORT_LOADS_MAX);
+    json_decref(json);
+    report_loads_close(loads);
+    str_buf_free(&zeros);
+    str_buf_free(&host);
+    str_buf_free(&names);
+}
+
+/* Any bit of a row may be wrong: it is left out, or its numbers are finite. */
+Test(loads, flipped_bits)
+{
+    char row[] = "{\"event\": \"ranks\", \"steps\": 5, \"ranks\": " OBJECT(
+        "[\"a\", \"b\"]", "[0,1]", "[0.25,1e-3]") "}";
+    report_loads_t *loads = loads_open();
+    const size_t bits = 8 * (sizeof row - 1);
+    json_t *json;
+    char *text;
+
+    for (size_t bit = 0; bit < bits; bit++) {
+        char *line;
+        report_row_t parsed;
+        err_t err = ERR_INIT;
+
+        row[bit / 8] = (char)(row[bit / 8] ^ (1 << bit % 8));
+        line = str_dup(row);
+        if (report_row_parse(line, strlen(line), &parsed))
+            cr_assert_eq(report_loads_add(loads, &parsed, &err), ERR_OK, "%s",
+                         err.text);
+        free(line);
+        row[bit / 8] = (char)(row[bit / 8] ^ (1 << bit % 8));
+    }
+    cr_expect_gt(report_loads_bad(loads), 100);
+    json = report_loads_json(loads);
+    text = json_dumps(json, 0);
+    cr_expect_not_null(text, "a number is not finite");
+    free(text);
+    json_decref(json);
+    report_loads_close(loads);
+}
