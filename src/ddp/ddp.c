@@ -79,9 +79,15 @@ static err_code_t hook_open(ddp_t *ddp, const ddp_config_t *config,
                               .stats = &ddp->stats,
                               .rank = comm_group_rank(ddp->group),
                               .size = comm_group_size(ddp->group)};
-    err_code_t rc = away ? ddp_mirror_open(ddp, err) : ERR_OK;
+    err_code_t rc = ERR_OK;
 
+    if (away && comm_group_enqueues(ddp->group)) {
+        rc = ddp_half_open(ddp, config, err);
+        if (rc != ERR_OK || ddp->half != NULL)
+            return rc;
+    }
     if (away) {
+        rc = ddp_mirror_open(ddp, err);
         plan.grads = ddp->mirror;
         plan.group = ddp->control;
     }
@@ -155,6 +161,7 @@ void ddp_close(ddp_t *ddp)
         return;
     ddp_hooked_close(ddp->hooked);
     ddp_mirror_close(ddp);
+    ddp_half_close(ddp);
     if (ddp->arena != NULL)
         comm_arena_close(ddp->arena);
     ddp_zero_close(ddp);
@@ -243,7 +250,9 @@ void ddp_step_replay(ddp_t *ddp)
                                  ? 2 * ddp_shards_whole(ddp->shards, b).count
                                  : ddp->buckets[b].count;
 
-        ddp->stats.bytes += (int64_t)(count * sizeof *ddp->grads);
+        ddp->stats.bytes +=
+            (int64_t)(ddp->half != NULL ? ddp_half_bytes(ddp, b)
+                                        : count * sizeof *ddp->grads);
     }
     ddp->stats.bytes += (int64_t)(ddp->tail_doubles * sizeof *ddp->tail);
     ddp->step++;
@@ -255,7 +264,9 @@ static void flight_trace(ddp_t *ddp, const ddp_flight_t *flight, double now)
 
     if (bucket < ddp->bucket_count)
         ddp_bucket_trace(ddp->trace, bucket,
-                         ddp->shards != NULL ? "reduce-scatter" : "all-reduce",
+                         ddp->shards != NULL && ddp->half == NULL
+                             ? "reduce-scatter"
+                             : "all-reduce",
                          flight->started);
     else if (trace_begin(ddp->trace) >= 0)
         trace_add(ddp->trace, &(trace_span_t){.begin = flight->started,
@@ -291,6 +302,10 @@ static comm_state_t flight_launch(ddp_t *ddp, int index, size_t *bytes,
         return comm_allreduce_start(ddp->group, ddp->tail, ddp->tail_doubles,
                                     COMM_FLOAT64, COMM_SUM, work, err);
     }
+    if (ddp->half != NULL) {
+        *bytes = ddp_half_bytes(ddp, index);
+        return ddp_half_start(ddp, index, work, err);
+    }
     if (ddp->shards == NULL) {
         *bytes = bucket->count * sizeof(float);
         return comm_allreduce_start(ddp->group, ddp->grads + bucket->offset,
@@ -317,7 +332,11 @@ static err_code_t flight_start(ddp_t *ddp, int index, err_t *err)
           "bucket %d starts, and lacks %d gradients", index, flight->missing);
     flight->started = clock_now();
     flight->work = NULL;
-    rc = ddp_place_after(ddp, flight->after, ddp->stream, err);
+    rc = ddp->half != NULL && index < ddp->bucket_count
+             ? ddp_half_round(ddp, index, err)
+             : ERR_OK;
+    if (rc == ERR_OK)
+        rc = ddp_place_after(ddp, flight->after, ddp->stream, err);
     if (rc != ERR_OK)
         return rc;
     state = flight_launch(ddp, index, &bytes, err);
@@ -452,6 +471,8 @@ static err_code_t flights_wait(ddp_t *ddp, dev_stream_t *on, err_t *err)
             err_suffix(err, "that was gradient bucket %d of %d", b + 1,
                        ddp->bucket_count);
     }
+    if (rc == ERR_OK && ddp->half != NULL && !ddp->local)
+        rc = ddp_half_widen(ddp, on, err);
     ddp->stats.exposed_s += clock_now() - begin;
     return rc;
 }
@@ -480,7 +501,14 @@ err_code_t ddp_step_set(ddp_t *ddp, int64_t step, err_t *err)
 
 int ddp_hook_parts(ddp_t *ddp, ddp_hook_part_t *parts)
 {
+    if (ddp->half != NULL)
+        return ddp_half_parts(ddp, parts);
     return ddp->hooked == NULL ? 0 : ddp_hooked_parts(ddp->hooked, parts);
+}
+
+bool ddp_hook_away(const ddp_t *ddp)
+{
+    return ddp->dev != NULL && ddp->hooked != NULL;
 }
 
 ddp_stats_t ddp_stats_take(ddp_t *ddp)

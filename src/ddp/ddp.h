@@ -69,8 +69,7 @@ err_code_t ddp_hook_check(const ddp_config_t *config, err_t *err);
 void ddp_hook_document(str_buf_t *out);
 
 /* Bytes of memory that the hook of [config] needs on each of [ranks] ranks for
- * the gradients of [layout]; 0 if the hook cannot tell. Opens and closes the
- * hook. Local. */
+ * the gradients of [layout]; 0 if the hook cannot tell. Local. */
 err_code_t ddp_hook_bytes(const ddp_config_t *config,
                           const ddp_layout_t *layout, int ranks, size_t *bytes,
                           err_t *err);
@@ -104,7 +103,7 @@ typedef struct ddp_stats { /* since the last ddp_stats_take */
  * on the CPU they may be one. Checks that every rank has an equal layout
  * (names, sizes, order; ERR_CONFIG names the ranks that differ), and opens the
  * gradient arena through [data]. If the host cannot access that arena, a hook
- * works on a copy in the host's memory, and uses the collectives of [control].
+ * that needs it works on a copy and uses the collectives of [control].
  * Copies [layout]; the groups must outlive the reducer. Collective; blocks. */
 err_code_t ddp_open(const ddp_config_t *config, comm_group_t *control,
                     comm_group_t *data, const ddp_layout_t *layout, ddp_t **out,
@@ -119,8 +118,8 @@ size_t ddp_grad_elems(const ddp_t *ddp);
 size_t ddp_tail_doubles(const ddp_t *ddp);
 int ddp_buckets(const ddp_t *ddp);
 
-/* Copy [bytes] bytes of the host's memory at [data] from rank 0 to all ranks
- * (initial parameters, buffers). Collective; blocks. */
+/* Copy [bytes] bytes of the host's memory at [data] from rank 0 to all ranks.
+ * Collective; blocks. */
 err_code_t ddp_broadcast(ddp_t *ddp, void *data, size_t bytes, err_t *err);
 
 /* Check that [hash], a hash of the parameters, is equal on all ranks.
@@ -130,14 +129,16 @@ err_code_t ddp_broadcast(ddp_t *ddp, void *data, size_t bytes, err_t *err);
  * blocks; allocates nothing. */
 err_code_t ddp_replica_check(ddp_t *ddp, uint64_t hash, err_t *err);
 
-/* Set the number of updates so far, of which the hook is told (after a resume).
- * ERR_CONFIG, without a change, if [step] is not between 0 and DDP_STEP_MAX. */
+/* Set the number of updates so far (after a resume). ERR_CONFIG, without a
+ * change, if [step] is not between 0 and DDP_STEP_MAX. */
 #define DDP_STEP_MAX (INT64_MAX / 4)
 err_code_t ddp_step_set(ddp_t *ddp, int64_t step, err_t *err);
 
-/* List the hook state for checkpoints in [parts], which has DDP_HOOK_PARTS
- * elements. Returns the number of parts. */
+/* List the hook's state for checkpoints in [parts], which has DDP_HOOK_PARTS
+ * elements; returns their number. */
 int ddp_hook_parts(ddp_t *ddp, ddp_hook_part_t *parts);
+/* Does the hook work on the host's copy of a device's gradients? */
+bool ddp_hook_away(const ddp_t *ddp);
 
 /*
  * The calls of a step, in this order:
@@ -167,8 +168,7 @@ err_code_t ddp_step_skip(ddp_t *ddp, err_t *err);
 err_code_t ddp_step_wait(ddp_t *ddp, err_t *err);
 err_code_t ddp_step_wait_on(ddp_t *ddp, dev_stream_t *stream, err_t *err);
 
-/* Instead of the calls of a step, which a device repeats by itself: the graph
- * that it launches has the operations that they enqueued once. */
+/* Instead of these calls: a graph of the device repeats their operations. */
 void ddp_step_replay(ddp_t *ddp);
 
 /* Call after ddp_step_begin for a local step: the tail is reduced, gradients

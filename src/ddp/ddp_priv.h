@@ -25,6 +25,8 @@ typedef struct ddp_gather {
     bool flying;    /* started, and not waited for */
 } ddp_gather_t;
 
+typedef struct ddp_half ddp_half_t;
+
 struct ddp {
     comm_group_t *control, *group; /* [group] reduces */
     dev_device_t *dev;    /* whose memory [group] works on; NULL: the host */
@@ -48,7 +50,8 @@ struct ddp {
     ddp_gather_t *shares; /* [bucket_count]: all-gathers of parameters */
     uint64_t *hashes;     /* [size], for ddp_replica_check */
     ddp_stats_t stats;
-    ddp_hooked_t *hooked; /* comm hook; NULL: none */
+    ddp_hooked_t *hooked; /* comm hook on the host's memory; NULL: none */
+    ddp_half_t *half;     /* comm hook on the device; NULL: none */
     /* On a device: the host's copy of the gradients, on which the hook works.
      */
     float *mirror;  /* pinned, [grad_elems]; NULL: none */
@@ -77,6 +80,26 @@ err_code_t ddp_mirror_start(ddp_t *ddp, int index, err_t *err);
 /* Take all turns of the buckets that were copied. If these are all buckets,
  * copy the sums back. [on] waits for this copy; with NULL the host waits. */
 err_code_t ddp_mirror_finish(ddp_t *ddp, dev_stream_t *on, err_t *err);
+
+/* half.c: the hooks fp16 and bf16 on a device. All but open and close only
+ * enqueue. */
+
+/* Set ddp->half if the hook of [config] is one of them and the device can do
+ * it. Local. */
+err_code_t ddp_half_open(ddp_t *ddp, const ddp_config_t *config, err_t *err);
+void ddp_half_close(ddp_t *ddp);
+/* Bytes that bucket [index] sends. */
+size_t ddp_half_bytes(const ddp_t *ddp, int index);
+/* Round the gradients of bucket [index] behind what the step's stream has. */
+err_code_t ddp_half_round(ddp_t *ddp, int index, err_t *err);
+/* Start the sum of the rounded gradients. */
+comm_state_t ddp_half_start(ddp_t *ddp, int index, comm_work_t **work,
+                            err_t *err);
+/* After the sums: convert all of them to gradients, on the stream [on], or, if
+ * it is NULL, on the step's stream, for which the host then waits. */
+err_code_t ddp_half_widen(ddp_t *ddp, dev_stream_t *on, err_t *err);
+/* As ddp_hook_parts. */
+int ddp_half_parts(const ddp_t *ddp, ddp_hook_part_t *parts);
 
 /* place.c: what depends on where the arena is. Where a device fails, all ranks
  * learn that this rank cannot go on. */

@@ -132,6 +132,35 @@ err_code_t ddp_hook_check(const ddp_config_t *config, err_t *err)
     return rc;
 }
 
+err_code_t ddp_hook_rounds(const ddp_config_t *config, bool *rounds,
+                           ddp_rounding_t *out, err_t *err)
+{
+    const ddp_hook_ops_t *ops = NULL;
+    void *options = NULL;
+    err_code_t rc;
+
+    *rounds = false;
+    if (!ddp_hook_wanted(config))
+        return ERR_OK;
+    rc = hook_pick(config, &ops, &options, err);
+    if (rc != ERR_OK)
+        return rc;
+    *rounds = ops->rounds != NULL;
+    if (*rounds)
+        ops->rounds(options, out);
+    options_free(ops, options);
+    return ERR_OK;
+}
+
+bool ddp_hook_fits_device(const ddp_config_t *config)
+{
+    ddp_rounding_t rounding;
+    bool rounds;
+
+    return ddp_hook_rounds(config, &rounds, &rounding, NULL) == ERR_OK &&
+           rounds;
+}
+
 void ddp_hook_document(str_buf_t *out)
 {
     const opt_pick_row_t *rows[BUILTIN];

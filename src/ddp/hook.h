@@ -17,7 +17,8 @@
  *
  * A hook works on the host's memory. If gradients are on a device, it gets a
  * copy of them, and turn 0 of the buckets begins when all of backward is
- * enqueued.
+ * enqueued. But fp16 and bf16 work on the device (half.c) if collectives of the
+ * data group are only enqueued there (comm_group_enqueues).
  *
  * Gradients are already divided by the global denominator: hooks sum over ranks
  * and do not average. Thread rule: one thread.
@@ -32,6 +33,12 @@
 #include "base/err.h"
 #include "base/opt_pick.h"
 #include "comm/comm.h"
+
+struct ddp_config;   /* ddp.h */
+struct ddp_rounding; /* hook_priv.h */
+
+/* Is the hook of [config] one that a device can compute itself? */
+bool ddp_hook_fits_device(const struct ddp_config *config);
 
 /* ---- collectives of a turn ----------------------------------------------- */
 
@@ -92,6 +99,7 @@ typedef struct ddp_hook_part {
     float *data;
     size_t count;
     bool own; /* true: differs between ranks; false: same bits on all ranks */
+    bool device; /* memory of the reducer's device; false: of the host */
 } ddp_hook_part_t;
 
 #define DDP_HOOK_PARTS 4
@@ -125,6 +133,10 @@ typedef struct ddp_hook_ops {
 
     /* (optional) Bytes of memory that [state] uses. Default: not known. */
     size_t (*bytes)(const void *state);
+
+    /* (optional) For a built-in hook that only rounds gradients: describe in
+     * [out] how, so that a device can do it (half.c). */
+    void (*rounds)(const void *options, struct ddp_rounding *out);
 } ddp_hook_ops_t;
 
 #endif

@@ -101,6 +101,26 @@ static size_t half_bytes(const void *state)
             (half->residual != NULL ? sizeof *half->residual : 0));
 }
 
+static void rounding_of(const half_format_t *format, const void *options,
+                        ddp_rounding_t *out)
+{
+    const half_options_t *given = options;
+
+    *out = (ddp_rounding_t){.type = format->type,
+                            .largest = format->largest,
+                            .feedback = given->error_feedback};
+}
+
+static void fp16_rounds(const void *options, ddp_rounding_t *out)
+{
+    rounding_of(&fp16, options, out);
+}
+
+static void bf16_rounds(const void *options, ddp_rounding_t *out)
+{
+    rounding_of(&bf16, options, out);
+}
+
 static err_code_t fp16_open(const ddp_hook_plan_t *plan, void **state,
                             err_t *err)
 {
@@ -186,7 +206,8 @@ const ddp_hook_ops_t ddp_hook_fp16 = {
     .close = half_close,
     .turn = half_turn,
     .parts = half_parts,
-    .bytes = half_bytes};
+    .bytes = half_bytes,
+    .rounds = fp16_rounds};
 
 const ddp_hook_ops_t ddp_hook_bf16 = {
     .row = {.name = "bf16",
@@ -198,4 +219,5 @@ const ddp_hook_ops_t ddp_hook_bf16 = {
     .close = half_close,
     .turn = half_turn,
     .parts = half_parts,
-    .bytes = half_bytes};
+    .bytes = half_bytes,
+    .rounds = bf16_rounds};

@@ -5,6 +5,7 @@ libddp_la_SOURCES = \
 	src/ddp/check.c \
 	src/ddp/ddp.c src/ddp/ddp.h src/ddp/ddp_priv.h \
 	src/ddp/fold.c src/ddp/fold.h \
+	src/ddp/half.c \
 	src/ddp/hook.c src/ddp/hook.h src/ddp/hook_priv.h \
 	src/ddp/hook_half.c \
 	src/ddp/hook_powersgd.c \

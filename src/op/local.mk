@@ -13,6 +13,8 @@ liboppure_la_SOURCES = \
 	src/op/op_desc.c \
 	src/op/op_desc.h \
 	src/op/op_geometry.h \
+	src/op/op_half.c \
+	src/op/op_half.h \
 	src/op/op_hash.c \
 	src/op/op_hash.h \
 	src/op/op_kind.h \

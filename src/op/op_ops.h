@@ -11,6 +11,8 @@
 
 #include "op/op.h"
 
+struct op_half; /* op_half.h */
+
 typedef struct op_kernel {
     /* (optional) Prepare the op. May change out, grad_in, workspace and scratch
      * bytes, flops, in_place, adds, reads_* and the like, and set state. op.c
@@ -42,6 +44,9 @@ struct op_backend_ops {
     err_code_t (*fold)(const op_fold_t *fold, dev_stream_t *stream, err_t *err);
     /* (optional) See op_hash. NULL: op_hash_host. */
     err_code_t (*hash)(uint64_t *to, const void *from, size_t words,
+                       dev_stream_t *stream, err_t *err);
+    /* (optional) See op_half.h: round, or else widen. NULL: not offered. */
+    err_code_t (*half)(const struct op_half *half, bool widen,
                        dev_stream_t *stream, err_t *err);
 };
 

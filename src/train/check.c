@@ -145,6 +145,14 @@ static err_code_t check_open(check_t *check, err_t *err)
     return rc;
 }
 
+/* Does a comm hook work on the memory of the device? */
+static bool hook_there(const check_t *check)
+{
+    return dev_host_visible(check->device.dev) ||
+           (check->ranks > 1 && ddp_hook_fits_device(&check->config->ddp) &&
+            train_device_nccl(check->config, check->device.dev, "ucx"));
+}
+
 static err_code_t hook_measure(check_t *check, err_t *err)
 {
     const ddp_layout_t layout = train_replica_layout(&check->replica);
@@ -152,7 +160,7 @@ static err_code_t hook_measure(check_t *check, err_t *err)
     err_code_t rc =
         ddp_hook_bytes(&check->config->ddp, &layout, check->ranks, &bytes, err);
 
-    if (dev_host_visible(check->device.dev))
+    if (hook_there(check))
         check->memory.bytes[TRAIN_MEMORY_HOOK] = bytes;
     else if (ddp_hook_wanted(&check->config->ddp))
         check->hook = bytes + check->memory.bytes[TRAIN_MEMORY_GRADS];

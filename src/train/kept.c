@@ -85,7 +85,7 @@ static void part_add(train_kept_t *kept, const ddp_hook_part_t *part, int rank,
                                 .ndim = part->own ? 2 : 1,
                                 .dims = {count},
                                 .data = part->data};
-    kept->hook_count++;
+    kept->hook[kept->hook_count++] = *part;
     if (!part->own)
         return;
     for (int r = 0; r < size; r++)
@@ -131,6 +131,9 @@ err_code_t train_kept_open(const train_kept_plan_t *plan, train_kept_t *kept,
     if (rc != ERR_OK)
         return rc;
     replica_list(kept, plan);
+    for (int p = 0; p < part_count; p++)
+        if (parts[p].device)
+            parts[p].data = train_mirror_host(plan->mirror, parts[p].data);
     for (int p = 0; p < part_count; p++)
         part_add(kept, &parts[p], rank, size,
                  kept->rows + (size_t)p * (size_t)size);
@@ -178,11 +181,10 @@ static void begin_anew(const train_kept_t *kept,
                        const hdf5io_checkpoint_info_t *info)
 {
     const hdf5io_votes_t *votes = source->config->votes;
-    ddp_hook_part_t parts[DDP_HOOK_PARTS];
 
     if (kept->hook_count == 0)
         return;
-    parts_zero(parts, ddp_hook_parts(source->ddp, parts));
+    parts_zero(kept->hook, kept->hook_count);
     if (votes->rank != 0)
         return;
     if (info->world_size == votes->size)

@@ -21,14 +21,16 @@ typedef struct train_kept {
     hdf5io_tensor_t *tensors; /* [count]; the hook's tensors come last */
     char **names;             /* [count], owned */
     int count, hook_count;
+    /* [hook_count]: the hook's state, as the host sees it. */
+    ddp_hook_part_t hook[DDP_HOOK_PARTS];
     hdf5io_share_t *share; /* what this rank writes of them */
     int *heads; /* [size] of the ranks (train_writers_open); may be NULL */
     hdf5io_part_t *rows; /* which rank has which row of the hook's tensors */
 } train_kept_t;
 
-/* Where the tensors are. [mirror] has the arenas params, buffers and those of
- * the optimizer's slots; a checkpoint is written from, and read to, its host's
- * addresses. */
+/* Where the tensors are. [mirror] has the arenas params, buffers, those of the
+ * optimizer's slots and the hook's state that is on the device; a checkpoint is
+ * written from, and read to, its host's addresses. */
 typedef struct train_kept_plan {
     const train_config_t *config;
     const nn_graph_t *graph;
@@ -51,7 +53,6 @@ double train_kept_bytes(const train_kept_t *kept);
 
 /* What to read; see hdf5io_checkpoint_read. */
 typedef struct train_kept_source {
-    ddp_t *ddp;
     const hdf5io_checkpoint_config_t *config;
     const char *path;
     /* If [set] is not NULL: read a node set of step [least] or later, and set

@@ -318,7 +318,7 @@ static err_code_t set_read(train_state_t *run, int64_t least, bool *found,
     const train_kept_t *kept = &run->replica.kept;
     hdf5io_nodeset_found_t set = {0};
     train_checkpoint_config_t config;
-    train_kept_source_t source = {.ddp = run->replica.ddp, .least = least};
+    train_kept_source_t source = {.least = least};
     err_code_t rc;
 
     train_checkpoint_config_fill(run, &config);

@@ -318,6 +318,8 @@ static err_code_t mirror_open(train_replica_t *replica, err_t *err)
 {
     const nn_graph_t *graph = replica->graph;
     const int slots = optim_slots(replica->optim);
+    ddp_hook_part_t parts[DDP_HOOK_PARTS];
+    const int count = ddp_hook_parts(replica->ddp, parts);
     err_code_t rc;
 
     rc = train_mirror_open(replica->dev, replica->teams[0].stream,
@@ -334,6 +336,11 @@ static err_code_t mirror_open(train_replica_t *replica, err_t *err)
             replica->mirror, optim_slot_data(replica->optim, s),
             optim_state_bytes(replica->optim) / ((size_t)slots * sizeof(float)),
             "the optimizer's state", err);
+    for (int p = 0; rc == ERR_OK && p < count; p++)
+        if (parts[p].device)
+            rc =
+                train_mirror_add(replica->mirror, parts[p].data, parts[p].count,
+                                 "state of the comm hook", err);
     return rc;
 }
 

@@ -94,8 +94,7 @@ static err_code_t state_read(train_state_t *run, bool first, bool *found,
     err_code_t rc;
 
     train_checkpoint_config_fill(run, &config);
-    source = (train_kept_source_t){.ddp = replica->ddp,
-                                   .config = &config.checkpoint,
+    source = (train_kept_source_t){.config = &config.checkpoint,
                                    .path = first ? path : NULL};
     rc = train_kept_read(&replica->kept, &source, found, info, err);
     source.path = path;

@@ -272,12 +272,12 @@ err_code_t train_save_join(train_state_t *run, bool last, err_t *err)
 }
 
 /* May training go on during a save? With a device the saver reads the mirror,
- * which steps do not change. But the state of a comm hook is in the host's
- * memory, and the next step changes it. */
+ * which steps do not change. But if a comm hook works on the host's memory, its
+ * state is there, and the next step changes it. */
 static bool behind_training(const train_state_t *run)
 {
     const bool changes =
-        !dev_host_visible(run->compute.dev) && run->replica.kept.hook_count > 0;
+        ddp_hook_away(run->replica.ddp) && run->replica.kept.hook_count > 0;
 
     if (!train_config_async(run->config))
         return false;

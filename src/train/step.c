@@ -225,7 +225,7 @@ static const char *capture_lacks(const train_state_t *run)
         return "train.graphs is false";
     if (!dev_can_capture(run->compute.dev))
         return "the device captures no graphs";
-    if (ddp_hook_wanted(&run->config->ddp))
+    if (ddp_hook_away(run->replica.ddp))
         return "ddp.hook works on the host's memory";
     if (!train_world_graphs(&run->world))
         return "ranks sum gradients through the host";

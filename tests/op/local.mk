@@ -56,7 +56,8 @@ tests_op_test_attention_share_LDADD = libbase.la $(TEST_LIBS)
 tests_op_test_attention_share_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=thread_start
 endif
 # Ops on the emulated device "cuda" (tests/cuda).
-OP_CUDA_TESTS = tests/op/test_op_cuda tests/op/test_op_step_cuda
+OP_CUDA_TESTS = tests/op/test_op_cuda tests/op/test_op_half_cuda \
+	tests/op/test_op_step_cuda
 check_PROGRAMS += $(OP_CUDA_TESTS)
 $(OP_CUDA_TESTS): $(EMU_MODULE) liballoc.la $(OP_TEST_LIBS)
 $(OP_CUDA_TESTS): LDADD = liballoc.la $(OP_TEST_LIBS) $(TEST_LIBS) -ldl

@@ -39,6 +39,7 @@ typedef struct plan {
     bool staged;   /* by the staged group; steps are not replayed */
     bool norms;    /* the model has syncbatchnorm layers */
     bool fixed;    /* in reproducible mode */
+    bool hook;     /* gradients are rounded */
 } plan_t;
 
 /* ---- runs ---------------------------------------------------------------- */
@@ -244,7 +245,43 @@ Test(nccl, batch_norm_in_steps_that_are_launched_one_by_one)
 /* The hook rounds gradients, but adds the rounding errors in the next step. */
 Test(nccl, hooks)
 {
-    agree("ddp.hook=fp16", NULL, (int[]){1, 3, 0}, 2e-3);
+    agree("ddp.hook=fp16", NULL, (int[]){1, 3, RANKS_MOST, 0}, 2e-3);
+}
+
+/* Train with [hook] on two ranks, in two lives: the second one goes on from the
+ * checkpoint of the first one, which also has the hook's residuals. */
+static void hook_run(harness_t *harness, const char *hook, const char *backend,
+                     int order)
+{
+    plan_t plan = {.fake = emu_open(), .order = order};
+    double values[VALUES_MAX];
+
+    harness_open(harness, SAMPLES);
+    settings(harness, hook, backend);
+    harness->settings[6] = "train.epochs=2";
+    learn(harness, &plan, 2, values);
+    harness->settings[6] = NULL;
+    learn(harness, &plan, 2, values);
+}
+
+/* With NCCL the GPU rounds, otherwise the host does it. The checkpoints are
+ * equal bit for bit. (With more ranks NCCL rounds a sum more than once.) */
+static void hook_same(const char *hook)
+{
+    harness_t host, device;
+
+    hook_run(&host, hook, "ddp.backend=ucx", 0);
+    hook_run(&device, hook, "ddp.backend=nccl", 1);
+    harness_compare(&host, &device, -1, 0, hook);
+    harness_close(&device);
+    harness_close(&host);
+}
+
+Test(nccl, hooks_of_the_device_have_the_bits_of_the_host)
+{
+    hook_same("ddp={hook: fp16, bucket_cap_mb: 0.001, first_bucket_mb: 0.001}");
+    hook_same("ddp.hook=bf16");
+    hook_same("ddp={hook: {fp16: {error_feedback: false}}, zero: 1}");
 }
 
 /* ---- data that is wrong -------------------------------------------------- */
@@ -323,6 +360,8 @@ static void fault(plan_t *plan, int result)
         harness.settings[6] = "train.reproducible=true";
         harness.settings[7] = "train.microbatch=4";
     }
+    if (plan->hook)
+        harness.settings[6] = "ddp.hook=bf16";
     run(&harness, plan, 3, results, texts);
     for (int r = 0; r < 2; r++) {
         cr_assert_eq(results[r], ERR_PEER, "rank %d: %d: %s", r, results[r],
@@ -354,6 +393,14 @@ Test(nccl, a_rank_is_killed_among_sums_of_batch_norm)
 Test(nccl, a_rank_is_killed_in_reproducible_mode)
 {
     plan_t plan = {.signal = SIGKILL, .fixed = true};
+
+    fault(&plan, 128 + SIGKILL);
+}
+
+/* Such steps are launches of graphs, too. */
+Test(nccl, a_rank_is_killed_in_a_step_with_a_hook)
+{
+    plan_t plan = {.signal = SIGKILL, .hook = true};
 
     fault(&plan, 128 + SIGKILL);
 }

@@ -81,4 +81,5 @@ const op_backend_ops_t op_cuda_backend = {
     .add = cuda_sum,
     .fold = cuda_fold,
     .hash = cuda_hash,
+    .half = cuda_half,
 };

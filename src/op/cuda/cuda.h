@@ -56,6 +56,10 @@ err_code_t cuda_sum(void *to, const void *from, size_t count, op_type_t type,
 /* See op_fold (ops/fold.cu). */
 err_code_t cuda_fold(const op_fold_t *fold, dev_stream_t *stream, err_t *err);
 
+/* See op_half_round and op_half_widen (ops/half.cu). */
+err_code_t cuda_half(const struct op_half *half, bool widen,
+                     dev_stream_t *stream, err_t *err);
+
 /* See op_hash (ops/hash.cu). */
 err_code_t cuda_hash(uint64_t *to, const void *from, size_t words,
                      dev_stream_t *stream, err_t *err);

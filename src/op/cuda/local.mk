@@ -49,6 +49,7 @@ CUDA_KERNELS += \
 	src/op/cuda/ops/embedding.cu \
 	src/op/cuda/ops/flatten.cu \
 	src/op/cuda/ops/fold.cu \
+	src/op/cuda/ops/half.cu \
 	src/op/cuda/ops/hash.cu \
 	src/op/cuda/ops/norm.cu \
 	src/op/cuda/ops/pad.cu \
