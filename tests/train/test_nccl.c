@@ -180,8 +180,8 @@ Test(nccl, shards)
 /* Nothing before the first syncbatchnorm has parameters, so it has no backward.
  * Each layer's gradients are a bucket, so sums and buckets alternate. */
 #define SYNC                                                                \
-    "model.layers=[{syncbatchnorm: {affine: false}}, {linear: {out: 40}}, " \
-    "syncbatchnorm, relu, {linear: {out: 40}}, {syncbatchnorm: {affine: "   \
+    "model.layers=[{syncbatchnorm: {affine: false}}, {linear: {out: 24}}, " \
+    "syncbatchnorm, relu, {linear: {out: 24}}, {syncbatchnorm: {affine: "   \
     "false}}, relu, {linear: {out: 2}}]"
 #define BUCKETS                                                           \
     "ddp={bucket_cap_mb: 0.001, first_bucket_mb: 0.001, last_bucket_mb: " \
@@ -237,9 +237,9 @@ Test(nccl, batch_norm_in_steps_that_are_launched_one_by_one)
 {
     double first[VALUES_MAX] = {0};
 
-    batch_norm("train.device=cuda", 0, 4, NULL, first);
-    batch_norm("train.device=cuda", 1, 4, "train.graphs=false", first);
-    batch_norm("train.device=cuda", 0, 4, "ddp.zero=1", first);
+    batch_norm("train.device=cuda", 0, 3, NULL, first);
+    batch_norm("train.device=cuda", 1, 3, "train.graphs=false", first);
+    batch_norm("train.device=cuda", 0, 3, "ddp.zero=1", first);
 }
 
 /* The hook rounds gradients, but adds the rounding errors in the next step. */
