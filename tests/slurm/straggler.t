@@ -17,6 +17,7 @@ small_data
 RUN_LIMIT=600
 slow=$BUILD/tests/slurm/.libs/slow_point.so
 cgroup=
+loops=() # ids of busy loops; also known when the case ends
 
 # The cgroup of a case can be removed when its tasks are gone.
 leave()
@@ -95,7 +96,7 @@ loop()
 # more it does, the more loops are needed, until they outweigh it.
 busy_core()
 {
-    local core count begin loops=()
+    local core count begin
     local line='^rank 1 on n2 is slow: compute, shared core; '
 
     mapfile -t core < <(cores)
@@ -104,7 +105,7 @@ busy_core()
     launch '[ "$SLURM_PROCID" = 0 ] || with=(taskset -c '"${core[1]})" \
         --set train.batch=250
     wait_text 110 bg.err 'first step done'
-    trap 'kill "${loops[@]}"' EXIT
+    trap '[ ${#loops[@]} -eq 0 ] || kill "${loops[@]}"' EXIT
     for ((count = 1; count <= 16; count *= 2)); do
         while [ "${#loops[@]}" -lt "$count" ]; do
             loop "${core[1]}"
