@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -339,23 +340,47 @@ void train_save_close(train_state_t *run)
 
 /* ---- a save that is waited for ------------------------------------------- */
 
+/* The thread writes it, as join gives up storage that never answers. */
+static err_code_t behind_write(train_state_t *run, err_t *err)
+{
+    const double begin = clock_now();
+    err_code_t rc = device_pull(run, err);
+
+    if (rc != ERR_OK)
+        return rc;
+    run->saving.began = begin;
+    saving_begin(run, false);
+    run->saving.exposed = clock_now() - begin;
+    return saving_end(run, TRAIN_AFTER_END, err);
+}
+
+/* This thread writes it. */
+static err_code_t own_write(train_state_t *run, bool last, err_t *err)
+{
+    const double begin = clock_now();
+    err_code_t rc = keep_check(run, err);
+
+    if (rc == ERR_OK)
+        rc = state_write(run, last, err);
+    if (rc == ERR_OK && run->dir.checkpoint_step == run->progress.step)
+        train_leave_saved(run, clock_now() - begin);
+    return rc;
+}
+
 err_code_t train_save(train_state_t *run, bool last, err_t *err)
 {
-    double begin;
+    const bool behind = run->saving.saver != NULL;
     err_code_t rc;
 
+    check(last || !behind, "the checkpoint of step %lld is waited for",
+          (long long)run->progress.step);
     train_seen_mark(run, OBS_SPENT_OTHER);
     train_storage_begin(&run->world, "checkpoint");
     rc = saving_end(run, last ? TRAIN_AFTER_SAVE : TRAIN_AFTER_BEGIN, err);
-    begin = clock_now();
     train_save_tried(run);
     if (rc == ERR_OK)
-        rc = keep_check(run, err);
-    if (rc == ERR_OK)
-        rc = state_write(run, last, err);
+        rc = behind ? behind_write(run, err) : own_write(run, last, err);
     train_storage_end(&run->world);
     train_seen_mark(run, OBS_SPENT_SAVE);
-    if (rc == ERR_OK && run->dir.checkpoint_step == run->progress.step)
-        train_leave_saved(run, clock_now() - begin);
     return rc;
 }

@@ -83,3 +83,9 @@ Test(save_stuck, the_end_of_the_run_gives_it_up, .timeout = 240)
 {
     stuck_run((const char *const[]){"checkpoint.every=9 steps", NULL}, 9);
 }
+
+/* The last checkpoint of the run, for which it waits. */
+Test(save_stuck, the_last_save_is_given_up, .timeout = 240)
+{
+    stuck_run((const char *const[]){"checkpoint.every=never", NULL}, 10);
+}
