@@ -27,6 +27,7 @@ err_code_t nccl_rig_control(nccl_rig_t *rig, const nccl_plan_t *plan,
     ranks_transports();
     emu_set(plan->fake, order, plan->order);
     emu_set(plan->fake, nccl_late, plan->late);
+    emu_set(plan->fake, nccl_silent, plan->silent);
     return comm_group_open(&config, oob, &rig->control, err);
 }
 

@@ -14,8 +14,9 @@
 typedef struct nccl_plan {
     const fake_cuda_t *fake;
     double timeout;
-    int order;        /* order of streams */
-    int64_t late;     /* see fake_cuda_settings_t */
+    int order;    /* order of streams */
+    int64_t late; /* see fake_cuda_settings_t; [silent], too */
+    int64_t silent;
     int64_t fail;     /* number of the call that fails on the last rank */
     const char *what; /* for the test */
     size_t scratch;   /* tree_scratch of the group */

@@ -214,6 +214,9 @@ Test(comm_nccl, arenas_are_windows_if_all_ranks_have_them)
     for (plan.fail = 0; plan.fail <= 2; plan.fail++)
         for (int ranks = 1; ranks <= 3; ranks += 2) {
             plan.late = ranks == 3 ? 2 : 0;
+            plan.silent = 0;
+            nccl_rig_run(ranks, arenas_main, &plan);
+            plan.silent = 1;
             nccl_rig_run(ranks, arenas_main, &plan);
         }
 }

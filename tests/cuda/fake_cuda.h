@@ -45,8 +45,10 @@ typedef struct fake_cuda_settings {
      * process that never ends on the device, 1 is the first; 0: none.
      * [nccl_hangs]: ncclCommAbort does not return. [nccl_windows]: 0 means that
      * the library has no windows (a version before 2.27), 2 that it never opens
-     * any. */
+     * any. [nccl_silent]: 1 means that a call which stays in progress returns
+     * ncclSuccess. */
     int64_t nccl, nccl_late, nccl_async, nccl_stuck, nccl_hangs, nccl_windows;
+    int64_t nccl_silent;
 } fake_cuda_settings_t;
 
 typedef struct fake_cuda_counts {

@@ -58,6 +58,7 @@ static const struct {
     {"nccl_stuck", offsetof(fake_cuda_settings_t, nccl_stuck)},
     {"nccl_hangs", offsetof(fake_cuda_settings_t, nccl_hangs)},
     {"nccl_windows", offsetof(fake_cuda_settings_t, nccl_windows)},
+    {"nccl_silent", offsetof(fake_cuda_settings_t, nccl_silent)},
 };
 
 static void setting_read(const char *word)

@@ -42,7 +42,7 @@ static void arena_say(nccl_group_t *group, const nccl_arena_t *arena)
 {
     if (!group->memory_said && group->base.rank == 0)
         log_debug("comm", "NCCL knows the memory of gradients %s",
-                  arena->window != NULL   ? "as a window of all ranks"
+                  arena->window != NULL   ? "as a window, where it can use one"
                   : arena->handle != NULL ? "of each rank"
                                           : "of no rank");
     group->memory_said = true;
@@ -50,10 +50,13 @@ static void arena_say(nccl_group_t *group, const nccl_arena_t *arena)
 
 /* ---- open ---------------------------------------------------------------- */
 
-/* The result of a call of NCCL when it is no longer in progress. */
+/* The result of a call of NCCL when it is no longer in progress. A call may
+ * return ncclSuccess while a thread of NCCL still works on it, as
+ * ncclCommWindowRegister does in 2.28. Only the state of the communicator says
+ * when the call is done. */
 static ncclResult_t arena_settle(nccl_group_t *group, ncclResult_t result)
 {
-    if (result != ncclInProgress)
+    if (result != ncclSuccess && result != ncclInProgress)
         return result;
     return nccl_settle(group, NULL) == ERR_OK ? ncclSuccess : ncclInternalError;
 }
@@ -86,8 +89,10 @@ static void window_close(nccl_group_t *group, nccl_arena_t *arena)
     arena->window = NULL;
 }
 
-/* Register the memory of all ranks as a window. NCCL stores no window where it
- * cannot use any. If a rank has none, all ranks close theirs. */
+/* Register the memory of all ranks as a window. Where NCCL cannot use windows,
+ * some versions store none; others, as 2.27 and 2.28, register the memory of
+ * each rank alone and store a handle of that. If a rank has no handle, all
+ * ranks close theirs. */
 static err_code_t window_open(nccl_group_t *group, size_t bytes,
                               nccl_arena_t *arena, err_t *err)
 {
