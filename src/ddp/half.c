@@ -29,7 +29,8 @@ static err_code_t state_open(ddp_t *ddp, const ddp_rounding_t *rounding,
         return rc;
     ddp->half->backend = backend;
     ddp->half->rounding = *rounding;
-    ddp->half->largest = rounding->largest / (float)comm_group_size(ddp->group);
+    ddp->half->largest =
+        ddp_rounding_limit(rounding, comm_group_size(ddp->group));
     rc = dev_alloc(ddp->dev, elems * sizeof *ddp->half->sent, "comm hook",
                    &sent, err);
     ddp->half->sent = sent;

@@ -2,13 +2,14 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * fp16 and bf16: gradients are sent as 16-bit floats, which comm adds in 32
- * bits and rounds once. The rounding error of a rank's gradients is its
- * residual, which it adds in the next step (error feedback; the idea is from
- * Seide et al., "1-bit stochastic gradient descent", Interspeech 2014). So
- * gradients too small for fp16 count after several steps, and gradients whose
- * sum could be too large are sent over several steps. Infinity and NaN are sent
- * unchanged, so that divergence is noticed. The rounding error of the sum
- * itself is dropped: it is relative to the sum, and unbiased.
+ * bits. Most sums are rounded once; sums along a ring of NCCL are rounded at
+ * each rank. The rounding error of a rank's gradients is its residual, which it
+ * adds in the next step (error feedback; the idea is from Seide et al., "1-bit
+ * stochastic gradient descent", Interspeech 2014). So gradients too small for
+ * fp16 count after several steps, and gradients whose sum could be too large
+ * are sent over several steps. Infinity and NaN are sent unchanged, so that
+ * divergence is noticed. The rounding error of the sum itself is dropped: it is
+ * relative to the sum, and unbiased.
  */
 #include <math.h>
 
@@ -27,16 +28,19 @@ typedef struct half_options {
 typedef struct half_format {
     comm_type_t type;
     float largest; /* limit of a sum, so that rounding leaves it finite */
+    double unit;   /* largest relative error of a rounding to nearest */
     void (*round)(uint16_t *to, const float *from, size_t count);
     void (*widen)(float *to, const uint16_t *from, size_t count);
 } half_format_t;
 
 static const half_format_t fp16 = {.type = COMM_FLOAT16,
                                    .largest = 65504.0f * (1 - 0x1p-10f),
+                                   .unit = 0x1p-11,
                                    .round = half_round_fp16,
                                    .widen = half_widen_fp16};
 static const half_format_t bf16 = {.type = COMM_BFLOAT16,
                                    .largest = 0x1.fep127f * (1 - 0x1p-7f),
+                                   .unit = 0x1p-8,
                                    .round = half_round_bf16,
                                    .widen = half_widen_bf16};
 
@@ -57,6 +61,22 @@ static const opt_row_t half_rows[] = {
              "stored error takes as much memory as the gradients"},
     {.name = NULL}};
 
+/* A sum along a chain of [size] ranks is rounded at most [size] times, the
+ * ranks' own numbers included. Each rounding makes it larger by a factor of at
+ * most 1 + unit. It also adds at most the number that is added, as the sum
+ * before it needs no rounding: so a chain at most doubles the sum, and a chain
+ * of chains, as over the GPUs of nodes, makes it four times as large. */
+#define GROWTH_MOST 4.0
+
+float ddp_rounding_limit(const ddp_rounding_t *rounding, int size)
+{
+    double growth = 1;
+
+    for (int r = 0; r < size && growth < GROWTH_MOST; r++)
+        growth *= 1 + rounding->unit;
+    return (float)(rounding->largest / (size * fmin(growth, GROWTH_MOST)));
+}
+
 static void half_close(void *state)
 {
     half_t *half = state;
@@ -66,12 +86,24 @@ static void half_close(void *state)
     mem_free(half);
 }
 
+static void rounding_of(const half_format_t *format, const void *options,
+                        ddp_rounding_t *out)
+{
+    const half_options_t *given = options;
+
+    *out = (ddp_rounding_t){.type = format->type,
+                            .largest = format->largest,
+                            .unit = format->unit,
+                            .feedback = given->error_feedback};
+}
+
 static err_code_t half_open(const half_format_t *format,
                             const ddp_hook_plan_t *plan, void **state,
                             err_t *err)
 {
     const half_options_t *options = plan->options;
     half_t *half = NULL;
+    ddp_rounding_t rounding;
     err_code_t rc;
 
     rc = mem_new(half_t, 1, "comm hook", &half, err);
@@ -79,7 +111,8 @@ static err_code_t half_open(const half_format_t *format,
         return rc;
     half->format = format;
     half->elems = plan->elems;
-    half->largest = format->largest / (float)plan->size;
+    rounding_of(format, options, &rounding);
+    half->largest = ddp_rounding_limit(&rounding, plan->size);
     rc = mem_new(uint16_t, plan->elems, "comm hook", &half->sent, err);
     if (rc == ERR_OK && options->error_feedback)
         rc = mem_new(float, plan->elems, "residual of the comm hook",
@@ -99,16 +132,6 @@ static size_t half_bytes(const void *state)
     return half->elems *
            (sizeof *half->sent +
             (half->residual != NULL ? sizeof *half->residual : 0));
-}
-
-static void rounding_of(const half_format_t *format, const void *options,
-                        ddp_rounding_t *out)
-{
-    const half_options_t *given = options;
-
-    *out = (ddp_rounding_t){.type = format->type,
-                            .largest = format->largest,
-                            .feedback = given->error_feedback};
 }
 
 static void fp16_rounds(const void *options, ddp_rounding_t *out)

@@ -12,8 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/half.h"
 #include "conf/conf.h"
 #include "ddp/hook_fixture.h"
+#include "ddp/hook_priv.h"
 
 /* ---- powersgd ------------------------------------------------------------ */
 
@@ -248,6 +250,50 @@ Test(hook, what_is_too_large_for_fp16_follows)
         cr_assert_float_eq(plan->used[i], 3e5, 100);
     }
     free(plan);
+}
+
+static float rounded(float x, bool bf16)
+{
+    uint16_t half;
+
+    (bf16 ? half_round_bf16 : half_round_fp16)(&half, &x, 1);
+    (bf16 ? half_widen_bf16 : half_widen_fp16)(&x, &half, 1);
+    return x;
+}
+
+/* The largest magnitude that a rank of [size] sends. */
+static float sent_most(const ddp_hook_ops_t *ops, int size)
+{
+    const bool options[8] = {0}; /* no error feedback */
+    ddp_rounding_t rounding;
+
+    ops->rounds(options, &rounding);
+    return rounded(ddp_rounding_limit(&rounding, size),
+                   rounding.type == COMM_BFLOAT16);
+}
+
+/* A sum along a ring is rounded at each rank. Groups of ranks may also be added
+ * first, and then their sums. */
+Test(hook, halves_stay_finite_if_each_sum_of_two_is_rounded)
+{
+    const ddp_hook_ops_t *const ops[] = {&ddp_hook_fp16, &ddp_hook_bf16};
+
+    for (int size = 1; size <= 1024; size++)
+        for (int bf16 = 0; bf16 < 2; bf16++) {
+            const float most = sent_most(ops[bf16], size);
+            float ring = most, group = most, groups;
+
+            for (int r = 1; r < size; r++)
+                ring = rounded(ring + most, bf16);
+            cr_assert(isfinite(ring), "%d ranks", size);
+            for (int r = 1; r < 8; r++)
+                group = rounded(group + most, bf16);
+            groups = group;
+            for (int r = 8; r + 8 <= size; r += 8)
+                groups = rounded(groups + group, bf16);
+            cr_assert(size < 8 || isfinite(groups), "%d ranks", size);
+            cr_assert_gt(most * (float)size, bf16 ? 0x1p125f : 0x1p13f);
+        }
 }
 
 Test(hook, halves_pass_on_what_is_no_number)
