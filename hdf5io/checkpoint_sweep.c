@@ -78,7 +78,8 @@ void hdf5io_sweep(const hdf5io_io_t *io, const hdf5io_sweep_t *sweep)
     err_code_t rc =
         hdf5io_dir_list(io, sweep->directory, &entries, &count, &err);
 
-    for (int i = 0; rc == ERR_OK && i < count; i++) {
+    for (int i = 0; i < count; i++) {
+        err_t why = ERR_INIT;
         char *path;
 
         if (sweep->stop(sweep->context))
@@ -86,13 +87,14 @@ void hdf5io_sweep(const hdf5io_io_t *io, const hdf5io_sweep_t *sweep)
         if (!hdf5io_sweep_takes(sweep->directory, &entries[i]))
             continue;
         path = str_printf("%s/%s", sweep->directory, entries[i].name);
-        rc = remainder_remove(sweep, path, &err);
+        if (remainder_remove(sweep, path, &why) != ERR_OK && rc == ERR_OK)
+            rc = err_copy(&err, &why);
         free(path);
     }
     free(entries);
     if (rc != ERR_OK)
         log_warn("hdf5io",
-                 "cannot delete an old checkpoint: %s; it is tried again after "
-                 "the next save, and cddp-ckpt prune deletes it, too",
+                 "cannot delete an old checkpoint: %s; the next save or the "
+                 "next start tries again, and cddp-ckpt prune deletes it, too",
                  err.text);
 }

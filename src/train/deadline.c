@@ -63,6 +63,15 @@ double train_deadline_rest(const train_deadline_t *deadline, double since,
     return fmax(0.0, room - since);
 }
 
+double train_deadline_spare(const train_deadline_t *deadline, double seconds,
+                            bool saves, double now)
+{
+    const double needed =
+        TRAIN_DEADLINE_MARGIN + (saves ? save_room(deadline) : 0.0);
+
+    return fmax(0.0, fmin(seconds, deadline->limits.end - now - needed));
+}
+
 bool train_deadline_kill_wait(train_deadline_t *deadline, double seconds)
 {
     const double kill_wait = deadline->limits.kill_wait;

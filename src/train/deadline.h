@@ -56,6 +56,12 @@ double train_deadline_instant(const train_deadline_t *deadline, bool started);
 double train_deadline_rest(const train_deadline_t *deadline, double since,
                            bool local);
 
+/* Return how many of [seconds] the run may spend at [now] on work that it can
+ * do without, so that there stays time for a checkpoint if one [saves], and for
+ * what follows. */
+double train_deadline_spare(const train_deadline_t *deadline, double seconds,
+                            bool saves, double now);
+
 /* Return whether KillWait is shorter than 1.5 x the [seconds] that the
  * checkpoints took for which a run that leaves waits, so that Slurm may kill
  * the run while it writes one after SIGTERM. True only once. */

@@ -31,6 +31,7 @@
 #include "train/save.h"
 #include "train/seen.h"
 #include "train/straggler.h"
+#include "train/sweeper.h"
 #include "train/values.h"
 
 /* Called while shards are opened or compared. Reports progress, as the next
@@ -442,6 +443,7 @@ static err_code_t position_read(train_state_t *run, err_t *err)
         train_seen_past(run);
         train_lives_begin(run);
         train_leave_past(run);
+        train_sweeper_ask(run->saving.sweeper);
     }
     return rc;
 }

@@ -31,6 +31,9 @@
 #include "train/straggler.h"
 #include "train/sweeper.h"
 
+/* Seconds between two looks for a signal while the last deletes are awaited. */
+#define DELETES_LOOK 0.2
+
 /* ---- evaluation --------------------------------------------------------- */
 
 static bool every_hit(const opt_every_t *every, opt_unit_t unit, int64_t count)
@@ -464,6 +467,25 @@ static bool culprit_is_here(const train_world_t *world, const err_t *err)
                   comm_group_host(world->group, world->rank)) == 0;
 }
 
+/* A complete run waits for the deletes of old checkpoints, unless a signal or
+ * the end of the job is near. */
+static void deletes_wait(const train_state_t *run)
+{
+    const double now = clock_now();
+    const double until =
+        now + train_deadline_spare(&run->leave.deadline, TRAIN_SWEEPER_WAIT,
+                                   false, now);
+    bool done = train_sweeper_wait(run->saving.sweeper, 0);
+
+    while (!done && clock_now() < until &&
+           run->env->signal() == SLURM_SIGNAL_NONE)
+        done = train_sweeper_wait(run->saving.sweeper, DELETES_LOOK);
+    if (!done)
+        log_info("train",
+                 "old checkpoints are not deleted yet, and the run does not "
+                 "wait: cddp-ckpt prune deletes what is left of them");
+}
+
 /* Finish a run that has ended with [rc]: its record, and what the caller
  * learns. After ERR_PEER a save may still be in progress. If its storage does
  * not answer, out->stuck is set, and nothing is closed. */
@@ -492,6 +514,8 @@ static void run_end(train_state_t *run, err_code_t rc, train_outcome_t *out,
     out->stuck = !train_saver_wait(run->saving.saver);
     if (out->stuck)
         return;
+    if (rc == ERR_OK)
+        deletes_wait(run);
     train_seen_close(run);
     train_leave_close(run);
     train_close(run);
@@ -518,8 +542,6 @@ static err_code_t run_do(train_state_t *run, train_outcome_t *out, err_t *err)
         rc = finish(run, err);
     if (rc == ERR_OK)
         rc = complete(run, err);
-    if (rc == ERR_OK)
-        train_sweeper_wait(run->saving.sweeper, TRAIN_SWEEPER_WAIT);
     if (rc != ERR_OK && rc != ERR_PEER)
         save_finish(run);
     /* The record and the summary would go to the same storage. */

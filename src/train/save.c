@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 #include "train/save.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/check.h"
@@ -18,6 +19,9 @@
 #include "train/seen.h"
 #include "train/sound.h"
 #include "train/sweeper.h"
+
+/* The part of the timeouts for which a save waits for space. */
+#define ROOM_SHARE 0.25
 
 /* ---- between two steps --------------------------------------------------- */
 
@@ -340,6 +344,19 @@ void train_save_close(train_state_t *run)
 
 /* ---- a save that is waited for ------------------------------------------- */
 
+/* The last save of a start has no second try: it may need the space of
+ * checkpoints that are not deleted yet. Other ranks wait for rank 0 then. */
+static void room_wait(const train_state_t *run)
+{
+    const train_config_t *config = run->config;
+    const double limit = fmin(config->fault.timeout, config->fault.io_timeout);
+    const double most = fmin(TRAIN_SWEEPER_ROOM, ROOM_SHARE * limit);
+
+    train_sweeper_wait(
+        run->saving.sweeper,
+        train_deadline_spare(&run->leave.deadline, most, true, clock_now()));
+}
+
 /* The thread writes it, as join gives up storage that never answers. */
 static err_code_t behind_write(train_state_t *run, err_t *err)
 {
@@ -377,6 +394,8 @@ err_code_t train_save(train_state_t *run, bool last, err_t *err)
     train_seen_mark(run, OBS_SPENT_OTHER);
     train_storage_begin(&run->world, "checkpoint");
     rc = saving_end(run, last ? TRAIN_AFTER_SAVE : TRAIN_AFTER_BEGIN, err);
+    if (rc == ERR_OK && last)
+        room_wait(run);
     train_save_tried(run);
     if (rc == ERR_OK)
         rc = behind ? behind_write(run, err) : own_write(run, last, err);

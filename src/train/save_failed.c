@@ -11,6 +11,7 @@
 #include "base/str.h"
 #include "train/best.h"
 #include "train/record.h"
+#include "train/sweeper.h"
 
 /* A failed save is tried again after this part of checkpoint.every. */
 #define TRY_SHARE 0.25
@@ -117,6 +118,7 @@ err_code_t train_save_failed(train_state_t *run, const train_saved_t *saved,
     failures->at = clock_now();
     failures->again = steps > 0 ? run->progress.step + steps : 0;
     failure_record(run, saved, err);
+    train_sweeper_ask(run->saving.sweeper); /* there may be no space */
     if (after == TRAIN_AFTER_END ||
         (after != TRAIN_AFTER_SAVE &&
          failures->row >= run->config->checkpoint.failures))

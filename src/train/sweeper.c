@@ -3,7 +3,6 @@
 #include "train/sweeper.h"
 
 #include <pthread.h>
-#include <stdbool.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -99,21 +98,18 @@ void train_sweeper_ask(train_sweeper_t *sweeper)
     pthread_mutex_unlock(&sweeper->lock);
 }
 
-void train_sweeper_wait(train_sweeper_t *sweeper, double seconds)
+bool train_sweeper_wait(train_sweeper_t *sweeper, double seconds)
 {
     const double until = clock_now() + seconds;
     bool in_time = true;
 
     if (sweeper == NULL)
-        return;
+        return true;
     pthread_mutex_lock(&sweeper->lock);
     while (in_time && (sweeper->asked || sweeper->works))
         in_time = thread_cond_wait(&sweeper->changed, &sweeper->lock, until);
     pthread_mutex_unlock(&sweeper->lock);
-    if (!in_time)
-        log_info("train",
-                 "old checkpoints are not deleted yet, and the run does not "
-                 "wait: cddp-ckpt prune deletes what is left of them");
+    return in_time;
 }
 
 void train_sweeper_close(train_sweeper_t *sweeper)

@@ -3,14 +3,31 @@
 /* Retired checkpoints whose files are deleted after the save: no reader takes
  * what is left of them for a checkpoint. */
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/str.h"
 #include "ckpt_fixture.h"
 #include "hdf5io/checkpoint_sweep.h"
 
 #define RANKS 2
+
+/* Nothing in a directory of this name can be deleted; NULL: all can. global,
+ * because the function below is called by libraries. */
+static const char *stays;
+
+int unlinkat(int dir, const char *path, int flags)
+{
+    if (stays != NULL && strstr(path, stays) != NULL) {
+        errno = EIO;
+        return -1;
+    }
+    return (int)syscall(SYS_unlinkat, dir, path, flags);
+}
 
 static void body_save(ckpt_rank_t *rank, void *context)
 {
@@ -59,6 +76,23 @@ Test(checkpoint_sweep, files_of_old_checkpoints_stay_until_they_are_swept)
     sweep(home, 1000);
     cr_assert_eq(ckpt_count(home, "."), 0);
     ckpt_expect(home, RANKS, 4);
+    ckpt_home_remove(home);
+}
+
+/* The other remainders are deleted, newer ones and older ones. */
+Test(checkpoint_sweep, one_that_cannot_be_deleted_keeps_no_other)
+{
+    char *home = ckpt_home_make();
+
+    for (int64_t step = 1; step <= 4; step++)
+        save(home, step, true);
+    cr_assert_eq(ckpt_count(home, ".trash-"), 3);
+    stays = "/.trash-step-0000000002-";
+    sweep(home, 1000);
+    cr_assert_eq(ckpt_count(home, ".trash-"), 1);
+    stays = NULL;
+    sweep(home, 1000);
+    cr_assert_eq(ckpt_count(home, "."), 0);
     ckpt_home_remove(home);
 }
 

@@ -78,6 +78,8 @@ tests_train_test_async_peer_SOURCES = tests/train/test_async_peer.c \
 # test_async_peer and test_save_failed replace this function.
 tests_train_test_async_peer_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=train_saver_join
 tests_train_test_save_failed_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=train_saver_join
+# test_sweeper replaces this function.
+tests_train_test_sweeper_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=train_sweeper_wait
 # test_save_stuck replaces this function.
 tests_train_test_save_stuck_LDFLAGS = $(AM_LDFLAGS) \
 	-Wl,--wrap=hdf5io_checkpoint_write

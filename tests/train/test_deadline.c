@@ -132,3 +132,18 @@ Test(deadline, the_rest_of_a_local_save)
     cr_assert_eq(train_deadline_rest(&deadline, 7.0, true), 0.0);
     cr_assert_eq(train_deadline_rest(&deadline, 5.0, false), 55.0);
 }
+
+/* A checkpoint needs 1.5 x the slowest save, and the end of the run 15 s. */
+Test(deadline, seconds_to_spare)
+{
+    train_deadline_t deadline = train_deadline(60.0);
+
+    cr_assert_eq(train_deadline_spare(&deadline, 5.0, true, 0.0), 5.0);
+    deadline = with_end(900.0);
+    train_deadline_save(&deadline, 4.0);
+    cr_assert_eq(train_deadline_spare(&deadline, 5.0, true, 900.0), 5.0);
+    cr_assert_eq(train_deadline_spare(&deadline, 5.0, true, 976.0), 3.0);
+    cr_assert_eq(train_deadline_spare(&deadline, 5.0, true, 990.0), 0.0);
+    cr_assert_eq(train_deadline_spare(&deadline, 30.0, false, 980.0), 5.0);
+    cr_assert_eq(train_deadline_spare(&deadline, 30.0, false, 1001.0), 0.0);
+}

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /* A file system that deletes slowly: neither a step nor a save waits for the
- * deletes of old checkpoints, and at the end of the run all are deleted. */
+ * deletes of old checkpoints, and at the end of the run all are deleted. A full
+ * file system: what is to be deleted is deleted before the run gives up. */
 #include "train/sweeper.h"
 
 #include <criterion/criterion.h>
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -61,20 +63,37 @@ int renameat2(int from_dir, const char *from, int to_dir, const char *to,
     return status;
 }
 
+/* ---- a file system that is full ------------------------------------------ */
+
+/* What is tested. global, as above. */
+static enum {
+    SLOW, /* only slow deletes */
+    FULL, /* the first delete fails; no space until the second sweep */
+    LAST  /* no space for the last save before train_sweeper_wait */
+} scene;
+static const harness_t *tested;
+static bool failed, refused, waited; /* under lock */
+
 int unlinkat(int dir, const char *path, int flags)
 {
+    bool fails = false;
+
     if (strstr(path, "/.trash-") != NULL) {
         const double until = clock_now() + HANGS;
 
         pthread_mutex_lock(&lock);
-        while (published < wanted && !late)
+        while (((scene == SLOW && published < wanted) ||
+                (scene == LAST && !waited)) &&
+               !late)
             late = !thread_cond_wait(&changed, &lock, until);
+        fails = scene == FULL && !failed;
+        failed |= fails;
+        pthread_cond_broadcast(&changed);
         pthread_mutex_unlock(&lock);
     }
-    return (int)syscall(SYS_unlinkat, dir, path, flags);
+    errno = EIO;
+    return fails ? -1 : (int)syscall(SYS_unlinkat, dir, path, flags);
 }
-
-/* ---- tests --------------------------------------------------------------- */
 
 /* Entries of the run's checkpoints that begin with [prefix]. */
 static int entries(const harness_t *harness, const char *prefix)
@@ -84,13 +103,82 @@ static int entries(const harness_t *harness, const char *prefix)
     const struct dirent *entry;
     int count = 0;
 
-    cr_assert_not_null(dir);
-    while ((entry = readdir(dir)) != NULL)
+    while (dir != NULL && (entry = readdir(dir)) != NULL)
         count += strncmp(entry->d_name, prefix, strlen(prefix)) == 0;
-    closedir(dir);
+    if (dir != NULL)
+        closedir(dir);
     free(path);
     return count;
 }
+
+/* Scene FULL: the first try comes after the first sweep, which failed. The
+ * others come after the next sweep. */
+static bool room_full(void)
+{
+    const double until = clock_now() + HANGS;
+    bool full = false;
+
+    pthread_mutex_lock(&lock);
+    while (!failed && !late)
+        late = !thread_cond_wait(&changed, &lock, until);
+    full = !refused;
+    refused = true;
+    while (!full && !late && entries(tested, ".trash-") > 0)
+        late = !thread_cond_wait(&changed, &lock, until) && clock_now() > until;
+    pthread_mutex_unlock(&lock);
+    return full || late;
+}
+
+/* Scene LAST: the other saves have space. */
+static bool room_last(void)
+{
+    bool last;
+
+    pthread_mutex_lock(&lock);
+    last = published == wanted - 1;
+    pthread_mutex_unlock(&lock);
+    return last && entries(tested, ".trash-") > 0;
+}
+
+int fallocate(int fd, int mode, off_t offset, off_t bytes)
+{
+    if ((scene == FULL && room_full()) || (scene == LAST && room_last())) {
+        errno = ENOSPC;
+        return -1;
+    }
+    return (int)syscall(SYS_fallocate, fd, mode, offset, bytes);
+}
+
+/* ---- waiting for the deletes --------------------------------------------- */
+
+static bool pretends;    /* the deletes take for ever */
+static int wait_records; /* ends in the history when the last wait began */
+static int waits;        /* that took time, since the run has ended */
+
+bool __real_train_sweeper_wait(train_sweeper_t *sweeper, double seconds);
+bool __wrap_train_sweeper_wait(train_sweeper_t *sweeper, double seconds);
+bool __wrap_train_sweeper_wait(train_sweeper_t *sweeper, double seconds)
+{
+    if (sweeper == NULL)
+        return true;
+    pthread_mutex_lock(&lock);
+    waited = true;
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&lock);
+    wait_records = tested == NULL ? 0 : harness_events(tested, "end");
+    waits += wait_records > 0 && seconds > 0;
+    if (wait_records > 0 && pretends)
+        return false;
+    /* A busy machine must not decide. */
+    return __real_train_sweeper_wait(sweeper, seconds > 0 ? HANGS : 0);
+}
+
+static slurm_signal_t signal_at_end(void)
+{
+    return wait_records > 0 ? SLURM_SIGNAL_TERM : SLURM_SIGNAL_NONE;
+}
+
+/* ---- tests --------------------------------------------------------------- */
 
 static void run_open(harness_t *harness)
 {
@@ -109,7 +197,7 @@ Test(sweeper, no_save_waits_for_a_delete, .timeout = 600)
     harness_t harness;
 
     run_open(&harness);
-    wanted = SAVES;
+    wanted = SAVES - 1; /* the last save waits */
     harness_run_ok(&harness, 2, &out);
     cr_expect(!late, "a delete kept a save waiting");
     cr_expect_geq(published, SAVES);
@@ -118,25 +206,69 @@ Test(sweeper, no_save_waits_for_a_delete, .timeout = 600)
     harness_close(&harness);
 }
 
-/* A run that was killed has left a remainder; the next start deletes it. */
-Test(sweeper, what_a_run_has_left_the_next_one_deletes, .timeout = 240)
+/* A run that was killed has left a remainder. */
+static void remainder_make(const harness_t *harness)
+{
+    err_t err = ERR_INIT;
+    char *path = str_printf("%s/run/checkpoints/.trash-step-0000000001-"
+                            "0123456789abcdef",
+                            harness->dir);
+    char *file = str_printf("%s/shard-0.h5", path);
+
+    cr_assert_eq(file_make_dirs(path, &err), ERR_OK, "%s", err.text);
+    cr_assert_eq(file_publish(file, "x", 1, &err), ERR_OK, "%s", err.text);
+    free(file);
+    free(path);
+}
+
+/* There is no space for the first save until the remainder is deleted. The
+ * start tries to delete it, and a save that fails makes the thread try again.
+ */
+Test(sweeper, what_a_run_has_left_the_next_one_deletes, .timeout = 600)
 {
     train_outcome_t out;
     harness_t harness;
-    err_t err = ERR_INIT;
-    char *path, *file;
 
     run_open(&harness);
-    path = str_printf("%s/run/checkpoints/.trash-step-0000000001-"
-                      "0123456789abcdef",
-                      harness.dir);
-    file = str_printf("%s/shard-0.h5", path);
-    cr_assert_eq(file_make_dirs(path, &err), ERR_OK, "%s", err.text);
-    cr_assert_eq(file_publish(file, "x", 1, &err), ERR_OK, "%s", err.text);
-    harness_run_ok(&harness, 2, &out);
+    scene = FULL;
+    tested = &harness;
+    remainder_make(&harness);
+    harness_run_ok(&harness, 1, &out);
+    cr_expect(!late, "a remainder was not deleted before a save");
+    cr_expect(refused);
     cr_expect_eq(entries(&harness, "."), 2, "more than . and ..");
-    free(file);
-    free(path);
+    harness_close(&harness);
+}
+
+/* The last save comes right after the one before was joined. */
+Test(sweeper, the_last_save_waits_for_space, .timeout = 600)
+{
+    train_outcome_t out;
+    harness_t harness;
+
+    run_open(&harness);
+    scene = LAST;
+    wanted = SAVES;
+    tested = &harness;
+    harness_run_ok(&harness, 1, &out);
+    cr_expect(!late, "no delete was waited for");
+    cr_expect_eq(published, SAVES);
+    harness_close(&harness);
+}
+
+/* A complete run first writes its record. Then a signal ends its wait. */
+Test(sweeper, a_signal_ends_the_wait_for_deletes, .timeout = 600)
+{
+    train_outcome_t out;
+    harness_t harness;
+
+    run_open(&harness);
+    tested = &harness;
+    pretends = true;
+    harness.signal = signal_at_end;
+    harness_run_ok(&harness, 1, &out);
+    cr_expect_eq(wait_records, 1, "the wait came before the record");
+    cr_expect_eq(waits, 0, "the signal was not seen");
     harness_close(&harness);
 }
 
@@ -147,10 +279,10 @@ Test(sweeper, a_thread_without_work_ends, .timeout = 240)
     err_t err = ERR_INIT;
 
     train_sweeper_ask(NULL);
-    train_sweeper_wait(NULL, 1.0);
+    cr_expect(train_sweeper_wait(NULL, 1.0));
     train_sweeper_close(NULL);
     cr_assert_eq(train_sweeper_open("/does/not/exist", &sweeper, &err), ERR_OK);
     train_sweeper_ask(sweeper);
-    train_sweeper_wait(sweeper, HANGS);
+    cr_expect(train_sweeper_wait(sweeper, HANGS));
     train_sweeper_close(sweeper);
 }
