@@ -193,41 +193,51 @@ static err_code_t line_tell(train_state_t *run, err_t *err)
     return rc;
 }
 
+/* Rank 0 ends the line in the file. The number of the run and the place of its
+ * sets stay, so that this start, or a later one, finds the sets. */
+static err_code_t line_end(const train_state_t *run, const train_line_t *line,
+                           err_t *err)
+{
+    train_line_t ended = *line;
+    err_t why = ERR_INIT;
+
+    ended.line = 0;
+    return train_line_write(run->dir.path, &ended, line->where, &why) == ERR_OK
+               ? ERR_OK
+               : train_line_remove(run->dir.path, err);
+}
+
 /* Rank 0 of a run without local checkpoints: keep what an earlier start has
  * said of its own for train_nodeset_accept, and end its line. */
-static err_code_t line_end(train_state_t *run, err_t *err)
+static err_code_t left_keep(train_state_t *run, err_t *err)
 {
     const train_line_t line = train_line_read(run->dir.path, false);
-    err_code_t rc = ERR_OK;
+    err_code_t rc;
 
-    if (line.run != 0 && line.where[0] != '\0')
-        rc = mem_new(train_line_t, 1, "local checkpoints", &run->saving.left,
-                     err);
-    if (rc == ERR_OK && run->saving.left != NULL)
-        *run->saving.left = line;
-    return rc == ERR_OK ? train_line_remove(run->dir.path, err) : rc;
+    if (line.run == 0 || line.where[0] == '\0')
+        return train_line_remove(run->dir.path, err);
+    rc = mem_new(train_line_t, 1, "local checkpoints", &run->saving.left, err);
+    if (rc != ERR_OK)
+        return rc;
+    *run->saving.left = line;
+    return line_end(run, &line, err);
 }
 
 err_code_t train_nodeset_leave(train_state_t *run, err_t *err)
 {
     train_line_t line;
-    err_t why = ERR_INIT;
 
     if (run->saving.nodeset == NULL)
-        return line_end(run, err);
+        return left_keep(run, err);
     if (run->env->resume == TRAIN_RESUME_AUTO || !run->dir.first)
         return ERR_OK;
     line = train_line_read(run->dir.path, false);
-    if (line.line == 0)
-        return ERR_OK;
-    line.line = 0; /* the number of the run stays, to find old sets */
-    return train_line_write(run->dir.path, &line, line.where, &why) == ERR_OK
-               ? ERR_OK
-               : train_line_remove(run->dir.path, err);
+    return line.line == 0 ? ERR_OK : line_end(run, &line, err);
 }
 
 /* An earlier start of this run may have left sets; this one uses none. The
- * first rank of each node deletes them. */
+ * first rank of each node deletes them. Then nobody needs the file that names
+ * them. */
 static err_code_t left_clean(train_state_t *run, err_t *err)
 {
     const comm_group_t *group = run->world.group;
@@ -239,9 +249,26 @@ static err_code_t left_clean(train_state_t *run, err_t *err)
         line = *run->saving.left;
     line.line = 0;
     rc = train_tell(&run->world.votes, 0, &line, sizeof line, err);
-    if (rc == ERR_OK && line.run != 0 && is_first(group, rank))
+    if (rc != ERR_OK || line.run == 0)
+        return rc;
+    if (is_first(group, rank))
         train_line_clean(&line, line.where, comm_group_host(group, rank));
-    return rc;
+    rc = train_world_vote(&run->world, ERR_OK, err);
+    if (rc == ERR_OK && rank == 0)
+        rc = train_line_remove(run->dir.path, err);
+    return train_world_vote(&run->world, rc, err);
+}
+
+/* Rank 0 of a run that has resumed from a set: a file of an older version does
+ * not say to which directory it belongs. */
+static void line_complete(const train_state_t *run, const train_line_t *line)
+{
+    err_t why = ERR_INIT;
+
+    if (line->inode == 0 &&
+        train_line_write(run->dir.path, line, run->config->checkpoint.local,
+                         &why) != ERR_OK)
+        log_warn("train", "%s", why.text);
 }
 
 err_code_t train_nodeset_accept(train_state_t *run, err_t *err)
@@ -254,6 +281,8 @@ err_code_t train_nodeset_accept(train_state_t *run, err_t *err)
     if (run->world.rank == 0 && !nodeset->resumed) {
         nodeset->line = train_line_read(run->dir.path, false);
         rc = line_begin(run, &nodeset->line, err);
+    } else if (run->world.rank == 0) {
+        line_complete(run, &nodeset->line);
     }
     rc = train_world_vote(&run->world, rc, err);
     if (rc == ERR_OK)

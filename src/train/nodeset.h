@@ -76,7 +76,8 @@ err_code_t train_nodeset_leave(train_state_t *run, err_t *err);
  * directory that checkpoint.local named before. If RUNDIR/local cannot be
  * written, rank 0 says so and removes the file, and this start writes no local
  * checkpoints; ERR_IO if the file cannot be removed. Without checkpoint.local
- * only sets are deleted. All ranks get one outcome. Collective; blocks. */
+ * only sets are deleted, and then the file. All ranks get one outcome.
+ * Collective; blocks. */
 err_code_t train_nodeset_accept(train_state_t *run, err_t *err);
 
 /* The run goes back to a checkpoint: begin a new line. Collective; blocks. */

@@ -156,19 +156,20 @@ static err_code_t resume_from(train_state_t *run,
 }
 
 /* The local checkpoint [info], whose tensors are read, does not fit this run
- * because of [why]. Read an older checkpoint of the run directory. If there is
- * none, return [why]. Collective. */
+ * because of [why]. Read an older checkpoint of the run directory. If none is
+ * whole, return [why]: the local one is all that the run has. Collective. */
 static err_code_t older_read(train_state_t *run, const err_t *why,
                              hdf5io_checkpoint_info_t *info, err_t *err)
 {
     const int64_t step = info->progress.step;
     bool found = false;
     err_code_t rc = state_read(run, false, &found, info, err);
+    const bool none = rc == ERR_DATA && info->none_whole;
 
+    if (none || (rc == ERR_OK && !found))
+        return err_copy(err, why);
     if (rc != ERR_OK)
         return rc;
-    if (!found)
-        return err_copy(err, why);
     if (run->world.rank == 0)
         log_warn("train", "the local checkpoint of step %lld is not used: %s",
                  (long long)step, why->text);

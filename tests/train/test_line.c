@@ -5,8 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/str.h"
 #include "train/killed.h"
 
@@ -28,6 +30,35 @@ Test(line, a_start_without_them_ends_the_line, .timeout = 120)
     home = killed_home();
     cr_expect_null(home, "%s stays", home);
     free(home);
+    free(path);
+    harness_close(&parts);
+}
+
+/* Such a start ends before it has deleted the sets: the next one finds them. */
+Test(line, a_start_that_fails_leaves_the_place_of_the_sets, .timeout = 120)
+{
+    harness_t parts;
+    char *path, *settings, *home;
+    train_outcome_t out;
+    err_t err = ERR_INIT;
+
+    killed_open(&parts, NULL);
+    killed_life(&parts);
+    path = str_printf("%s/run/local", parts.dir);
+    settings = str_printf("%s/run/config.yaml", parts.dir);
+    parts.settings[6] = NULL;
+    cr_assert_eq(unlink(settings), 0);
+    cr_assert_eq(mkdir(settings, 0777), 0);
+    cr_expect_neq(harness_run(&parts, KILLED_RANKS, &out, &err), ERR_OK, "%s",
+                  err.text);
+    cr_assert_eq(rmdir(settings), 0);
+    cr_expect_eq(access(path, F_OK), 0);
+    harness_run_ok(&parts, KILLED_RANKS, &out);
+    cr_expect_neq(access(path, F_OK), 0);
+    home = killed_home();
+    cr_expect_null(home, "%s stays", home);
+    free(home);
+    free(settings);
     free(path);
     harness_close(&parts);
 }
@@ -68,6 +99,27 @@ Test(line, a_moved_directory_resumes, .timeout = 120)
     harness_compare(&whole, &parts, SAVES_STEPS, 0, "moved");
     free(moved);
     killed_pair_close(&whole, &parts);
+}
+
+/* Only the numbers of the run and of the line: then no copy is known. */
+Test(line, a_file_of_an_older_version_is_completed, .timeout = 120)
+{
+    harness_t parts;
+    char *path, *text = NULL;
+    train_outcome_t out;
+
+    killed_open(&parts, NULL);
+    killed_life(&parts);
+    path = str_printf("%s/run/local", parts.dir);
+    cr_assert_eq(truncate(path, 2 * 16 + 1), 0);
+    harness_run_ok(&parts, KILLED_RANKS, &out);
+    cr_expect_eq(harness_events(&parts, "resumed"), 1);
+    cr_assert_eq(file_read(path, &text, NULL, NULL), ERR_OK);
+    cr_expect_not_null(strstr(text, strchr(killed_option, '=') + 1), "%s",
+                       text);
+    free(text);
+    free(path);
+    harness_close(&parts);
 }
 
 /* A copy of a run directory neither uses nor deletes the sets of the original.
