@@ -267,18 +267,29 @@ static err_code_t capture_vote(train_state_t *run, err_code_t rc, err_t *why)
                       : ERR_OK;
 }
 
-/* Capture the step in [graph]. If that fails on some rank, the step must still
- * be made without it. A rank that has an error captures nothing, but votes. */
+/* Is this step to be captured in [graph]? NCCL may let the ranks of a node wait
+ * for each other when its calls are captured: so all ranks capture, or none. If
+ * any rank has an error ([had] is that of this one), the step is made plainly.
+ * All ranks get the same answer. Collective if it is time to capture. */
+static bool capture_due(train_state_t *run, err_code_t had,
+                        train_replay_graph_t *graph)
+{
+    err_t why = ERR_INIT;
+
+    return train_replay_due(graph) && capture_vote(run, had, &why) == ERR_OK;
+}
+
+/* Capture the step in [graph]. If the capture fails on some rank, the step must
+ * still be made without it. With several ranks this applies if the capture
+ * cannot begin or end; a call in between that fails is a fault of its rank and
+ * ends all ranks, as in a plain step. */
 static void step_capture(train_state_t *run, const hdf5io_batch_t *batch,
-                         train_times_t *times, const train_own_t *had,
-                         train_replay_graph_t *graph)
+                         train_times_t *times, train_replay_graph_t *graph)
 {
     dev_stream_t *stream = train_replica_stream(&run->replica);
     err_t why = ERR_INIT;
     train_own_t own = {.err = &why};
-    err_code_t rc = had->rc != ERR_OK
-                        ? err_set(&why, had->rc, "a step has an error")
-                        : dev_capture_begin(stream, &why);
+    err_code_t rc = dev_capture_begin(stream, &why);
 
     if (rc == ERR_OK) {
         train_own_add(&own, step_enqueue(run, batch, times, &own));
@@ -321,8 +332,9 @@ static err_code_t step_start(train_state_t *run, const hdf5io_batch_t *batch,
     train_replay_graph_t *graph =
         own->rc == ERR_OK || run->world.size > 1 ? graph_find(run) : NULL;
 
-    if (graph != NULL && graph->graph == NULL && train_replay_due(graph)) {
-        step_capture(run, batch, times, own, graph);
+    if (graph != NULL && graph->graph == NULL &&
+        capture_due(run, own->rc, graph)) {
+        step_capture(run, batch, times, graph);
         if (graph->graph != NULL) /* step_capture has set the weights */
             return dev_graph_launch(
                 graph->graph, train_replica_stream(&run->replica), own->err);

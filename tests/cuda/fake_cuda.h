@@ -46,9 +46,10 @@ typedef struct fake_cuda_settings {
      * [nccl_hangs]: ncclCommAbort does not return. [nccl_windows]: 0 means that
      * the library has no windows (a version before 2.27), 2 that it never opens
      * any. [nccl_silent]: 1 means that a call which stays in progress returns
-     * ncclSuccess. */
+     * ncclSuccess. [nccl_meets]: 1 means that a call in a capture stays in
+     * progress until all ranks have made it, as on machines with NVLS. */
     int64_t nccl, nccl_late, nccl_async, nccl_stuck, nccl_hangs, nccl_windows;
-    int64_t nccl_silent;
+    int64_t nccl_silent, nccl_meets;
 } fake_cuda_settings_t;
 
 typedef struct fake_cuda_counts {

@@ -31,6 +31,7 @@ typedef struct office {
     _Atomic uint32_t stopped;
     _Atomic uint32_t windows; /* registered so far, by all ranks */
     _Atomic uint64_t window_bytes[WINDOWS];
+    _Atomic uint32_t captures;  /* calls so far, of all ranks */
     _Atomic uint32_t bells[64]; /* each rank's; rung after a change */
     box_t boxes[];              /* [size * size] */
 } office_t;
@@ -120,6 +121,16 @@ bool fake_mail_window(fake_mail_t *mail, uint32_t number, size_t bytes)
 bool fake_mail_windows(const fake_mail_t *mail, uint32_t count)
 {
     return atomic_load(&mail->office->windows) >= count * (uint32_t)mail->size;
+}
+
+void fake_mail_capture(fake_mail_t *mail)
+{
+    atomic_fetch_add(&mail->office->captures, 1);
+}
+
+bool fake_mail_captures(const fake_mail_t *mail, uint32_t count)
+{
+    return atomic_load(&mail->office->captures) >= count * (uint32_t)mail->size;
 }
 
 /* ---- bells --------------------------------------------------------------- */

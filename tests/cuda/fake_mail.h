@@ -41,6 +41,11 @@ bool fake_mail_window(fake_mail_t *mail, uint32_t number, size_t bytes);
 /* Have all ranks registered [count] windows? */
 bool fake_mail_windows(const fake_mail_t *mail, uint32_t count);
 
+/* Tell all ranks that this one has captured one more call. */
+void fake_mail_capture(fake_mail_t *mail);
+/* Have all ranks together captured [count] calls for each of them? */
+bool fake_mail_captures(const fake_mail_t *mail, uint32_t count);
+
 /* Send and receive all [parts]. Parts of the same peer and direction move in
  * their order. [call] describes the collective. If the receiver of a message
  * executes another collective, or expects another tag, it says so on stderr and

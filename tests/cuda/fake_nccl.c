@@ -187,6 +187,7 @@ static ncclResult_t comm_state(ncclComm_t comm, ncclResult_t *out)
     if (fake_mail_stopped(comm->mail))
         *out = ncclRemoteError;
     else if (comm->late > 0 || !fake_mail_complete(comm->mail) ||
+             !fake_mail_captures(comm->mail, comm->captures) ||
              !window_await(comm))
         *out = ncclInProgress;
     else if (++comm->polls == fake.settings.nccl_async)

@@ -62,6 +62,7 @@ struct ncclComm {
     int64_t registered, graphs;
     const void *blocks[FAKE_BLOCKS]; /* registered; NULL: free */
     uint32_t windows;                /* registered so far */
+    uint32_t captures; /* calls so far, if the setting nccl_meets is on */
     void **window, *window_is; /* where the last one is stored, when it is */
     uint64_t number;           /* of the next collective to be executed */
     /* Number of messages so far, by rank. */

@@ -265,6 +265,10 @@ ncclResult_t fake_nccl_push(ncclComm_t comm, const fake_item_t *items,
         return ncclSystemError;
     if (fake_push(stream, job_run, &args, sizeof args) != cudaSuccess)
         return ncclUnhandledCudaError;
+    if (kept && fake.settings.nccl_meets) {
+        comm->captures++;
+        fake_mail_capture(comm->mail);
+    }
     if (!kept)
         fake_engine_start(stream->dev, true);
     return ncclSuccess;

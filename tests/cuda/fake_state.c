@@ -59,6 +59,7 @@ static const struct {
     {"nccl_hangs", offsetof(fake_cuda_settings_t, nccl_hangs)},
     {"nccl_windows", offsetof(fake_cuda_settings_t, nccl_windows)},
     {"nccl_silent", offsetof(fake_cuda_settings_t, nccl_silent)},
+    {"nccl_meets", offsetof(fake_cuda_settings_t, nccl_meets)},
 };
 
 static void setting_read(const char *word)

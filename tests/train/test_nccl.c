@@ -40,6 +40,7 @@ typedef struct plan {
     bool norms;    /* the model has syncbatchnorm layers */
     bool fixed;    /* in reproducible mode */
     bool hook;     /* gradients are rounded */
+    bool meets;    /* ranks wait for each other in captures */
 } plan_t;
 
 /* ---- runs ---------------------------------------------------------------- */
@@ -68,6 +69,7 @@ static void prepare(int rank, int ranks, void *context)
     emu_set(plan->fake, order, plan->order);
     emu_set(plan->fake, nccl_late, plan->late);
     emu_set(plan->fake, nccl_hangs, plan->hangs);
+    emu_set(plan->fake, nccl_meets, plan->meets);
     if (last)
         emu_set(plan->fake, nccl_stuck, plan->stuck);
     if (last && (plan->signal != 0 || plan->stops))
@@ -328,6 +330,28 @@ Test(nccl, a_bad_label_ends_all_ranks_in_reproducible_mode)
     for (int ranks = 1; ranks <= 3; ranks++)
         bad_label(ranks, "train.batch=8", NULL, true, 7);
     bad_label(3, "train.batch=60", NULL, true, 0);
+}
+
+/* Row 39 is in step 5, which is captured, and belongs to the last rank. */
+Test(nccl, a_bad_label_ends_all_ranks_in_a_captured_step)
+{
+    for (int ranks = 2; ranks <= 3; ranks++) {
+        plan_t plan = {.fake = emu_open(), .meets = true};
+        char texts[RANKS_MOST][512];
+        int results[RANKS_MAX];
+        harness_t harness;
+        double rows[VALUES_MAX];
+
+        harness_open(&harness, SAMPLES);
+        settings(&harness, "train.batch=8", "data.shuffle=none");
+        harness_label_set(&harness, 39, 9);
+        run(&harness, &plan, ranks, results, texts);
+        for (int r = 0; r < ranks; r++)
+            cr_assert_eq(results[r], ERR_DATA, "%d ranks, rank %d: %d: %s",
+                         ranks, r, results[r], texts[r]);
+        cr_assert_eq(losses(&harness, rows), 4);
+        harness_close(&harness);
+    }
 }
 
 /* With a batch of 60 no step of the first epoch is a launch of a graph. */
