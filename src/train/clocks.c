@@ -9,11 +9,10 @@
 #include "base/clock.h"
 
 /* The fastest of so many messages counts in each direction. While a doubt is
- * larger than GOAL seconds, as on a busy machine, further ones follow, for
- * about PATIENCE seconds. */
+ * larger than GOAL seconds, as on a busy machine, further ones follow, as long
+ * as the caller has patience. */
 #define ROUNDS 64
 #define GOAL 0.25e-3
-#define PATIENCE 5.0
 
 /*
  * Rank r reads its clock and sends the instant. This rank reads its own clock
@@ -79,22 +78,22 @@ static err_code_t host_agree(comm_group_t *group, double *room,
 
 /* Should further rounds follow? Rank 0's clock ends them. All ranks get the
  * same answer. */
-static err_code_t goes_on(comm_group_t *group, double doubt, double begin,
+static err_code_t goes_on(comm_group_t *group, double doubt, double end,
                           bool *out, err_t *err)
 {
     const bool first = comm_group_rank(group) == 0;
-    double both[2] = {doubt, first && clock_now() - begin > PATIENCE};
+    double both[2] = {doubt, first && clock_now() >= end};
     err_code_t rc = comm_allreduce(group, both, 2, COMM_FLOAT64, COMM_MAX, err);
 
     *out = rc == ERR_OK && both[0] > GOAL && both[1] == 0;
     return rc;
 }
 
-err_code_t train_clocks_compare(comm_group_t *group, double *room,
-                                train_clock_t *out, err_t *err)
+err_code_t train_clocks_compare(comm_group_t *group, double patience,
+                                double *room, train_clock_t *out, err_t *err)
 {
     const int size = comm_group_size(group);
-    const double begin = clock_now();
+    const double end = clock_now() + patience;
     double *shortest = room + 2 * (size_t)size;
     bool more = true;
     err_code_t rc = ERR_OK;
@@ -108,7 +107,7 @@ err_code_t train_clocks_compare(comm_group_t *group, double *room,
         if (rc == ERR_OK)
             rc = host_agree(group, room, out, err);
         if (rc == ERR_OK)
-            rc = goes_on(group, out->doubt, begin, &more, err);
+            rc = goes_on(group, out->doubt, end, &more, err);
     }
     return rc;
 }

@@ -23,6 +23,8 @@
 #define SPANS_BUCKET 6
 /* The most spans that a thread keeps. */
 #define SPANS_MAX ((size_t)1 << 18)
+/* Seconds for which clocks are compared again while they are in doubt. */
+#define PATIENCE 5.0
 
 /* ---- opening and closing ------------------------------------------------- */
 
@@ -231,9 +233,12 @@ static err_code_t times_agree(train_state_t *run, obs_trace_rank_t *rank,
                               str_buf_t *about, err_t *err)
 {
     comm_group_t *group = run->world.group;
+    /* A run that has to stop still needs the time for its checkpoint. */
+    const double patience = run->agreed.stop ? 0 : PATIENCE;
     train_clock_t clock;
     double first, lost = 0;
-    err_code_t rc = train_clocks_compare(group, run->trace.room, &clock, err);
+    err_code_t rc =
+        train_clocks_compare(group, patience, run->trace.room, &clock, err);
 
     if (rc != ERR_OK)
         return rc;

@@ -44,6 +44,8 @@ err_code_t __wrap_comm_allgather(comm_group_t *group, const void *mine,
 TestSuite(clocks, .init = ranks_transports, .timeout = 300);
 
 #define WRONG 1000.0
+#define PATIENCE 5
+#define ROUNDS 64 /* messages before the ranks compare again */
 
 static err_code_t group_open(const comm_oob_t *oob, const char *second,
                              comm_group_t **out, err_t *err)
@@ -65,7 +67,7 @@ static int compare(const comm_oob_t *oob, void *argument)
 
     wrong = oob->rank >= 2 ? WRONG : 0;
     RANKS_OK(group_open(oob, argument, &group, &err), err);
-    RANKS_OK(train_clocks_compare(group, room, &clock, &err), err);
+    RANKS_OK(train_clocks_compare(group, PATIENCE, room, &clock, &err), err);
     RANKS_OK(comm_allgather(group, &clock.shift, sizeof(double), shifts, &err),
              err);
     if (oob->rank >= 2) {
@@ -97,7 +99,6 @@ Test(clocks, of_another_host_are_shifted)
  * follow. */
 static int compare_in_doubt(const comm_oob_t *oob, void *argument)
 {
-    const int rounds = 64;
     double room[3 * RANKS_MAX];
     comm_group_t *group;
     train_clock_t clock;
@@ -105,12 +106,12 @@ static int compare_in_doubt(const comm_oob_t *oob, void *argument)
 
     RANKS_OK(group_open(oob, argument, &group, &err), err);
     wrong = oob->rank >= 2 ? WRONG : 0;
-    slow = oob->rank >= 2 ? rounds : 0;
+    slow = oob->rank >= 2 ? ROUNDS : 0;
     gathers = 0;
-    RANKS_OK(train_clocks_compare(group, room, &clock, &err), err);
+    RANKS_OK(train_clocks_compare(group, PATIENCE, room, &clock, &err), err);
     fprintf(stderr, "%d messages, give or take %.1f us\n", gathers,
             1e6 * clock.doubt);
-    RANKS_CHECK(gathers > 2 * rounds);
+    RANKS_CHECK(gathers > 2 * ROUNDS);
     if (oob->rank >= 2) {
         RANKS_CHECK(clock.shift + WRONG <= clock.doubt);
         RANKS_CHECK(clock.shift + WRONG >= -clock.doubt);
@@ -125,6 +126,30 @@ Test(clocks, are_compared_again_if_in_doubt)
     int results[3];
 
     cr_assert_eq(ranks_forks(3, 240, compare_in_doubt, right, results), 0);
+}
+
+static int compare_once(const comm_oob_t *oob, void *argument)
+{
+    double room[3 * RANKS_MAX];
+    comm_group_t *group;
+    train_clock_t clock;
+    err_t err = ERR_INIT;
+
+    RANKS_OK(group_open(oob, argument, &group, &err), err);
+    slow = oob->rank >= 2 ? 2 * ROUNDS : 0;
+    gathers = 0;
+    RANKS_OK(train_clocks_compare(group, 0, room, &clock, &err), err);
+    RANKS_CHECK(gathers > ROUNDS && gathers < 2 * ROUNDS);
+    comm_group_close(group);
+    return 0;
+}
+
+Test(clocks, are_compared_once_without_patience)
+{
+    char right[] = "right";
+    int results[3];
+
+    cr_assert_eq(ranks_forks(3, 240, compare_once, right, results), 0);
 }
 
 static int measure(const comm_oob_t *oob, void *argument)
