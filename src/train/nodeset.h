@@ -94,7 +94,8 @@ err_code_t train_nodeset_write(const train_save_t *save,
                                const hdf5io_votes_t *votes, err_t *err);
 
 /* The save of [step] has ended with [rc]. A set that could not be written does
- * not end the run: ERR_OK is returned. Rank 0 logs the failure if it is the
+ * not end the run: ERR_OK is returned. (Storage that does not answer does: see
+ * train_saver_join.) Rank 0 logs the failure if it is the
  * first one in a row. Local. */
 err_code_t train_nodeset_saved(train_state_t *run, int64_t step, err_code_t rc,
                                err_t *err);

@@ -546,8 +546,11 @@ static err_code_t run_do(train_state_t *run, train_outcome_t *out, err_t *err)
         save_finish(run);
     /* The record and the summary would go to the same storage. */
     if (train_saver_stuck(run->saving.saver)) {
+        /* Other ranks say what only this rank has met. */
         *out =
-            (train_outcome_t){.speaker = run->world.size == 1, .stuck = true};
+            (train_outcome_t){.speaker = run->world.size == 1 ||
+                                         (rc != ERR_PEER && run->world.speaker),
+                              .stuck = true};
         return rc;
     }
     if (rc == ERR_PEER)

@@ -149,9 +149,11 @@ static void wait_alone_say(const train_state_t *run)
     if (since > run->config->fault.io_timeout &&
         train_saver_failed(run->saving.saver))
         log_error("train",
-                  "storage has not answered this rank since the checkpoint of "
+                  "%s has not answered this rank since the checkpoint of "
                   "step %lld began, %.0f s ago, and the other ranks end: this "
                   "one waits a little longer, then it ends, too",
+                  run->saving.local ? "the storage of checkpoint.local"
+                                    : "storage",
                   (long long)run->saving.saved.step, since);
 }
 

@@ -407,13 +407,15 @@ double train_saver_settle(train_saver_t *saver)
 static err_code_t stuck_fail(const train_saver_t *saver, err_t *err)
 {
     const int rank = saver->votes.rank;
+    const bool local = saver->save.write != NULL;
     char text[ERR_TEXT_MAX];
 
     snprintf(text, sizeof text,
-             "storage has not answered the checkpoint of step %lld for %.3g s "
-             "(fault.io_timeout and twice fault.timeout): the run ends without "
-             "it; look at the file system of the run directory",
-             (long long)saver->save.progress.step, saver->limit);
+             "storage has not answered the %scheckpoint of step %lld for %.3g "
+             "s (fault.io_timeout and twice fault.timeout): the run ends "
+             "without it; look at the file system of %s",
+             local ? "local " : "", (long long)saver->save.progress.step,
+             saver->limit, local ? "checkpoint.local" : "the run directory");
     return saver->votes.size == 1
                ? err_set(err, ERR_IO, "%s", text)
                : err_set_peer(err, rank, comm_group_host(saver->group, rank),

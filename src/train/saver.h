@@ -65,7 +65,7 @@ typedef struct train_save {
     /* (optional) It was published, [seconds] after start. */
     void (*published)(void *context, double seconds);
     /* (optional) Called with the saver's votes, in place of
-     * hdf5io_checkpoint_write and [published]. */
+     * hdf5io_checkpoint_write and [published]: it writes a local checkpoint. */
     err_code_t (*write)(const struct train_save *save,
                         const hdf5io_votes_t *votes, err_t *err);
 } train_save_t;

@@ -80,9 +80,9 @@ tests_train_test_async_peer_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=train_saver_join
 tests_train_test_save_failed_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=train_saver_join
 # test_sweeper replaces this function.
 tests_train_test_sweeper_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=train_sweeper_wait
-# test_save_stuck replaces this function.
+# test_save_stuck replaces these functions.
 tests_train_test_save_stuck_LDFLAGS = $(AM_LDFLAGS) \
-	-Wl,--wrap=hdf5io_checkpoint_write
+	-Wl,--wrap=hdf5io_checkpoint_write,--wrap=hdf5io_nodeset_write
 # test_clocks replaces these functions.
 tests_train_test_clocks_LDFLAGS = $(AM_LDFLAGS) \
 	-Wl,--wrap=clock_now,--wrap=comm_allgather

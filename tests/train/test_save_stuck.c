@@ -6,9 +6,12 @@
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/str.h"
 #include "hdf5io/checkpoint.h"
+#include "hdf5io/nodeset.h"
 #include "train/harness.h"
 
 /* The step whose checkpoint never comes to an end. */
@@ -25,21 +28,44 @@ __wrap_hdf5io_checkpoint_write(const hdf5io_checkpoint_config_t *config,
                                const hdf5io_tensor_t *tensors, int count,
                                hdf5io_checkpoint_info_t *info, err_t *err);
 
+static void storage_wait(int64_t step, int rank)
+{
+    static sem_t never;
+
+    if (step != stuck_at || rank != 0)
+        return;
+    sem_init(&never, 0, 0);
+    while (sem_wait(&never) != 0)
+        continue;
+}
+
 err_code_t
 __wrap_hdf5io_checkpoint_write(const hdf5io_checkpoint_config_t *config,
                                const hdf5io_progress_t *progress,
                                const hdf5io_tensor_t *tensors, int count,
                                hdf5io_checkpoint_info_t *info, err_t *err)
 {
-    static sem_t never;
-
-    if (progress->step == stuck_at) {
-        sem_init(&never, 0, 0);
-        while (sem_wait(&never) != 0)
-            continue;
-    }
+    storage_wait(progress->step, config->votes->rank);
     return __real_hdf5io_checkpoint_write(config, progress, tensors, count,
                                           info, err);
+}
+
+err_code_t __real_hdf5io_nodeset_write(const hdf5io_nodeset_t *set,
+                                       const hdf5io_progress_t *progress,
+                                       const hdf5io_tensor_t *tensors,
+                                       int count, uint64_t *nonce, err_t *err);
+err_code_t __wrap_hdf5io_nodeset_write(const hdf5io_nodeset_t *set,
+                                       const hdf5io_progress_t *progress,
+                                       const hdf5io_tensor_t *tensors,
+                                       int count, uint64_t *nonce, err_t *err);
+err_code_t __wrap_hdf5io_nodeset_write(const hdf5io_nodeset_t *set,
+                                       const hdf5io_progress_t *progress,
+                                       const hdf5io_tensor_t *tensors,
+                                       int count, uint64_t *nonce, err_t *err)
+{
+    storage_wait(progress->step, set->checkpoint->votes->rank);
+    return __real_hdf5io_nodeset_write(set, progress, tensors, count, nonce,
+                                       err);
 }
 
 /* A program ends by _exit then. Here the threads of the run stay. */
@@ -49,28 +75,43 @@ const char *__tsan_default_options(void)
     return "report_thread_leaks=0";
 }
 
-/* Make a run whose save of [step] never ends. */
-static void stuck_run(const char *const *settings, int64_t step)
+/* A run whose save of [step] never ends. */
+static void stuck_open(harness_t *harness, const char *const *settings,
+                       int64_t step)
+{
+    harness_open(harness, 101);
+    harness->settings[0] = "train.batch=24"; /* 5 steps in an epoch */
+    harness->settings[1] = "train.epochs=2";
+    harness->settings[2] = "checkpoint.async=true";
+    harness->settings[3] = "fault.timeout=1 s";
+    harness->settings[4] = "fault.io_timeout=1 s";
+    for (int i = 0; settings[i] != NULL; i++)
+        harness->settings[5 + i] = settings[i];
+    stuck_at = step;
+}
+
+/* Make it, on one rank: [what] is not answered. */
+static void stuck_make(const harness_t *harness, const char *what)
 {
     train_outcome_t out;
-    harness_t harness;
     err_t err = ERR_INIT;
     char word[80];
 
-    harness_open(&harness, 101);
-    harness.settings[0] = "train.batch=24"; /* 5 steps in an epoch */
-    harness.settings[1] = "train.epochs=2";
-    harness.settings[2] = "checkpoint.async=true";
-    harness.settings[3] = "fault.timeout=1 s";
-    harness.settings[4] = "fault.io_timeout=1 s";
-    for (int i = 0; settings[i] != NULL; i++)
-        harness.settings[5 + i] = settings[i];
-    stuck_at = step;
-    cr_expect_eq(harness_run(&harness, 1, &out, &err), ERR_IO, "%s", err.text);
-    snprintf(word, sizeof word, "not answered the checkpoint of step %d",
-             (int)step);
+    cr_expect_eq(harness_run(harness, 1, &out, &err), ERR_IO, "%s", err.text);
+    snprintf(word, sizeof word, "not answered the %s of step %d", what,
+             (int)stuck_at);
     cr_expect(strstr(err.text, word), "%s", err.text);
+    cr_expect_eq(strstr(err.text, "of checkpoint.local") != NULL,
+                 strcmp(what, "checkpoint") != 0, "%s", err.text);
     cr_expect(out.stuck && out.speaker);
+}
+
+static void stuck_run(const char *const *settings, int64_t step)
+{
+    harness_t harness;
+
+    stuck_open(&harness, settings, step);
+    stuck_make(&harness, "checkpoint");
     harness_close(&harness);
 }
 
@@ -88,4 +129,43 @@ Test(save_stuck, the_end_of_the_run_gives_it_up, .timeout = 240)
 Test(save_stuck, the_last_save_is_given_up, .timeout = 240)
 {
     stuck_run((const char *const[]){"checkpoint.every=never", NULL}, 10);
+}
+
+/* It is not the storage of the run directory. */
+Test(save_stuck, a_local_checkpoint_is_given_up, .timeout = 240)
+{
+    harness_t harness;
+    char *option;
+
+    stuck_open(&harness,
+               (const char *const[]){"checkpoint.every=9 steps",
+                                     "checkpoint.local_every=2 steps", NULL},
+               2);
+    option = str_printf("checkpoint.local=%s/local", harness.dir);
+    harness.settings[7] = option;
+    stuck_make(&harness, "local checkpoint");
+    free(option);
+    harness_close(&harness);
+}
+
+/* Step 3 has a class that there is not: all ranks end with this error, and rank
+ * 0, which waits for storage, is the one that says it. On a machine so busy
+ * that the ranks give each other up before, there is nothing to see. */
+Test(save_stuck, an_error_of_all_ranks_is_said, .timeout = 240)
+{
+    train_outcome_t out;
+    harness_t harness;
+    err_t err = ERR_INIT;
+    err_code_t rc;
+
+    stuck_open(&harness,
+               (const char *const[]){"checkpoint.every=2 steps",
+                                     "data.shuffle=none", NULL},
+               2);
+    harness_label_set(&harness, 2 * 24 + 1, 9);
+    rc = harness_run(&harness, 2, &out, &err);
+    cr_expect(rc == ERR_DATA || rc == ERR_PEER, "%s", err.text);
+    cr_expect(out.stuck);
+    cr_expect(out.speaker || rc == ERR_PEER, "%s", err.text);
+    harness_close(&harness);
 }
