@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "train/memory.h"
 #include "train/start.h"
+#include "train/vote.h"
 
 /* ---- teams -------------------------------------------------------------- */
 
@@ -361,6 +362,26 @@ static err_code_t kept_open(train_replica_t *replica,
     return train_kept_open(&plan, &replica->kept, err);
 }
 
+/* Open the arena of sharded parameters, unless some rank could not open its
+ * other parts ([had] is the result of this one): opening it is collective where
+ * NCCL sums. */
+static err_code_t param_arena_open(const train_replica_plan_t *plan,
+                                   err_code_t had, train_replica_t *replica,
+                                   err_t *err)
+{
+    const train_votes_t votes = train_votes_of_group(plan->group);
+    bool speaker;
+    err_code_t rc = train_vote(&votes, had, &speaker, err);
+
+    if (rc == ERR_OK)
+        rc = comm_arena_open(plan->data,
+                             nn_graph_param_elems(plan->graph) * sizeof(float),
+                             &replica->param_arena, err);
+    if (rc == ERR_OK)
+        replica->params = comm_arena_data(replica->param_arena);
+    return rc;
+}
+
 err_code_t train_replica_join(const train_replica_plan_t *plan,
                               train_replica_t *replica, err_t *err)
 {
@@ -372,12 +393,8 @@ err_code_t train_replica_join(const train_replica_plan_t *plan,
                                                   .graph = plan->graph,
                                                   .ddp = replica->ddp},
                              &replica->sync, err);
-    if (rc == ERR_OK && replica->shard != NULL)
-        rc = comm_arena_open(plan->data,
-                             nn_graph_param_elems(plan->graph) * sizeof(float),
-                             &replica->param_arena, err);
-    if (rc == ERR_OK && replica->shard != NULL)
-        replica->params = comm_arena_data(replica->param_arena);
+    if (replica->shard != NULL)
+        rc = param_arena_open(plan, rc, replica, err);
     if (rc == ERR_OK)
         rc = mirror_open(replica, err);
     if (rc == ERR_OK)
