@@ -59,7 +59,7 @@ static int works_main(const comm_oob_t *oob, void *argument)
 {
     comm_work_t *first = NULL, *works[COMM_WORKS_MAX] = {NULL};
     err_t err = ERR_INIT;
-    rig_t rig = {NULL};
+    rig_t rig = {0};
 
     (void)argument;
     RANKS_OK(rig_open(&rig, oob, &err), err);
