@@ -117,7 +117,7 @@ bool thread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock,
     until.tv_sec = (time_t)whole;
     if (pthread_cond_timedwait(cond, lock, &until) == 0)
         return true;
-    /* A tool that moves the clocks of a program, such as libfaketime, may not
-     * move the clock of the wait: only clock_now decides. */
+    /* A tool that changes the time of a program, such as libfaketime, may leave
+     * the clock of this wait unchanged. So only clock_now decides. */
     return clock_now() < instant;
 }

@@ -42,8 +42,8 @@ int thread_cores(void);
 void thread_cond_init(pthread_cond_t *cond);
 
 /* Wait until signalled (true) or until [instant] of clock_now (false); a
- * negative instant waits for ever. It may also return true for no reason, so
- * the caller waits in a loop. The caller holds [lock]. */
+ * negative instant waits for ever. The function may also return true without a
+ * signal, so the caller waits in a loop. The caller holds [lock]. */
 bool thread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock,
                       double instant);
 

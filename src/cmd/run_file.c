@@ -8,8 +8,8 @@
 #include "cmd/pick.h"
 #include "conf/conf.h"
 
-/* Return the text of run.[key] that the run file itself has, and not --pick or
- * --set; NULL: it has none. */
+/* Return the text of run.[key] if the run file itself sets this key. NULL: the
+ * run file does not set it, or --pick or --set replace it. */
 static const tree_t *own_text(const run_file_t *file, const tree_t *root,
                               const char *key)
 {
@@ -22,9 +22,11 @@ static const tree_t *own_text(const run_file_t *file, const tree_t *root,
                : NULL;
 }
 
-/* Refuse a run directory of the run file that all tasks of a sweep would share:
- * two runs must not write to one. It differs if it has {array} or {job}, or
- * {name} where each line gives a name. */
+/* Refuse a run.dir of the run file that all tasks of a sweep would share: two
+ * runs must not write to one directory. The tasks have different directories if
+ * run.dir contains {array} or {job}. They also may if it contains {name} and
+ * the run file does not set run.name: the lines of --pick then are expected to.
+ */
 static err_code_t own_dir_check(const run_file_t *file, const tree_t *root,
                                 err_t *err)
 {

@@ -19,7 +19,7 @@ typedef struct run_file {
 
 /* Read the run file at file->path, apply the line of file->pick that belongs to
  * this task of a Slurm array, then file->sets in order, and check the result.
- * ERR_CONFIG also if run.dir of the run file is one for all tasks of the array.
+ * Also ERR_CONFIG: all tasks of the array would share run.dir of the run file.
  * The caller frees [config] with train_config_free, then [tree], into which it
  * points, with tree_free. */
 err_code_t run_file_read(const run_file_t *file, tree_t **tree,

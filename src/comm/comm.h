@@ -57,12 +57,12 @@ typedef struct comm_config {
      * faults, and outlives this group. comm_split_whole sets it. */
     comm_group_t *beside;
     /* For nccl: bytes of the device's memory in which sums along a tree are
-     * formed (comm_allreduce_tree_start): COMM_TREE_SCRATCH. 0: this group
-     * makes no such sums. The same on all ranks. */
+     * formed (comm_allreduce_tree_start); COMM_TREE_SCRATCH is a good number.
+     * 0: this group makes no such sums. The same on all ranks. */
     size_t tree_scratch;
 } comm_config_t;
 
-/* With so much scratch, slices of large sums are large enough to be sent
+/* With this tree_scratch, slices of large sums are large enough to be sent
  * fast. */
 #define COMM_TREE_SCRATCH ((size_t)16 << 20)
 

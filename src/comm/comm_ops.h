@@ -43,7 +43,7 @@ typedef struct comm_request {
     comm_op_t op;
     int root;           /* for broadcast */
     const void *mine;   /* for allgather */
-    const size_t *cuts; /* of ranges: [size + 1] */
+    const size_t *cuts; /* [size + 1], between the ranges of ranks */
     void *const *views;
     /* For tree: leaves of this rank; leaves of all ranks. */
     int64_t first, held, leaves;

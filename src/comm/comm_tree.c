@@ -4,7 +4,7 @@
  * The fixed binary tree of comm_allreduce_tree_start (see there), described by
  * levels: at level k the nodes are the blocks [a 2^k, (a + 1) 2^k) cut off at
  * [leaves]. A node is the sum of its left and right child, or its left child if
- * the right one is empty. Only comm_tree_check knows of ranks.
+ * the right one is empty. Only comm_tree_check is about ranks.
  */
 #include <inttypes.h>
 

@@ -273,8 +273,8 @@ static int params_after(const nn_graph_t *graph, int index)
     return count;
 }
 
-/* The call of layer [index]. Forward sums x, x * x and the number of values,
- * backward dy and dy * x. */
+/* Describe the sum over ranks that layer [index] makes. Forward sums x, x * x
+ * and the number of values; backward sums dy and dy * x. */
 static nn_sync_t sync_of(const nn_graph_t *graph, int index, bool back)
 {
     const nn_layer_t *layer = &graph->layers[index];

@@ -3,9 +3,9 @@
 /* batchnorm: each channel is brought to mean 0 and variance 1 over batch and
  * space, then scaled and shifted. Its running statistics are buffers, updated
  * with the moments of whole steps (nn_graph_fold_moments). syncbatchnorm takes
- * mean and variance over the samples of all ranks, by nn_bind_t.reduce_small. A
- * frozen syncbatchnorm needs nothing from other ranks, so its op is
- * OP_BATCHNORM. */
+ * mean and variance over the samples of all ranks, by reduce_small or reduce_on
+ * of nn_bind_t. A frozen syncbatchnorm needs nothing from other ranks, so its
+ * op is OP_BATCHNORM. */
 #include "nn/registry.h"
 
 typedef struct norm_options {

@@ -47,11 +47,12 @@ typedef struct nn_bind {
     err_code_t (*grad_ready)(void *context, int index, err_t *err);
     /* Replace each of [count] numbers by its sum over the ranks, for
      * syncbatchnorm in training: see nn_graph_syncs for the calls. There are
-     * two forms. reduce_small: the numbers are in the host's memory; blocks.
-     * reduce_on: they are in the device's memory, written by what [stream] has
-     * been told so far; later operations of [stream] find the sums. It only
-     * enqueues. Backends other than cuda call reduce_small; cuda calls
-     * reduce_on if there is one. Both NULL: there is one rank. */
+     * two functions. reduce_small: the numbers are in the host's memory;
+     * blocks. reduce_on: the numbers are in the device's memory, written by
+     * operations that [stream] already has; later operations of [stream] find
+     * the sums. It only enqueues. The backend cuda calls reduce_on if it is not
+     * NULL, else reduce_small. Other backends call reduce_small. Both NULL:
+     * there is one rank. */
     err_code_t (*reduce_small)(void *context, double *sums, size_t count,
                                err_t *err);
     err_code_t (*reduce_on)(void *context, double *sums, size_t count,
@@ -64,14 +65,15 @@ typedef struct nn_bind {
     trace_t *trace;       /* of the thread that runs the exec; NULL: none */
 } nn_bind_t;
 
-/* A sum over ranks within forward or backward (nn_bind_t.reduce_small). */
+/* A sum over ranks within forward or backward (reduce_small and reduce_on of
+ * nn_bind_t). */
 typedef struct nn_sync {
     /* Numbers that are summed. 0: there is no such call, as the backward of
      * this layer does not run. */
     size_t count;
     bool back; /* in backward */
-    /* Backward: so many gradients, the first ones of the arena, are final
-     * before this call, and no others. */
+    /* Backward: the first [grads] gradients of the arena are final before this
+     * call, and no others. */
     int grads;
 } nn_sync_t;
 

@@ -94,8 +94,8 @@ struct nn_layer {
     int params[OP_PARAMS_MAX]; /* parameter k of the op is tensor params[k] of
                                   the arena */
     size_t param_elems; /* elements of its own parameters, without gaps */
-    bool back; /* its backward runs: it, or a layer that it depends on, has
-                  parameters */
+    bool back; /* its backward runs: this layer, or a layer that it depends on,
+                  has parameters */
     int buffers[NN_BUFFERS_MAX];
     size_t moments; /* offset of its sums in the moments, in doubles */
     char place[NN_PLACE_TEXT]; /* in the run file */

@@ -56,8 +56,8 @@ typedef struct obs_text {
 } obs_text_t;
 
 /* Another event at the boundary after [step]: a row with "event": [name], with
- * [texts] and [values], and with the JSON object [object] of key [object_name].
- * In a text, control characters become '?'. */
+ * [texts] and [values]. [object] is a JSON object, which is written as it is,
+ * with the key [object_name]. In a text, control characters become '?'. */
 typedef struct obs_event {
     const char *name;
     int64_t step, epoch;
@@ -75,9 +75,9 @@ err_code_t obs_metrics_open(const char *path, int64_t step, obs_metrics_t **out,
 
 /* Append a row, with the wall-clock time of the call. Allocates nothing, unless
  * the row has an object. If a row cannot be written (disk full, file removed),
- * a warning is logged once and the run continues. Numbers that are
- * not finite become null. An evaluation of a step that is already in the file
- * is not written again: false. */
+ * a warning is logged once and the run continues. Numbers that are not finite
+ * become null. An evaluation of a step that is already in the file is not
+ * written again: false. */
 void obs_metrics_step(obs_metrics_t *metrics, const obs_step_t *row);
 bool obs_metrics_eval(obs_metrics_t *metrics, const obs_eval_t *row);
 void obs_metrics_event(obs_metrics_t *metrics, const obs_event_t *row);

@@ -68,8 +68,9 @@ void obs_progress_say(obs_progress_t *progress, double now, const char *format,
 /* Print text of whole lines, whatever its size. */
 void obs_progress_text(obs_progress_t *progress, const char *text);
 
-/* Format samples per second as "8.25" or "51470", with at least four digits
- * that count and no exponent, into [out] of [room] bytes; returns [out]. */
+/* Format samples per second as "8.25" or "51470" into [out] of [room] bytes:
+ * speeds below 1000 are rounded to four significant digits, others to a whole
+ * number, which has no exponent. Returns [out]. */
 char *obs_speed_format(double speed, char *out, size_t room);
 
 typedef struct obs_epoch {

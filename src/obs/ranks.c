@@ -8,7 +8,7 @@
 
 #include "base/mem.h"
 
-/* A row covers at least this part of the windows since the start. */
+/* A row covers at least 1 / PART of the windows since the start. */
 #define PART 8
 
 struct obs_ranks {
@@ -114,7 +114,7 @@ bool obs_ranks_due(const obs_ranks_t *ranks)
 
 /* ---- a row --------------------------------------------------------------- */
 
-/* Append [text] in quotes. In it, quotes and backslashes get a backslash;
+/* Append [text] in quotes. Quotes and backslashes of the text get a backslash;
  * control characters become '?'. */
 static void text_print(const char *text, str_buf_t *out)
 {
@@ -125,7 +125,8 @@ static void text_print(const char *text, str_buf_t *out)
     str_buf_add(out, "\"");
 }
 
-/* Append the means of [number]. JSON knows only finite numbers. */
+/* Append the means of [number]. JSON has only finite numbers; others become 0
+ * here. */
 static void means_print(const obs_ranks_t *ranks, obs_load_number_t number,
                         str_buf_t *out)
 {

@@ -5,9 +5,9 @@
  * search for slow ranks (straggler.h). A run writes them to metrics.jsonl from
  * time to time, and cddp-report draws them.
  *
- * The first windows of a start get a row each. Later rows cover an eighth of
- * the windows since the start, so a week of windows of a minute has about 60
- * rows. A row has about 30 bytes for each rank.
+ * Each of the first windows after a start has a row of its own. A later row
+ * covers an eighth of the windows since the start, so a week of windows of a
+ * minute has about 60 rows. A row has about 30 bytes for each rank.
  *
  * Thread rule: one thread.
  */
@@ -28,23 +28,23 @@
 typedef struct obs_ranks obs_ranks_t;
 
 /* Where the ranks are: rank r of [ranks] is on host hosts[r], whose name is
- * names[hosts[r]]. Hosts are counted from 0, and each one has a rank. */
+ * names[hosts[r]]. Hosts are counted from 0, and each host has a rank. */
 typedef struct obs_ranks_places {
     const int *hosts; /* [ranks] */
     int ranks;
     const char *const *names; /* copied */
 } obs_ranks_places_t;
 
-/* No windows yet. ERR_MEMORY. */
+/* Open *out without any window. The caller closes it. ERR_MEMORY. */
 err_code_t obs_ranks_open(const obs_ranks_places_t *places, obs_ranks_t **out,
                           err_t *err);
 void obs_ranks_close(obs_ranks_t *ranks); /* NULL allowed */
 
-/* A window of [steps] steps has ended, in which the ranks had [loads], one for
- * each rank. Allocates nothing. */
+/* Add a window of [steps] steps that has ended. loads[r] is what rank r needed
+ * for a step of this window, on average. Allocates nothing. */
 void obs_ranks_add(obs_ranks_t *ranks, const obs_load_t *loads, int64_t steps);
 
-/* Number of windows since the last row, and whether they should get a row. */
+/* Number of windows since the last row; should these windows get a row now? */
 int64_t obs_ranks_windows(const obs_ranks_t *ranks);
 bool obs_ranks_due(const obs_ranks_t *ranks);
 

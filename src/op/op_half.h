@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * half: rounding gradients to 16-bit floats in the memory of a device, for comm
- * hooks (ddp/half.c). Bits are those of base/half.h, but for the payloads of
- * NaN.
+ * hooks (ddp/half.c). The results have the bits of base/half.h, except for the
+ * payloads of NaNs.
  */
 #ifndef CDDP_OP_OP_HALF_H
 #define CDDP_OP_OP_HALF_H
@@ -22,9 +22,9 @@ typedef struct op_half {
 /* Can [backend] round on its device? */
 bool op_half_offered(const op_backend_ops_t *backend);
 
-/* Round grads + residual to sent; residual becomes what that loses. Or convert
- * sent to grads. All arrays are memory of the device of [stream]. Only enqueues
- * the operation. */
+/* op_half_round: round grads + residual to sent; residual becomes the rounding
+ * error. op_half_widen: convert sent to grads. All arrays are memory of the
+ * device of [stream]. Both only enqueue the operation. */
 err_code_t op_half_round(const op_backend_ops_t *backend, const op_half_t *half,
                          dev_stream_t *stream, err_t *err);
 err_code_t op_half_widen(const op_backend_ops_t *backend, const op_half_t *half,

@@ -45,7 +45,8 @@ struct op_backend_ops {
     /* (optional) See op_hash. NULL: op_hash_host. */
     err_code_t (*hash)(uint64_t *to, const void *from, size_t words,
                        dev_stream_t *stream, err_t *err);
-    /* (optional) See op_half.h: round, or else widen. NULL: not offered. */
+    /* (optional) op_half_widen if [widen], else op_half_round (op_half.h).
+     * NULL: not offered. */
     err_code_t (*half)(const struct op_half *half, bool widen,
                        dev_stream_t *stream, err_t *err);
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* op_step: what changes from step to step, what batch norms sum over ranks, and
- * what of them happens at the end of a step. */
+/* op_step: what changes from step to step, how batch norms sum over ranks, and
+ * what batch norms do at the end of a step. */
 #ifndef CDDP_OP_OP_STEP_H
 #define CDDP_OP_OP_STEP_H
 
@@ -29,10 +29,11 @@ typedef struct op_step {
 } op_step_t;
 
 /* Replace [count] numbers by their sums over the ranks that take part, in one
- * order on all ranks. [small]: numbers in the host's memory; blocks. [on]:
- * numbers in the device's memory, which [stream] has been told to write; only
- * enqueues, so that later operations of [stream] find the sums. An op calls one
- * of them, [on] if it can. Both NULL: there is one rank. */
+ * order on all ranks. [small]: the numbers are in the host's memory; blocks.
+ * [on]: the numbers are in the device's memory, written by operations that
+ * [stream] already has; only enqueues, so that later operations of [stream]
+ * find the sums. An op of cuda calls [on] if it is not NULL, else [small].
+ * Other ops call [small]. Both NULL: there is one rank. */
 typedef struct op_rank_sum {
     err_code_t (*small)(void *context, double *sums, size_t count, err_t *err);
     err_code_t (*on)(void *context, double *sums, size_t count,

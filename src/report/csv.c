@@ -20,7 +20,7 @@ typedef struct columns {
                                      row before; 0: not known */
 } columns_t;
 
-/* Is the value a list or an object? A key that has no other values is no
+/* Is the value a list or an object? A key that has only such values gets no
  * column. */
 static bool is_nested(const report_field_t *field)
 {

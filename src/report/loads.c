@@ -10,7 +10,7 @@
 #include "base/numeric.h"
 #include "base/str.h"
 
-/* A step takes no longer, in seconds; a row has no more steps. */
+/* Largest time of a step, in seconds, and largest number of steps of a row. */
 #define SECONDS_MAX 1e9
 #define STEPS_MAX 1e12
 
@@ -20,7 +20,7 @@ static const char *const keys[NUMBERS] = {
     [THROTTLED] = "throttled_s", [DELAY] = "delay_s",
 };
 
-/* A rank on a host. The sums are over steps. */
+/* A rank on a host. Its times are sums over steps. "own" is data + compute. */
 typedef struct cell {
     int rank, host;
     int next; /* index of another cell of this rank; -1: none */
@@ -29,12 +29,12 @@ typedef struct cell {
     double sums[NUMBERS];
 } cell_t;
 
-/* What a row says: [ranks] numbers in each list. */
+/* The content of a row. Each list about ranks has [ranks] numbers. */
 typedef struct found {
     int ranks, hosts;
     double steps;
     int host[REPORT_LOADS_MAX];       /* of a rank, in the row */
-    int host_index[REPORT_LOADS_MAX]; /* of a host of the row: its number here
+    int host_index[REPORT_LOADS_MAX]; /* of a host of the row, in loads->hosts
                                        */
     double at[NUMBERS][REPORT_LOADS_MAX];
     double sorted[REPORT_LOADS_MAX];
@@ -90,8 +90,8 @@ int64_t report_loads_left_out(const report_loads_t *loads)
 
 /* ---- reading a row ------------------------------------------------------- */
 
-/* Read the list called [key] of [row] to [out]: numbers from 0 to [most]. Their
- * number; -1: it is no such list. */
+/* Read the list called [key] of [row] to [out]: numbers from 0 to [most].
+ * Returns how many numbers there are; -1: the row has no such list. */
 static int numbers_take(const report_row_t *row, const char *key, double most,
                         double *out)
 {
@@ -130,8 +130,8 @@ static bool places_take(const report_row_t *row, found_t *out)
 /* The number of a host for which there is no room. */
 #define NO_HOST REPORT_LOADS_MAX
 
-/* The number of the host called [name], which is made if there is none. -1: out
- * of memory. */
+/* Return the number of the host called [name]. A new host gets the next number,
+ * or NO_HOST. -1: out of memory. */
 static int host_number(report_loads_t *loads, report_text_t name)
 {
     char *text = str_printf("%.*s", (int)name.length, name.at);
@@ -151,8 +151,8 @@ static int host_number(report_loads_t *loads, report_text_t name)
     return number;
 }
 
-/* Are there as many names of hosts in [row] as ranks name, all of them texts?
- */
+/* Does [row] have a name for each host of its ranks, no more, and are all names
+ * texts? */
 static bool names_count(const report_row_t *row, const found_t *found)
 {
     const report_field_t *field = report_row_find(row, "hosts");
@@ -183,7 +183,7 @@ static bool names_take(report_loads_t *loads, const report_row_t *row)
     return good;
 }
 
-/* Read [row], whose object "ranks" becomes [object]. False: it has another
+/* Read [row], and its object "ranks" to [object]. False: the row has another
  * form. */
 static bool row_take(report_loads_t *loads, const report_row_t *row,
                      report_row_t *object)
@@ -204,7 +204,7 @@ static bool row_take(report_loads_t *loads, const report_row_t *row,
     return true;
 }
 
-/* ---- adding it ----------------------------------------------------------- */
+/* ---- adding a row -------------------------------------------------------- */
 
 static int compare(const void *a, const void *b)
 {
@@ -219,7 +219,8 @@ static double own(const found_t *found, int r)
     return found->at[DATA][r] + found->at[COMPUTE][r];
 }
 
-/* As in obs/straggler.h, the lower one of two in the middle. */
+/* The median over the ranks of the row. If two numbers are in the middle, it is
+ * the lower one, as in obs/straggler.h. */
 static double own_median(found_t *found)
 {
     for (int r = 0; r < found->ranks; r++)
@@ -248,7 +249,8 @@ static err_code_t room_make(report_loads_t *loads, err_t *err)
     return ERR_OK;
 }
 
-/* The cell of rank [rank] on host [host]; NULL: there are too many. */
+/* Find or make the cell of rank [rank] on host [host]. *out is NULL if there
+ * are too many cells or hosts. */
 static err_code_t cell_get(report_loads_t *loads, int rank, int host,
                            cell_t **out, err_t *err)
 {
@@ -314,7 +316,7 @@ err_code_t report_loads_add(report_loads_t *loads, const report_row_t *row,
 
 /* ---- the page ------------------------------------------------------------ */
 
-/* [value] with four digits, so that the page stays small. */
+/* [value] with four significant digits, so that the page stays small. */
 static json_t *number_json(double value)
 {
     char text[32];

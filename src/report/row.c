@@ -262,7 +262,7 @@ bool report_list_next(report_list_t *list, report_field_t *out)
         return false;
     list->bad = !value_take(&scan, out);
     blanks_skip(&scan);
-    /* A comma comes before another element only. */
+    /* A comma must be followed by another element. */
     if (!list->bad && scan.at < scan.end) {
         list->bad = !byte_take(&scan, ',');
         blanks_skip(&scan);

@@ -64,11 +64,11 @@ typedef struct report_list {
     bool bad;             /* it is no list, or not valid JSON */
 } report_list_t;
 
-/* Begin with the list [text], as a field of a row has it. */
+/* Begin to read the list [text], which is the text of a field of a row. */
 report_list_t report_list_of(report_text_t text);
 
-/* Read the next element to [out], whose key stays as it is. False: there is no
- * further one, or the list is bad. */
+/* Read the next element to [out]; the key of [out] stays as it is. False: there
+ * is no further element, or the list is bad. */
 bool report_list_next(report_list_t *list, report_field_t *out);
 
 /* Is [text] the [word], which is not empty? */

@@ -145,8 +145,8 @@ unset "${task[@]%%=*}"
 # One line of a sweep has a directory of its own without Slurm, too.
 SLURM_ARRAY_TASK_ID=2 expect 0 '^runs/x-2$' \
     cddp-train --print-rundir "${name[@]}" ising.yaml
-# The tasks of a sweep must not share a directory of the run file. A line of the sweep
-# or --set may name one.
+# The tasks of a sweep must not share a run.dir of the run file. But a line of the
+# sweep, or --set, may set any run.dir.
 export SLURM_ARRAY_TASK_ID=2
 printf 'run.name=%s\n' a b >names.txt
 printf 'run.dir=line-%s\n' 1 2 >dirs.txt

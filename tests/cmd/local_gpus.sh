@@ -88,8 +88,8 @@ train 0 cpu --local 2 --set train.device=cpu
 equal cpu-auto cpu
 ! grep -q 'computes on cuda' cpu-auto.log || fail "$(cat cpu-auto.log)"
 
-# In reproducible mode the bits are those of one rank, also through the host, and if a
-# run of two ranks is continued by three ranks.
+# In reproducible mode the bits are those of one rank. This is so, too, if ranks sum
+# through the host, and if a run of two ranks is continued by three ranks.
 fixed=(--set train.reproducible=true --set train.microbatch=2)
 train 0 fixed "${fixed[@]}"
 for ranks in 2 4; do

@@ -15,7 +15,7 @@ typedef struct nccl_plan {
     const fake_cuda_t *fake;
     double timeout;
     int order;    /* order of streams */
-    int64_t late; /* see fake_cuda_settings_t; [silent], too */
+    int64_t late; /* nccl_late and nccl_silent of fake_cuda_settings_t */
     int64_t silent;
     int64_t fail;     /* number of the call that fails on the last rank */
     const char *what; /* for the test */
@@ -34,8 +34,8 @@ typedef struct nccl_rig {
     double *host, *back; /* [size * NCCL_RIG_COUNT] */
 } nccl_rig_t;
 
-/* Open one after the other: the group of the host, the device with a stream,
- * and the group beside that of the host. */
+/* Open a part of a rig, in this order: the group of the host, the device with a
+ * stream, and the group of NCCL. */
 err_code_t nccl_rig_control(nccl_rig_t *rig, const nccl_plan_t *plan,
                             const comm_oob_t *oob, err_t *err);
 err_code_t nccl_rig_device(nccl_rig_t *rig, err_t *err);

@@ -421,8 +421,8 @@ static int fault_main(const comm_oob_t *oob, void *argument)
 
     RANKS_OK(nccl_rig_open(&rig, plan, oob, &err), err);
     RANKS_CHECK(allreduce_one(&rig, NCCL_RIG_COUNT, COMM_SUM) == 0);
-    /* The fault comes after the last rank has heard that all have the sum; the
-     * others may already hear of the fault here. */
+    /* The last rank passes this barrier only when all ranks have the sum. Then
+     * its fault comes, so this barrier may already fail on the others. */
     (void)comm_barrier(rig.control, NULL);
     if (last && strcmp(plan->what, "dies") == 0)
         kill(getpid(), SIGKILL);

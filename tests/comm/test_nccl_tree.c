@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Sums along a tree by NCCL on emulated GPUs, one process for each rank: they
- * have the bits of the host, whichever rank has which leaves, and in whatever
- * segments; in captured steps, too. All ranks refuse what does not fit, and
- * after any fault each rank ends with a sentence.
+ * Sums along a tree by NCCL on emulated GPUs, one process for each rank. They
+ * have the bits of sums on the host. The bits depend neither on which rank has
+ * which leaves, nor on the size of segments. Captured sums have the same bits.
+ * All ranks refuse a sum that does not fit, and after a fault all ranks end.
  */
 #include <criterion/criterion.h>
 #include <sched.h>
@@ -23,8 +23,8 @@
 #define BIG ((size_t)1 << 20)
 #define SMALL ((size_t)1024) /* sums have several segments */
 
-/* The numbers of all leaves, and what becomes of them. The sum depends on the
- * order of the additions. */
+/* The numbers of all leaves, and their sum, whose bits depend on the order of
+ * the additions. */
 typedef struct numbers {
     comm_type_t type;
     int64_t leaves;
@@ -97,8 +97,9 @@ static void ranges_list(const nccl_rig_t *rig, int64_t leaves, int64_t *ranges)
     }
 }
 
-/* Add this rank's leaves to its views, and put those into rig->host, one after
- * the other. [views] are their places on the device. Returns their number. */
+/* Sum this rank's leaves to its views, and put the views into rig->host, one
+ * after the other. [views] are their places on the device. Returns the number
+ * of views. */
 static int views_fill(nccl_rig_t *rig, numbers_t *numbers,
                       const comm_leaves_t *mine, void **views)
 {
@@ -117,8 +118,8 @@ static int views_fill(nccl_rig_t *rig, numbers_t *numbers,
     return count;
 }
 
-/* The result goes to the last view if [inside], else behind the views. Then all
- * ranks also know the leaves of the others before. */
+/* The result goes to the last view if [inside], else behind the views. If not
+ * [inside], the caller also gives the leaves of all ranks. */
 static int tree_one(nccl_rig_t *rig, comm_type_t type, int64_t leaves,
                     bool inside)
 {
@@ -304,7 +305,7 @@ Test(nccl_tree, all_ranks_refuse_what_does_not_fit)
 
 /* ---- faults -------------------------------------------------------------- */
 
-/* Exit code of a rank without an error: not all calls matter. */
+/* Exit code of a rank without an error: a failed call may have no effect. */
 #define WELL 2
 
 /* On the last rank a call fails, or its GPU hangs in the sum and the rank dies.

@@ -80,8 +80,8 @@ static int works_main(const comm_oob_t *oob, void *argument)
     return 0;
 }
 
-/* As when many sums of syncbatchnorm come and go while a bucket is in flight:
- * only works that have not ended count. */
+/* Many sums of syncbatchnorm may begin and end while a bucket is in flight.
+ * Only works that have not ended count towards COMM_WORKS_MAX. */
 Test(nccl_works, one_may_outlast_many_others)
 {
     int results[RANKS_MAX];

@@ -63,7 +63,7 @@ typedef struct fake_cuda_counts {
     int64_t collectives; /* of NCCL, executed */
     int64_t ids;         /* of the communicator of NCCL that was opened last */
     int64_t windows;     /* of communicators, open now */
-    int64_t registered;  /* blocks of memory, not as windows, now */
+    int64_t registered;  /* blocks of memory, except windows, now */
     /* What is open now: bytes of devices; streams, events, graphs, blocks of
      * pinned memory, handles and descriptors of libraries. */
     int64_t bytes, objects;

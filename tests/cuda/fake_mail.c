@@ -31,7 +31,7 @@ typedef struct office {
     _Atomic uint32_t stopped;
     _Atomic uint32_t windows; /* registered so far, by all ranks */
     _Atomic uint64_t window_bytes[WINDOWS];
-    _Atomic uint32_t captures;  /* calls so far, of all ranks */
+    _Atomic uint32_t captures;  /* captured calls so far, of all ranks */
     _Atomic uint32_t bells[64]; /* each rank's; rung after a change */
     box_t boxes[];              /* [size * size] */
 } office_t;

@@ -24,7 +24,7 @@ typedef struct fake_part {
     bool send;
     char *at;
     size_t bytes;
-    uint64_t tag; /* what sender and receiver must agree on besides [call] */
+    uint64_t tag; /* must be the same at the sender and the receiver */
 } fake_part_t;
 
 /* Write a new name for a set of boxes. */

@@ -164,8 +164,8 @@ static ncclResult_t comm_open_scalable(ncclComm_t *out, int size, int rank,
     return comm_join(out, size, ids[0].internal, rank, config);
 }
 
-/* A window is stored when all ranks have registered it. Returns whether none is
- * awaited. */
+/* The handle of a window is stored when all ranks have registered this window.
+ * Returns whether no handle is left to be stored. */
 static bool window_await(ncclComm_t comm)
 {
     if (comm->window != NULL && fake_mail_windows(comm->mail, comm->windows)) {

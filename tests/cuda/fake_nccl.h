@@ -62,8 +62,8 @@ struct ncclComm {
     int64_t registered, graphs;
     const void *blocks[FAKE_BLOCKS]; /* registered; NULL: free */
     uint32_t windows;                /* registered so far */
-    uint32_t captures; /* calls so far, if the setting nccl_meets is on */
-    void **window, *window_is; /* where the last one is stored, when it is */
+    uint32_t captures; /* captured calls so far, with the setting nccl_meets */
+    void **window, *window_is; /* where to store the last handle; the handle */
     uint64_t number;           /* of the next collective to be executed */
     /* Number of messages so far, by rank. */
     uint64_t sent[FAKE_RANKS], received[FAKE_RANKS];

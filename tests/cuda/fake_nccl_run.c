@@ -130,8 +130,8 @@ static bool gather_run(ncclComm_t comm, const fake_item_t *item,
     return all_exchange(comm, digest, item->from, 0, item->to, bytes);
 }
 
-/* Sends and receives are executed later (pairs_run), and not counted here, as
- * ranks have different numbers of them. */
+/* Sends and receives are executed later (pairs_run). They are not counted here,
+ * as ranks have different numbers of them. */
 static bool item_run(ncclComm_t comm, const fake_item_t *item)
 {
     uint64_t digest;
@@ -159,8 +159,8 @@ static bool item_run(ncclComm_t comm, const fake_item_t *item)
 
 /* ---- a group of calls ---------------------------------------------------- */
 
-/* Sender and receiver of a message must have the same tag: NCCL would hang, or
- * give the receiver another message. */
+/* Sender and receiver of a message must have the same tag. Else NCCL would
+ * hang, or give the receiver another message. */
 static uint64_t pair_tag(const fake_item_t *item, uint64_t number)
 {
     const fake_item_t message = {

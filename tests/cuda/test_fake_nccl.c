@@ -319,7 +319,7 @@ static int hang_main(const comm_oob_t *oob, void *argument)
     return 0;
 }
 
-/* Wait until something was written to [file], and check that it has [words]. */
+/* Wait until [file] has a line, and check that it contains [words]. */
 static int words_await(FILE *file, const char *words)
 {
     char text[512] = "";
@@ -375,7 +375,7 @@ static int mismatch_main(const comm_oob_t *oob, void *argument)
     return 0;
 }
 
-/* Memory is freed while it is registered, also as a window. */
+/* Memory is freed while it is registered, alone or as a window. */
 static int free_main(const comm_oob_t *oob, void *argument)
 {
     const bool window = *(bool *)argument;

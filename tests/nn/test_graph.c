@@ -178,8 +178,8 @@ static void sync_expect(const nn_graph_t *graph, int index, size_t count,
     cr_expect_eq(sync.grads, grads, "call %d: %d gradients", index, sync.grads);
 }
 
-/* The arena has the weight and bias of the last layer first. The first layer
- * has no backward, as nothing before it has parameters. */
+/* The arena begins with the weight and bias of the last layer. The first layer
+ * has no backward, as it has no parameters, and no layer before it. */
 Test(graph, sums_of_syncbatchnorm)
 {
     nn_graph_t *graph = fixture_graph("model:\n"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* What each rank needed: means over windows, rows, and how many there are. */
+/* What each rank needed: means over windows, and number and size of rows. */
 #include "obs/ranks.h"
 
 #include <criterion/criterion.h>
@@ -81,7 +81,7 @@ Test(ranks, a_row_has_means_over_steps)
         json_string_value(json_array_get(json_object_get(object, "hosts"), 1)),
         "a \"b\"\\?\xc3\xa9");
     json_decref(object);
-    /* The next row has forgotten all that. */
+    /* The next row has only later windows. */
     window_add(ranks, 7, 2);
     object = row_take(ranks, &steps);
     cr_expect_eq(steps, 7);
@@ -90,7 +90,8 @@ Test(ranks, a_row_has_means_over_steps)
     obs_ranks_close(ranks);
 }
 
-/* A week of minutes: few rows, and no window is in two of them or in none. */
+/* A week of windows of a minute has few rows. Each window is in exactly one
+ * row, but for the last windows, which wait for the next row. */
 Test(ranks, a_week_has_few_rows)
 {
     obs_ranks_t *ranks = ranks_open();

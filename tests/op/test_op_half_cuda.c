@@ -20,7 +20,7 @@ typedef struct memory {
     uint16_t sent[COUNT + 7];
 } memory_t;
 
-/* Floats of all magnitudes, then such as round in a special way: ties, the
+/* Floats of all magnitudes, and numbers that round in a special way: ties, the
  * limits of the formats, subnormal numbers, infinities and a NaN. */
 static void memory_fill(memory_t *memory)
 {
@@ -42,7 +42,7 @@ static void memory_fill(memory_t *memory)
     memset(memory->residual + COUNT / 2, 0, sizeof special);
 }
 
-/* Some elements from [first] on, of the memory at [at]. */
+/* The elements from [first] on of the memory at [at]. */
 static op_half_t half_at(memory_t *at, bool bf16, bool feedback, size_t first)
 {
     return (op_half_t){.bf16 = bf16,
@@ -53,7 +53,7 @@ static op_half_t half_at(memory_t *at, bool bf16, bool feedback, size_t first)
                        .largest = bf16 ? 0x1p126f : 32000};
 }
 
-/* The same on the host: round, then widen. */
+/* Round, then widen, on the host. */
 static void on_host(const op_half_t *half)
 {
     for (size_t i = 0; i < half->count; i++) {
@@ -78,7 +78,8 @@ static void on_host(const op_half_t *half)
     }
 }
 
-/* [out] gets what [memory] becomes there. */
+/* Round, then widen, a copy of [memory] on the emulated GPU. [out] gets the
+ * result. */
 static void on_gpu(const memory_t *memory, bool bf16, bool feedback,
                    size_t first, memory_t *out)
 {

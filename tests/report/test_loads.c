@@ -118,7 +118,7 @@ Test(loads, of_starts_with_other_ranks)
     report_loads_close(loads);
 }
 
-/* A key that is missing, or a list of another form. */
+/* The object of a row with these lists, and with lists for two ranks. */
 #define OBJECT(hosts, host, data)                                         \
     "{\"hosts\": " hosts ", \"host\": " host ", \"data_s\": " data        \
     ", \"compute_s\": [1,1], \"comm_s\": [1,1], \"throttled_s\": [0,0], " \
@@ -167,8 +167,8 @@ Test(loads, rows_of_another_form_are_left_out)
     report_loads_close(loads);
 }
 
-/* Names are text of a file: what controls a terminal is made visible, and two
- * names that look equal then are one host. */
+/* Names come from a file, so characters that control a terminal are made
+ * visible. Two names that look equal then are one host. */
 Test(loads, names_are_made_visible)
 {
     report_loads_t *loads = loads_open();
@@ -178,8 +178,8 @@ Test(loads, names_are_made_visible)
     report_loads_close(loads);
 }
 
-/* One row with as many ranks as are kept, and one with another host for each:
- * no further rank is kept. */
+/* The first row has as many ranks as are kept. In the second row these ranks
+ * are on another host: none of them is kept. */
 Test(loads, are_bounded)
 {
     report_loads_t *loads = loads_open();
@@ -209,7 +209,7 @@ Test(loads, are_bounded)
     str_buf_free(&host);
 }
 
-/* Each row names other hosts: no more of them are kept than ranks. */
+/* The two rows together name more hosts than are kept. */
 Test(loads, hosts_are_bounded)
 {
     report_loads_t *loads = loads_open();
@@ -248,7 +248,8 @@ Test(loads, hosts_are_bounded)
     str_buf_free(&names);
 }
 
-/* Any bit of a row may be wrong: it is left out, or its numbers are finite. */
+/* Any bit of a row may be wrong: then the row is left out, or its numbers are
+ * finite. */
 Test(loads, flipped_bits)
 {
     char row[] = "{\"event\": \"ranks\", \"steps\": 5, \"ranks\": " OBJECT(

@@ -63,9 +63,9 @@
 #                            without an answer
 #   wait_until SEC CMD...    until CMD succeeds; polls every 0.1 s, as neither
 #                            Slurm nor a shared file offers an event
-#   wait_text SEC FILE REGEX until FILE has a line that matches. Of bg.out and
-#                            bg.err: fails when the command of start has ended
-#                            without it
+#   wait_text SEC FILE REGEX until FILE has a line that matches. If FILE is
+#                            bg.out or bg.err: fails when the command of start
+#                            has ended without such a line
 #   in_order FIRST SECOND    numbers: FIRST <= SECOND
 #   in_time SEC BEGIN        at most SEC seconds have passed since $SECONDS was
 #                            BEGIN. SEC must include a multiple of the time of a
@@ -243,12 +243,13 @@ start_is_over()
     [ -n "$pid" ] && ! kill -0 "$pid" 2>/dev/null
 }
 
-# text_or_end FILE REGEX: FILE has the line. Fails the case if it cannot come.
+# text_or_end FILE REGEX: does FILE have a line that matches? Fails the case if no
+# such line can come any more.
 text_or_end()
 {
     local over=no
 
-    # Asked first: what is written before the end is found then.
+    # Ask this before the search: the search then finds all that the command wrote.
     if [[ $1 = bg.* ]] && start_is_over; then
         over=yes
     fi

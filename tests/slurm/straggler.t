@@ -13,11 +13,11 @@
 # shellcheck source=SCRIPTDIR/trainlib.sh
 . "$(dirname "$0")/trainlib.sh"
 small_data
-# Runs are ended by their cases.
+# Cases end their runs themselves. This limit ends only a run that hangs.
 RUN_LIMIT=600
 slow=$BUILD/tests/slurm/.libs/slow_point.so
 cgroup=
-loops=() # ids of busy loops; also known when the case ends
+loops=() # ids of busy loops; global, as the trap at the end of the case reads it
 
 # The cgroup of a case can be removed when its tasks are gone.
 leave()
@@ -82,8 +82,8 @@ end()
     finish 75
 }
 
-# Let another process take nearly all of core $1; its id becomes one of "loops".
-# Where the kernel groups processes by session, priorities are those of sessions.
+# Let another process take nearly all of core $1, and add its id to "loops". Where
+# the kernel groups processes by session, priorities are those of sessions.
 loop()
 {
     setsid nice -n -20 taskset -c "$1" bash -c \
@@ -92,8 +92,8 @@ loop()
 }
 
 # The second rank stays on one core. Once it makes steps, loops get nearly all of that
-# core. What else the machine does can avoid this core, and slows the first rank. The
-# more it does, the more loops are needed, until they outweigh it.
+# core. Other programs of the machine can avoid this core, and slow the first rank. The
+# more programs there are, the more loops are needed to make rank 1 the slower one.
 busy_core()
 {
     local core count begin
@@ -123,7 +123,7 @@ busy_core()
     named "$line"
 }
 
-# The report's map says that rank 1 on n2 waited longer for its data than rank 0.
+# In the report, rank 1 on n2 has waited longer for its data than rank 0.
 mapped()
 {
     run 0 "$BUILD/cddp-report" -o report.html run
@@ -168,8 +168,8 @@ slow_link()
     named '^messages from n2 are slow: comm; '
 }
 
-# The cgroup of one rank may use a fiftieth of a core, once it makes steps. The other
-# rank has more, also if many programs share its core.
+# Once the ranks make steps, the cgroup of one rank may use only a fiftieth of a core.
+# The other rank has more, even if many programs share its core.
 throttled()
 {
     # shellcheck disable=SC2016 # expanded by the task

@@ -3,9 +3,9 @@
 # SPDX-FileCopyrightText: The cddp authors
 #
 # Who can connect to the ranks of a job: on one node nobody; on several nodes
-# only the ranks themselves, also those of an ordinary account. A crowd that tries
-# changes no bit and stops no step. Also the message of the survivors when a stranger
-# has ended a rank, if the site has disabled the gate.
+# only the ranks themselves, even if the job is of an ordinary account. A crowd that
+# tries to connect changes no bit and delays no step. If the site has disabled the gate
+# and a stranger has ended a rank, the other ranks say so.
 # CDDP_STRANGERS_SECONDS (5): how long the crowd tries.
 # shellcheck disable=SC2317 # cases are called by name
 # shellcheck source=SCRIPTDIR/lib.sh

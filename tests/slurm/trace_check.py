@@ -6,11 +6,11 @@
 All ranks are in the trace, and have the same number of steps and of sums over ranks.
 Two spans of a line are nested, or do not overlap. No rank has the result of a sum
 before every rank has begun this sum. This is so on a busy machine, too. For ranks of
-different hosts it is so only if their clocks are aligned; they may differ by the
-clocks_differ_us of the file. The clock of all hosts but that of rank 0 is AHEAD seconds
-ahead, and the file says by how much it was shifted: this error is no larger than
-clocks_differ_us, which is less than 1 ms. Prints the median difference between the times
-at which two ranks end the same sum.
+different hosts it is so only if their clocks are aligned; the clocks may differ by the
+clocks_differ_us of the file. The clocks of all hosts, except the host of rank 0, are
+AHEAD seconds ahead. The file says by how much the clock of each rank was shifted. The
+error of a shift is at most clocks_differ_us, and clocks_differ_us is less than 1 ms.
+Prints the median difference between the times at which two ranks end the same sum.
 """
 import collections
 import json

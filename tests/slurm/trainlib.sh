@@ -16,7 +16,7 @@
 #   expect_straight_end     ./run ended with the numbers of that one
 #   same_end                so it did, and has logged the same losses
 #   account_home            make and enter ./home, the home of an ordinary
-#                           account; the commands after "${as[@]}" are run by it
+#                           account. This account runs commands after "${as[@]}"
 #   train CMD-PREFIX        name of the program: $train
 
 train=$BUILD/cddp-train
@@ -93,7 +93,7 @@ same_end()
     cmp losses.run losses.straight || fail "logged losses differ"
 }
 
-# Skips the case where this is not possible.
+# Skips the case if this machine has no such account, or the user may not become it.
 account_home()
 {
     local slurm

@@ -45,9 +45,9 @@ static err_code_t request_enqueue(nccl_group_t *group,
     return rc;
 }
 
-/* A work that is free; NULL: there is none. Works end in any order: many sums
- * of syncbatchnorm come and go while the first bucket of a step is in flight.
- */
+/* Return a work that is free; NULL: there is none. Works end in any order: many
+ * sums of syncbatchnorm may begin and end while the first bucket of a step is
+ * in flight. */
 static nccl_work_t *work_find(nccl_group_t *group)
 {
     for (int i = 0; i < COMM_WORKS_MAX; i++) {

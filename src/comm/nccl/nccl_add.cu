@@ -4,10 +4,12 @@
 #include "op/cuda/launch.h"
 
 #define THREADS 256
-/* More blocks than any GPU runs at once; the rest of the work is a loop. */
+/* No GPU runs more blocks at once. If there are more elements than threads,
+ * each thread adds several of them in a loop. */
 #define BLOCKS_MOST 16384
 
-/* Integers wrap around, which is defined for unsigned types. */
+/* Integers are added as unsigned numbers, because only for those C++ defines
+ * that sums wrap around. */
 template <typename Number>
 static __global__ void __launch_bounds__(THREADS)
     sum_add(Number *to, const Number *from, size_t count)

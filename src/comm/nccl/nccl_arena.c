@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Arenas: memory that NCCL allocates and knows, so that it sums without a copy.
- * From 2.27 on it is registered as a window of all ranks: then NCCL can also
- * use kernels that read and write the memory of the other ranks. All ranks must
- * have a window, or none: NCCL chooses its kernels on each rank alone. So the
- * ranks agree before they register windows, and afterwards.
+ * Arenas: memory that NCCL allocates and knows, so that NCCL sums without a
+ * copy. From version 2.27 of NCCL on, this memory is registered as a window of
+ * all ranks: then NCCL can also use kernels that read and write the memory of
+ * other ranks. Either all ranks must have a window, or no rank: on each rank,
+ * NCCL chooses its kernels without asking the other ranks. So the ranks agree
+ * before they register windows, and once more afterwards.
  */
 #include "base/log.h"
 #include "base/mem.h"
 #include "comm/nccl/nccl_group.h"
 #include "dev/dev_cuda.h"
 
-/* What this rank's memory of an arena is. */
+/* The kind of memory that this rank has for an arena. */
 typedef enum arena_kind {
     ARENA_PLAIN, /* of dev_alloc */
     ARENA_NCCL,  /* of NCCL */
@@ -50,10 +51,10 @@ static void arena_say(nccl_group_t *group, const nccl_arena_t *arena)
 
 /* ---- open ---------------------------------------------------------------- */
 
-/* The result of a call of NCCL when it is no longer in progress. A call may
- * return ncclSuccess while a thread of NCCL still works on it, as
- * ncclCommWindowRegister does in 2.28. Only the state of the communicator says
- * when the call is done. */
+/* Wait until a call of NCCL, which returned [result], is no longer in progress.
+ * Returns its final result. A call may return ncclSuccess while a thread of
+ * NCCL still works on it, as ncclCommWindowRegister does in version 2.28. Only
+ * the state of the communicator says when the call is done. */
 static ncclResult_t arena_settle(nccl_group_t *group, ncclResult_t result)
 {
     if (result != ncclSuccess && result != ncclInProgress)
@@ -90,9 +91,9 @@ static void window_close(nccl_group_t *group, nccl_arena_t *arena)
 }
 
 /* Register the memory of all ranks as a window. Where NCCL cannot use windows,
- * some versions store none; others, as 2.27 and 2.28, register the memory of
- * each rank alone and store a handle of that. If a rank has no handle, all
- * ranks close theirs. */
+ * some versions store no handle. Other versions, such as 2.27 and 2.28,
+ * register the memory of each rank alone, and store a handle of that
+ * registration. If one rank has no handle, all other ranks close theirs. */
 static err_code_t window_open(nccl_group_t *group, size_t bytes,
                               nccl_arena_t *arena, err_t *err)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* What ranks tell each other over the group beside this one. */
+/* Collectives of the group beside this one, by which ranks tell each other
+ * small numbers. */
 #include "comm/nccl/nccl_group.h"
 
 err_code_t nccl_beside(nccl_group_t *group, const comm_request_t *request,

@@ -98,7 +98,7 @@ err_code_t nccl_fail(nccl_group_t *group, const err_t *reason, err_t *err);
  * it. Errors are those of that group. Collective. */
 err_code_t nccl_beside(nccl_group_t *group, const comm_request_t *request,
                        err_t *err);
-/* Set *value to the least one of all ranks. Collective, as nccl_beside. */
+/* Set *value to the least value of all ranks. Collective, as nccl_beside. */
 err_code_t nccl_least(nccl_group_t *group, int32_t *value, err_t *err);
 
 /* nccl_join.c: open what this rank needs, and the communicator. If that fails
@@ -121,16 +121,17 @@ void nccl_arena_close(comm_arena_t *base);
 err_code_t nccl_call(nccl_group_t *group, const comm_request_t *request,
                      err_t *err);
 /* Wait until the last call, which returned [result], is no longer in progress.
- * Returns its error, which calls it [name], or a fault of the group. */
+ * Returns the error of the call, whose text contains [name], or a fault of the
+ * group. */
 err_code_t nccl_call_end(nccl_group_t *group, ncclResult_t result,
                          const char *name, err_t *err);
 ncclDataType_t nccl_type(comm_type_t type);
 
-/* nccl_tree.c: sums along a tree. Open and close what they need. */
+/* nccl_tree.c: open and close what sums along a tree need. */
 err_code_t nccl_tree_open(nccl_group_t *group, err_t *err);
 void nccl_tree_close(nccl_group_t *group);
 /* To be called before [request], a sum along a tree, is enqueued: find out
- * which leaves all ranks have. ERR_CONFIG, on all ranks, if the request cannot
+ * which rank has which leaves. ERR_CONFIG, on all ranks, if the request cannot
  * be carried out; the group can be used afterwards. Other errors are those of
  * the group beside this one. Blocks until all ranks have called it, unless
  * request->ranges is given. */

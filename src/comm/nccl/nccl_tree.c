@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * The all-reduce along a tree, on GPUs. It works as that of ucx (ucx_tree.c):
- * the elements are divided into slices, one for each rank, its owner. Every
- * rank sends the slices of each of its views to their owners. An owner sums the
- * slices along the tree, in its scratch, and all ranks gather the results. The
- * data goes in segments whose slices fit into the scratch.
+ * The all-reduce along a tree, on GPUs. It works as in the backend ucx
+ * (ucx_tree.c): the elements are divided into slices. Each rank owns one slice.
+ * Every rank sends the slices of each of its views to their owners. An owner
+ * sums the slices along the tree, in its scratch. Then all ranks gather the
+ * results. If the slices do not fit into the scratch, the data is divided into
+ * segments, which are summed one after the other.
  *
- * All of this is enqueued at once. So the host must know before which rank has
- * which leaves. Unless the caller gives the ranges of all ranks, the ranks tell
- * each other over the group of the host.
+ * All of this is enqueued at once. So the host must know beforehand which rank
+ * has which leaves. Unless the caller gives the ranges of all ranks, the ranks
+ * tell each other their leaves over the group of the host.
  */
 #include <string.h>
 
@@ -19,8 +20,8 @@
 #include "comm/nccl/nccl_group.h"
 #include "dev/dev_cuda.h"
 
-/* Slices begin at multiples of so many elements, as far as the scratch has room
- * for that: NCCL and the GPU are fast at aligned addresses. */
+/* Slices begin at multiples of so many elements, if the scratch has room for
+ * that: NCCL and the GPU are fast at aligned addresses. */
 #define ALIGN ((size_t)64)
 
 /* ---- open and close ------------------------------------------------------ */
@@ -89,7 +90,7 @@ static size_t slice_choose(const nccl_group_t *group,
     return part < room ? part : room;
 }
 
-/* Exchange [mine] over the group of the host. */
+/* Give [mine] to all ranks, and get theirs, over the group of the host. */
 static err_code_t leaves_exchange(nccl_group_t *group,
                                   const nccl_leaves_t *mine, err_t *err)
 {
@@ -101,7 +102,8 @@ static err_code_t leaves_exchange(nccl_group_t *group,
     return nccl_beside(group, &request, err);
 }
 
-/* Take the ranges from what the ranks told. All ranks find the same error. */
+/* Take the ranges from what the ranks have told each other. All ranks find the
+ * same error. */
 static err_code_t ranges_take(nccl_group_t *group, err_t *err)
 {
     const nccl_leaves_t *asked = group->tree.asked;
@@ -221,7 +223,8 @@ static ncclResult_t views_send(const segment_t *segment, int peer)
     return result;
 }
 
-/* Receive this rank's slice of all views of [peer] in *place and behind it. */
+/* Receive this rank's slice of all views of [peer] from *place on. *place then
+ * is the end of them. */
 static ncclResult_t views_receive(const segment_t *segment, int peer,
                                   char **place)
 {
@@ -240,7 +243,8 @@ static ncclResult_t views_receive(const segment_t *segment, int peer,
     return result;
 }
 
-/* Send all slices to their owners, in one group of calls. */
+/* Send all slices to their owners, and receive this rank's slices, in one group
+ * of calls. */
 static err_code_t segment_scatter(const segment_t *segment, err_t *err)
 {
     nccl_group_t *group = segment->group;

@@ -15,8 +15,8 @@
 #define SOURCE ((uint32_t)SKF_NET_OFF + 12)
 
 #define TTL_MOST 255
-/* Places in the group of sockets that share a port, in the order in which they
- * joined it. */
+/* Places in the group of sockets that share a port: sockets are counted in the
+ * order in which they joined the group. */
 enum { PLACE_UCX, PLACE_SINK };
 
 /* ---- the program --------------------------------------------------------- */
@@ -142,10 +142,10 @@ static bool option_set(int fd, int level, int option, int value)
     return setsockopt(fd, level, option, &value, sizeof value) == 0;
 }
 
-/* Let [sink] listen where [fd] does, and [program] choose between them. UCX's
- * socket is first in their group, as it listens already. The program is
- * attached to UCX's socket: the kernel refuses that if the socket is in no
- * group. */
+/* Let [sink] listen where [fd] listens, and let [program] choose between them.
+ * UCX's socket is the first one in their group, as it listens already. The
+ * program is attached to UCX's socket last: the kernel refuses a program for a
+ * socket that is in no group. */
 static bool sink_join(int sink, int fd, const struct sock_fprog *program)
 {
     struct sockaddr_in own;
@@ -162,8 +162,8 @@ static bool sink_join(int sink, int fd, const struct sock_fprog *program)
 
 /* Open a sink beside socket [fd] of UCX. The sink does not answer packets
  * with a TTL below 255, and most programs send with 64. If somebody sends with
- * 255, the kernel answers one connection, which then fills the sink's queue, so
- * that the kernel drops all others. */
+ * 255, the kernel answers one connection. This connection fills the sink's
+ * queue, so the kernel drops all later ones. */
 static err_code_t sink_open(int fd, const struct sock_fprog *program, int *out,
                             err_t *err)
 {

@@ -3,16 +3,18 @@
 /*
  * Gate: decides who may connect to the TCP sockets on which UCX listens. UCX
  * accepts any connection, so the kernel has to choose first. The gate opens a
- * second socket, the sink, beside each socket of UCX: it listens at the same
- * address and port (SO_REUSEPORT). A program in the kernel
- * (SO_ATTACH_REUSEPORT_CBPF, Linux 4.6) gives a new connection to UCX's socket
- * if it comes from an address of the group's machines, and to the sink if not.
- * The sink drops packets, and nobody accepts from it. None of this needs a
- * privilege. Packets of accepted connections do not pass through the program.
+ * second socket, the sink, beside each socket of UCX. The sink listens at the
+ * same address and port as UCX's socket (SO_REUSEPORT). A program in the kernel
+ * (SO_ATTACH_REUSEPORT_CBPF, Linux 4.6) looks at the address from which a new
+ * connection comes. If it is an address of the group's machines, UCX's socket
+ * gets the connection, else the sink. The sink drops packets, and nobody
+ * accepts from it. None of this needs a privilege. Packets of accepted
+ * connections do not pass through the program.
  *
  * Ranks that share memory never connect to each other. So the sink gets even
  * connections from the rank's own machine, and other users of this node cannot
- * connect to UCX.
+ * connect to UCX. Only if ranks of one machine reach each other over TCP, the
+ * program lets connections from this machine pass.
  */
 #ifndef CDDP_COMM_UCX_GATE_H
 #define CDDP_COMM_UCX_GATE_H

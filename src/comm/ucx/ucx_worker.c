@@ -228,10 +228,10 @@ static bool gate_has_mate(const ucx_net_t *net, const ucx_fabric_t *fabrics,
 }
 
 /* Let only ranks of the group connect to the worker. On the loopback a gate is
- * of no use: only this machine can connect to it, and the address does not tell
- * who it is. A job runs without the
- * gate, too, so if the kernel refuses the gate, that is a warning. Only rank 0
- * warns, and once, as most likely all machines have the same kernel. */
+ * of no use: only this machine can connect, and the address does not tell which
+ * process connects. A job also runs without the gate, so if the kernel refuses
+ * the gate, cddp only warns. Only rank 0 warns, and only once, as most likely
+ * all machines have the same kernel. */
 static err_code_t gate_make(ucx_net_t *net, const network_t *network,
                             const ucx_gate_fds_t *before, err_t *err)
 {

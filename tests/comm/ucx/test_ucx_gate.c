@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /* Who may connect to the sockets of UCX: the program for the kernel as a pure
- * function, and the sockets beside a listener on the loopback, as an account
- * without privileges makes them. */
+ * function, and the sinks beside a listener on the loopback, opened by an
+ * account without privileges. */
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -21,8 +21,8 @@
 
 /* ---- the program --------------------------------------------------------- */
 
-/* Whether [code], run as the kernel runs it, gives UCX a packet from [source].
- */
+/* Return whether [code], run as the kernel runs it, gives a packet from
+ * [source] to UCX. */
 static bool passes(const struct sock_filter *code, size_t count,
                    uint32_t source)
 {
@@ -128,7 +128,8 @@ static struct sockaddr_in place(uint32_t address, in_port_t port)
                                 .sin_addr.s_addr = htonl(address)};
 }
 
-/* Return a socket that listens at [at], as one of UCX. */
+/* Return a socket that listens at [at], as a socket of UCX does. [shared]:
+ * other sockets may listen there, too. */
 static int listener_at(struct sockaddr_in at, bool shared)
 {
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0), one = 1;
@@ -224,7 +225,7 @@ static void accept_from(int listener, uint32_t source, int count)
     }
 }
 
-/* Accept [count] connections of MEMBER. There must be no other ones. */
+/* Accept [count] connections from MEMBER. There must be no further ones. */
 static void members_accept(int listener, int count)
 {
     int fd;
@@ -234,8 +235,8 @@ static void members_accept(int listener, int count)
     cr_expect_eq(fd, -1, "a stranger was accepted");
 }
 
-/* The loopback delivers in order: what comes after the strangers shows that
- * these have been refused. */
+/* The loopback delivers in order: when the members that connected after the
+ * strangers are accepted, the strangers have been refused. */
 static void expect_members_only(const guarded_t *guarded)
 {
     const uint32_t strangers[] = {STRANGER, OWN};
@@ -281,7 +282,8 @@ Test(ucx_gate_sockets, the_loopback_may_be_let_in)
     close(member);
 }
 
-/* Only processes of the same user can listen at this port, too. */
+/* A process of the same user may listen at this port, too; those of other users
+ * cannot. */
 Test(ucx_gate_sockets, another_socket_at_the_port_changes_nothing)
 {
     guarded_t guarded = guarded_new(false);
@@ -296,7 +298,7 @@ Test(ucx_gate_sockets, another_socket_at_the_port_changes_nothing)
     expect_members_only(&guarded);
 }
 
-/* Between the end of the worker and that of the sinks nobody is let in. */
+/* When the worker is gone and the sinks are still open, nobody is let in. */
 Test(ucx_gate_sockets, sinks_are_closed_last)
 {
     guarded_t guarded = guarded_new(false);

@@ -413,10 +413,10 @@ static void sync_close(op_t *op)
         dev_pinned_free(op->dev, op->state);
 }
 
-/* Replace the first [count] sums by those over all ranks: in device memory, or
- * else on the host, which waits for the stream. On the host forward and
- * backward have a place each: when backward begins, the copy from forward's
- * place may still be pending. */
+/* Replace the first [count] sums by those over all ranks: in device memory if
+ * args->reduce.on is set; else on the host, after a wait for the stream. On the
+ * host forward and backward have a place each: when backward begins, the copy
+ * from forward's place may still be pending. */
 static err_code_t sync_sums(const op_t *op, const norm_call<float> &call,
                             size_t count, bool backward, const op_args_t *args,
                             err_t *err)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* op_half: gradients as 16-bit floats, with the rounding error kept. */
+/* op_half: round gradients to 16-bit floats, and keep the rounding errors. */
 #include <cuda_fp16.h>
 
 #include "op/cuda/device/each.cuh"
@@ -33,7 +33,7 @@ struct format_fp16 {
     }
 };
 
-/* N numbers of 16 bits. A pack of 8 is one access. */
+/* Load N numbers of 16 bits. A pack of 8 numbers is loaded by one access. */
 template <int N>
 static __device__ __forceinline__ void bits_load(const uint16_t *from,
                                                  unsigned (&to)[N])
@@ -64,7 +64,8 @@ static __device__ __forceinline__ void bits_store(uint16_t *to,
     }
 }
 
-/* Infinity and NaN stay as they are. */
+/* Limit a finite x to the magnitude [largest]. Infinity and NaN stay as they
+ * are. */
 static __device__ __forceinline__ float bounded(float x, float largest)
 {
     if (x > largest && x < INFINITY)
