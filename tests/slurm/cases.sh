@@ -36,13 +36,13 @@ test_case "needs what is there" has
 test_case "needs what is not there" lacks
 test_case "needs a command with --" inner
 test_case "needs no text" open
-test_case "waits for what comes" speaks
-test_case "waits no longer than there is a writer" silent
+test_case "waits until a line is written" speaks
+test_case "fails when the writer has ended" silent
 test_done
 END
 
 # expect CASES STATUS LINE...: with CDDP_CASES=CASES the file ends with STATUS,
-# and its verdicts are these. All that it printed is in the file all.
+# and its verdicts are these. The file "all" gets everything that it printed.
 expect()
 {
     local said status
@@ -62,8 +62,8 @@ expect "" 1 "ok 1 - the first of all" "not ok 2 - the second" \
     "ok 3 - needs what is there" \
     "ok 4 - needs what is not there # SKIP something -- and more" \
     "ok 5 - needs a command with -- # SKIP an inner --" \
-    "not ok 6 - needs no text" "ok 7 - waits for what comes" \
-    "not ok 8 - waits no longer than there is a writer" "1..8"
+    "not ok 6 - needs no text" "ok 7 - waits until a line is written" \
+    "not ok 8 - fails when the writer has ended" "1..8"
 why="the command of start has ended with status 3, and bg.out has no line like: two"
 if ! grep -q "^# .*$why\$" "$scratch/all"; then
     echo "FAIL: not told why: $(cat "$scratch/all")"
@@ -73,6 +73,6 @@ out="# SKIP not in CDDP_CASES"
 expect "^the (first|third)" 0 "ok 1 - the first of all" "ok 2 - the second $out" \
     "ok 3 - needs what is there $out" "ok 4 - needs what is not there $out" \
     "ok 5 - needs a command with -- $out" "ok 6 - needs no text $out" \
-    "ok 7 - waits for what comes $out" \
-    "ok 8 - waits no longer than there is a writer $out" "1..8"
+    "ok 7 - waits until a line is written $out" \
+    "ok 8 - fails when the writer has ended $out" "1..8"
 exit $failed
