@@ -22,13 +22,27 @@ static const tree_t *own_text(const run_file_t *file, const tree_t *root,
                : NULL;
 }
 
+/* Return whether each line of --pick gives its run a name. [root] has the
+ * values of the line, but not yet those of --set, which may give all runs one
+ * name. */
+static bool name_is_picked(const run_file_t *file, const tree_t *root)
+{
+    static const char key[] = "run.name=";
+    const tree_t *run = tree_get(root, "run");
+
+    for (int i = 0; i < file->sets->count; i++)
+        if (strncmp(file->sets->items[i], key, sizeof key - 1) == 0)
+            return false;
+    return run != NULL && tree_get(run, "name") != NULL &&
+           own_text(file, root, "name") == NULL;
+}
+
 /* Refuse a run.dir of the run file that all tasks of a sweep would share: two
  * runs must not write to one directory. The tasks have different directories if
- * run.dir contains {array} or {job}. They also may if it contains {name} and
- * the run file does not set run.name: the lines of --pick then are expected to.
- */
+ * run.dir contains {array} or {job}, or if it contains {name} and the names of
+ * the runs come from the lines of --pick: [names]. */
 static err_code_t own_dir_check(const run_file_t *file, const tree_t *root,
-                                err_t *err)
+                                bool names, err_t *err)
 {
     const tree_t *dir = own_text(file, root, "dir");
     const char *text = dir == NULL ? "" : tree_text(dir);
@@ -36,8 +50,7 @@ static err_code_t own_dir_check(const run_file_t *file, const tree_t *root,
 
     if (text[0] == '\0' || strstr(text, "{array}") != NULL ||
         strstr(text, "{job}") != NULL ||
-        (strstr(text, "{name}") != NULL &&
-         own_text(file, root, "name") == NULL))
+        (strstr(text, "{name}") != NULL && names))
         return ERR_OK;
     return err_set(
         err, ERR_CONFIG,
@@ -50,15 +63,17 @@ err_code_t run_file_read(const run_file_t *file, tree_t **tree,
                          train_config_t *config, err_t *err)
 {
     tree_t *root = NULL;
+    bool names;
     err_code_t rc;
 
     rc = conf_read(file->path, &root, err);
     if (rc == ERR_OK && file->pick != NULL)
         rc = pick_apply(file->pick, getenv("SLURM_ARRAY_TASK_ID"), root, err);
+    names = rc == ERR_OK && name_is_picked(file, root);
     for (int i = 0; rc == ERR_OK && i < file->sets->count; i++)
         rc = conf_set(root, file->sets->items[i], err);
     if (rc == ERR_OK && file->pick != NULL)
-        rc = own_dir_check(file, root, err);
+        rc = own_dir_check(file, root, names, err);
     if (rc == ERR_OK)
         rc = train_config_read(root, file->job, config, err);
     if (rc != ERR_OK) {

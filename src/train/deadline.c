@@ -72,6 +72,17 @@ double train_deadline_spare(const train_deadline_t *deadline, double seconds,
     return fmax(0.0, fmin(seconds, deadline->limits.end - now - needed));
 }
 
+train_deadline_t train_deadline_after_term(const train_deadline_t *deadline,
+                                           double now)
+{
+    train_deadline_t sooner = *deadline;
+
+    /* fmin leaves a NAN out. */
+    sooner.limits.end =
+        fmin(deadline->limits.end, now + deadline->limits.kill_wait);
+    return sooner;
+}
+
 bool train_deadline_kill_wait(train_deadline_t *deadline, double seconds)
 {
     const double kill_wait = deadline->limits.kill_wait;

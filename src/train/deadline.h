@@ -62,6 +62,11 @@ double train_deadline_rest(const train_deadline_t *deadline, double since,
 double train_deadline_spare(const train_deadline_t *deadline, double seconds,
                             bool saves, double now);
 
+/* [deadline] for a run that has received SIGTERM, at the earliest at [now]: if
+ * KillWait is known, the run also ends KillWait after [now]. */
+train_deadline_t train_deadline_after_term(const train_deadline_t *deadline,
+                                           double now);
+
 /* Return whether KillWait is shorter than 1.5 x the [seconds] that the
  * checkpoints took for which a run that leaves waits, so that Slurm may kill
  * the run while it writes one after SIGTERM. True only once. */

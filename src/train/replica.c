@@ -385,8 +385,12 @@ static err_code_t param_arena_open(const train_replica_plan_t *plan,
 err_code_t train_replica_join(const train_replica_plan_t *plan,
                               train_replica_t *replica, err_t *err)
 {
+    const train_votes_t votes = train_votes_of_group(plan->group);
+    bool speaker;
     err_code_t rc = reducer_open(replica, plan, err);
 
+    /* The next group is opened by all ranks, or by none. */
+    rc = train_vote(&votes, rc, &speaker, err);
     if (rc == ERR_OK)
         rc = train_sync_open(&(train_sync_plan_t){.group = plan->group,
                                                   .data = plan->data,

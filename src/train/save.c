@@ -353,10 +353,13 @@ static void room_wait(const train_state_t *run)
     const train_config_t *config = run->config;
     const double limit = fmin(config->fault.timeout, config->fault.io_timeout);
     const double most = fmin(TRAIN_SWEEPER_ROOM, ROOM_SHARE * limit);
+    const double now = clock_now();
+    train_deadline_t deadline = run->leave.deadline;
 
-    train_sweeper_wait(
-        run->saving.sweeper,
-        train_deadline_spare(&run->leave.deadline, most, true, clock_now()));
+    if (run->env->signal() == SLURM_SIGNAL_TERM)
+        deadline = train_deadline_after_term(&deadline, now);
+    train_sweeper_wait(run->saving.sweeper,
+                       train_deadline_spare(&deadline, most, true, now));
 }
 
 /* The thread writes it, as join gives up storage that never answers. */

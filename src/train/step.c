@@ -282,7 +282,9 @@ static bool capture_due(train_state_t *run, err_code_t had,
 /* Capture the step in [graph]. If the capture fails on some rank, the step must
  * still be made without it. With several ranks this applies if the capture
  * cannot begin or end; a call in between that fails is a fault of its rank and
- * ends all ranks, as in a plain step. */
+ * ends all ranks, as in a plain step. On machines where NCCL's calls wait for
+ * the other ranks during a capture, a capture that cannot begin on one rank
+ * ends the run after fault.timeout, too. */
 static void step_capture(train_state_t *run, const hdf5io_batch_t *batch,
                          train_times_t *times, train_replay_graph_t *graph)
 {

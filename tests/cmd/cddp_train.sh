@@ -152,11 +152,16 @@ printf 'run.name=%s\n' a b >names.txt
 printf 'run.dir=line-%s\n' 1 2 >dirs.txt
 printf 'run.seed=%s\n' 1 2 >seeds.txt
 picked=(cddp-train --print-rundir pick.yaml --pick)
+shared='^cddp-train: pick.yaml:[0-9]+:[0-9]+: run.dir is "(.*)", which all tasks of --pick would share: write "\1-\{array\}", or leave run.dir out for runs/NAME-TASK$'
 for dir in same '{name}'; do
     sed "s|^run: {|&dir: '$dir', |" ising.yaml >pick.yaml
-    expect 78 '^cddp-train: pick.yaml:[0-9]+:[0-9]+: run.dir is "(.*)", which all tasks of --pick would share: write "\1-\{array\}", or leave run.dir out for runs/NAME-TASK$' \
-        "${picked[@]}" seeds.txt
+    expect 78 "$shared" "${picked[@]}" seeds.txt
 done
+expect 0 '^b$' "${picked[@]}" names.txt
+# --set gives all tasks one name, and so does a run file without run.name.
+expect 78 "$shared" "${picked[@]}" names.txt --set run.name=one
+sed -i "s|^run: {.*|run: {dir: '{name}'}|" pick.yaml
+expect 78 "$shared" "${picked[@]}" seeds.txt
 expect 0 '^b$' "${picked[@]}" names.txt
 expect 0 '^line-2$' "${picked[@]}" dirs.txt
 expect 0 '^given$' "${picked[@]}" names.txt --set run.dir=given

@@ -70,6 +70,21 @@ Test(deadline, start_up)
     cr_assert_eq(train_deadline_instant(&deadline, false), 1000.0 - 15.0);
 }
 
+Test(deadline, sigterm_leaves_kill_wait)
+{
+    train_deadline_t deadline = {.limits = {.end = 1000.0, .kill_wait = 30.0}};
+    train_deadline_t sooner = train_deadline_after_term(&deadline, 100.0);
+
+    cr_assert_float_eq(sooner.limits.end, 130.0, 1e-9);
+    cr_assert_float_eq(train_deadline_spare(&sooner, 60.0, false, 100.0), 15.0,
+                       1e-9, "15 s are kept for the end of the run");
+    sooner = train_deadline_after_term(&deadline, 990.0);
+    cr_assert_float_eq(sooner.limits.end, 1000.0, 1e-9);
+    deadline.limits.kill_wait = NAN;
+    sooner = train_deadline_after_term(&deadline, 100.0);
+    cr_assert_float_eq(sooner.limits.end, 1000.0, 1e-9);
+}
+
 Test(deadline, kill_wait_is_too_short_once)
 {
     train_deadline_t deadline = with_end(900.0);
