@@ -96,7 +96,7 @@ typedef struct hdf5io_checkpoint_config {
     int keep;     /* number of newest checkpoints to keep, >= 1 */
     /* Those of steps that are multiples of this are kept, too; 0: none */
     int64_t keep_every;
-    bool retire_later; /* hdf5io_sweep deletes the others, not the save */
+    bool retire_later; /* hdf5io_sweep, not the save, deletes the others */
     /* It is that of the best evaluation, which is kept, too; NULL: it is not */
     const hdf5io_best_t *best;
     /* Every file is read back past the page cache before the checkpoint is

@@ -42,7 +42,7 @@ typedef struct ddp_local_sgd {
 
 struct ddp_config {   /* the run file's `ddp` section */
     int backend;      /* choice: auto, self, threads, ucx, nccl */
-    char *comm_table; /* its path, for the caller; empty: built-in table */
+    char *comm_table; /* path, for the caller; empty: built-in table */
     double bucket_cap_mb, first_bucket_mb, last_bucket_mb; /* MiB */
     opt_every_t check_every; /* OPT_STEPS or OPT_NEVER; for the caller */
     ddp_local_sgd_t local_sgd;
@@ -103,7 +103,7 @@ typedef struct ddp_stats { /* since the last ddp_stats_take */
  * on the CPU they may be one. Checks that every rank has an equal layout
  * (names, sizes, order; ERR_CONFIG names the ranks that differ), and opens the
  * gradient arena through [data]. If the host cannot access that arena, a hook
- * that needs it works on a copy and uses the collectives of [control].
+ * on the host works on a copy and uses the collectives of [control].
  * Copies [layout]; the groups must outlive the reducer. Collective; blocks. */
 err_code_t ddp_open(const ddp_config_t *config, comm_group_t *control,
                     comm_group_t *data, const ddp_layout_t *layout, ddp_t **out,
@@ -149,8 +149,8 @@ bool ddp_hook_away(const ddp_t *ddp);
  *   with an error, calls ddp_step_skip instead of the rest of backward:
  *   gradients of buckets that have not started are zeroed and count as ready;
  *   the tail is reduced as it is. (If the group has other collectives between
- *   buckets: ddp_step_zero, which only zeroes, then grad_ready as often as the
- *   other ranks before each of them, then skip.)
+ *   buckets, such a rank first calls ddp_step_zero, which only zeroes. Before
+ *   each other collective it reports as many gradients as the others do.)
  * - wait, which blocks. Then grads and tail have the sums over ranks, with the
  *   same bits on all ranks. (With shards, grads are undefined in the ranges of
  *   other ranks.) Or wait_on: then operations that are enqueued on [stream]
@@ -168,7 +168,7 @@ err_code_t ddp_step_skip(ddp_t *ddp, err_t *err);
 err_code_t ddp_step_wait(ddp_t *ddp, err_t *err);
 err_code_t ddp_step_wait_on(ddp_t *ddp, dev_stream_t *stream, err_t *err);
 
-/* Instead of these calls: a graph of the device repeats their operations. */
+/* Call it instead if a graph of the device repeats the operations of a step. */
 void ddp_step_replay(ddp_t *ddp);
 
 /* Call after ddp_step_begin for a local step: the tail is reduced, gradients

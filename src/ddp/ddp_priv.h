@@ -81,22 +81,23 @@ err_code_t ddp_mirror_start(ddp_t *ddp, int index, err_t *err);
  * copy the sums back. [on] waits for this copy; with NULL the host waits. */
 err_code_t ddp_mirror_finish(ddp_t *ddp, dev_stream_t *on, err_t *err);
 
-/* half.c: the hooks fp16 and bf16 on a device. All but open and close only
- * enqueue. */
+/* half.c: the hooks fp16 and bf16 on a device. All functions but open and close
+ * only enqueue. */
 
-/* Set ddp->half if the hook of [config] is one of them and the device can do
- * it. Local. */
+/* Set ddp->half if the hook of [config] is fp16 or bf16, and the device can
+ * compute it. Local. */
 err_code_t ddp_half_open(ddp_t *ddp, const ddp_config_t *config, err_t *err);
 void ddp_half_close(ddp_t *ddp);
 /* Bytes that bucket [index] sends. */
 size_t ddp_half_bytes(const ddp_t *ddp, int index);
-/* Round the gradients of bucket [index] behind what the step's stream has. */
+/* Round the gradients of bucket [index] on the step's stream, behind its
+ * earlier work. */
 err_code_t ddp_half_round(ddp_t *ddp, int index, err_t *err);
 /* Start the sum of the rounded gradients. */
 comm_state_t ddp_half_start(ddp_t *ddp, int index, comm_work_t **work,
                             err_t *err);
-/* After the sums: convert all of them to gradients, on the stream [on], or, if
- * it is NULL, on the step's stream, for which the host then waits. */
+/* After the sums: convert all of them to gradients on the stream [on]. With
+ * NULL this is done on the step's stream, and the host waits for it. */
 err_code_t ddp_half_widen(ddp_t *ddp, dev_stream_t *on, err_t *err);
 /* As ddp_hook_parts. */
 int ddp_half_parts(const ddp_t *ddp, ddp_hook_part_t *parts);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * The hooks fp16 and bf16 on a device: gradients are rounded where they are,
- * and the data group adds the rounded numbers. hook_half.c explains the
- * arithmetic; the bits are the same, but for how comm adds. Nothing passes
- * through the host, so a graph of the device can contain such a step.
+ * The hooks fp16 and bf16 on a device: the device rounds the gradients, and the
+ * data group adds the rounded numbers. hook_half.c explains the arithmetic.
+ * The bits are the same, unless the data group rounds a sum more often. Nothing
+ * passes through the host, so a graph of the device can contain such a step.
  */
 #include "base/mem.h"
 #include "ddp/ddp_priv.h"
@@ -13,9 +13,9 @@
 struct ddp_half {
     const op_backend_ops_t *backend;
     ddp_rounding_t rounding;
-    float largest;   /* of this rank's gradients */
+    float largest;   /* limit of this rank's gradients */
     uint16_t *sent;  /* [grad_elems], memory of the device */
-    float *residual; /* the same; NULL: no error feedback */
+    float *residual; /* likewise; NULL: no error feedback */
 };
 
 static err_code_t state_open(ddp_t *ddp, const ddp_rounding_t *rounding,

@@ -17,8 +17,8 @@
  *
  * A hook works on the host's memory. If gradients are on a device, it gets a
  * copy of them, and turn 0 of the buckets begins when all of backward is
- * enqueued. But fp16 and bf16 work on the device (half.c) if collectives of the
- * data group are only enqueued there (comm_group_enqueues).
+ * enqueued. But fp16 and bf16 work on the device (half.c) if the data group
+ * only enqueues its collectives there (comm_group_enqueues).
  *
  * Gradients are already divided by the global denominator: hooks sum over ranks
  * and do not average. Thread rule: one thread.
@@ -134,8 +134,8 @@ typedef struct ddp_hook_ops {
     /* (optional) Bytes of memory that [state] uses. Default: not known. */
     size_t (*bytes)(const void *state);
 
-    /* (optional) For a built-in hook that only rounds gradients: describe in
-     * [out] how, so that a device can do it (half.c). */
+    /* (optional) For a built-in hook that only rounds gradients: set [out] to
+     * how it rounds, so that a device can do the same (half.c). */
     void (*rounds)(const void *options, struct ddp_rounding *out);
 } ddp_hook_ops_t;
 

@@ -61,11 +61,13 @@ static const opt_row_t half_rows[] = {
              "stored error takes as much memory as the gradients"},
     {.name = NULL}};
 
-/* A sum along a chain of [size] ranks is rounded at most [size] times, the
- * ranks' own numbers included. Each rounding makes it larger by a factor of at
- * most 1 + unit. It also adds at most the number that is added, as the sum
- * before it needs no rounding: so a chain at most doubles the sum, and a chain
- * of chains, as over the GPUs of nodes, makes it four times as large. */
+/* A sum along a chain of [size] ranks is rounded at most [size] times; this
+ * counts the rounding of the ranks' own numbers. Each rounding makes the sum
+ * larger by a factor of at most 1 + unit. There is a second bound. Before an
+ * addition, the partial sum is already rounded. So the rounding after the
+ * addition makes the sum larger by at most the number that was added. So a
+ * chain at most doubles the sum. A chain of chains, as over the GPUs of several
+ * nodes, makes it at most four times as large. */
 #define GROWTH_MOST 4.0
 
 float ddp_rounding_limit(const ddp_rounding_t *rounding, int size)

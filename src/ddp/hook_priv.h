@@ -14,17 +14,17 @@ extern const ddp_hook_ops_t ddp_hook_none, ddp_hook_fp16, ddp_hook_bf16,
 /* How fp16 and bf16 round the gradients of a rank. */
 typedef struct ddp_rounding {
     comm_type_t type; /* COMM_FLOAT16 or COMM_BFLOAT16 */
-    float largest;    /* of a sum over ranks, so that it stays finite */
+    float largest;    /* limit of a sum over ranks, so that it stays finite */
     double unit;      /* largest relative error of a rounding to nearest */
     bool feedback;    /* rounding errors are kept for the next step */
 } ddp_rounding_t;
 
-/* Does the hook of [config] only round? Then [out] says how. */
+/* Set *rounds: does the hook of [config] only round? Then [out] says how. */
 err_code_t ddp_hook_rounds(const ddp_config_t *config, bool *rounds,
                            ddp_rounding_t *out, err_t *err);
 
-/* The largest magnitude that the gradients of a rank may have, so that their
- * sum over [size] ranks stays finite, in whatever order it is rounded. */
+/* The largest magnitude that the gradients of a rank may have, so that the sum
+ * over [size] ranks stays finite, in whatever order the ranks are added. */
 float ddp_rounding_limit(const ddp_rounding_t *rounding, int size);
 
 /* wire.c: the collectives of one bucket. */

@@ -47,8 +47,8 @@ void ddp_tree_close(ddp_tree_t *tree);
 /* Bytes of the partial arenas, without the arena of the ddp_t. Pure. */
 size_t ddp_tree_bytes(size_t grad_elems, size_t tail_doubles, int partials);
 
-/* Begin a step in which this rank has the leaves [mine]; mine->ranges, if it is
- * given, stays as it is until the step is reduced. The caller ensures that the
+/* Begin a step in which this rank has the leaves [mine]. mine->ranges, if not
+ * NULL, must not change until the step is reduced. The caller ensures that the
  * work of the step before is done, or that one stream computes all leaves of
  * both steps: nothing here waits for events of an earlier step, so that a step
  * can be captured. */
@@ -75,12 +75,12 @@ void ddp_tree_fail(ddp_tree_t *tree);
 
 /* Leave the sums over all leaves of all ranks in ddp_grads and ddp_tail, where
  * operations that are enqueued on [stream] later find them (NULL: as above).
- * All leaves of this rank must be folded, or have failed. Collective; blocks
- * like any wait of comm. */
+ * All leaves of this rank must be folded, unless ddp_tree_fail was called.
+ * Collective; blocks like any wait of comm. */
 err_code_t ddp_tree_reduce(ddp_tree_t *tree, dev_stream_t *stream, err_t *err);
 
-/* On a device, after reduce: sum the first [count] numbers of ddp_tail, as
- * [stream] has written them, over all ranks, in any order. Operations that are
+/* On a device, after reduce: sum the first [count] numbers of ddp_tail over all
+ * ranks, in any order, behind the earlier work of [stream]. Operations that are
  * enqueued on [stream] later find the sums. Collective, as reduce is. */
 err_code_t ddp_tree_sum(ddp_tree_t *tree, size_t count, dev_stream_t *stream,
                         err_t *err);

@@ -40,7 +40,7 @@ typedef struct check {
     uint64_t hook; /* on a GPU: bytes of the host's memory for a comm hook */
 } check_t;
 
-/* Will NCCL sum the gradients? A run of several ranks that starts with --check
+/* Will NCCL sum the gradients? The run of several ranks that --check describes
  * uses ucx for everything else. */
 static bool by_nccl(const check_t *check)
 {

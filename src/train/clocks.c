@@ -8,9 +8,9 @@
 
 #include "base/clock.h"
 
-/* The fastest of so many messages counts in each direction. While a doubt is
- * larger than GOAL seconds, as on a busy machine, further ones follow, as long
- * as the caller has patience. */
+/* In each direction the fastest of so many messages counts. While the doubt of
+ * a rank is larger than GOAL seconds, as on a busy machine, as many messages
+ * follow again, until the caller's patience is over. */
 #define ROUNDS 64
 #define GOAL 0.25e-3
 
@@ -18,7 +18,7 @@
  * Rank r reads its clock and sends the instant. This rank reads its own clock
  * when it has received it. The difference of both instants is the time of the
  * message plus the difference of both clocks. shortest[r] becomes the smallest
- * one of these and of what it was. [instants] is scratch.
+ * of these differences and of its old value. [instants] is scratch.
  */
 static err_code_t rounds_make(comm_group_t *group, double *instants,
                               double *shortest, err_t *err)
@@ -38,7 +38,8 @@ static err_code_t rounds_make(comm_group_t *group, double *instants,
     return rc;
 }
 
-/* What this rank has found alone. [theirs] is scratch. */
+/* Find this rank's shift and doubt from the messages between it and rank 0.
+ * [theirs] is scratch. */
 static err_code_t own_find(comm_group_t *group, const double *shortest,
                            double *theirs, train_clock_t *out, err_t *err)
 {
@@ -76,8 +77,8 @@ static err_code_t host_agree(comm_group_t *group, double *room,
     return ERR_OK;
 }
 
-/* Should further rounds follow? Rank 0's clock ends them. All ranks get the
- * same answer. */
+/* Should further rounds follow? Rank 0's clock tells whether the patience is
+ * over. All ranks get the same answer. */
 static err_code_t goes_on(comm_group_t *group, double doubt, double end,
                           bool *out, err_t *err)
 {

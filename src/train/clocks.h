@@ -18,10 +18,10 @@ typedef struct train_clock {
  * instants some times. If a message took the same time in both directions, the
  * shift is exact; the doubt is what it would be wrong by if one direction took
  * no time. All ranks of a host have one clock, so all get the shift with the
- * smallest doubt. If a doubt is larger than 0.25 ms, as on a busy machine, they
- * try again for about [patience] seconds, which must be equal on all ranks; 0:
- * they try once. [room] is scratch for 3 numbers a rank. ERR_PEER. Collective;
- * blocks; allocates nothing.
+ * smallest doubt. If a doubt is larger than 0.25 ms, as on a busy machine, the
+ * ranks compare again, for about [patience] seconds; 0: they compare once.
+ * [patience] must be equal on all ranks. [room] is scratch for 3 numbers a
+ * rank. ERR_PEER. Collective; blocks; allocates nothing.
  */
 err_code_t train_clocks_compare(comm_group_t *group, double patience,
                                 double *room, train_clock_t *out, err_t *err);

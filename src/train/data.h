@@ -100,8 +100,9 @@ int64_t train_micro_size(int64_t count, int64_t parts);
 comm_leaves_t train_leaves_of(const train_data_t *data, int64_t leaf,
                               int64_t batch, int64_t step);
 
-/* The leaves of all [ranks] ranks in that step: [ranges] gets the first leaf
- * and the number of leaves of each rank (comm_leaves_t). */
+/* Find the leaves of all [ranks] ranks in step [step] of an epoch. For each
+ * rank [ranges] gets its first leaf and its number of leaves (comm_leaves_t).
+ */
 void train_leaves_ranges(const train_data_t *data, int64_t leaf, int64_t batch,
                          int64_t step, int ranks, int64_t *ranges);
 

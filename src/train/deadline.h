@@ -50,15 +50,15 @@ void train_deadline_local(train_deadline_t *deadline, double seconds);
 double train_deadline_instant(const train_deadline_t *deadline, bool started);
 
 /* Return how many more seconds a save may take that began [since] seconds ago:
- * a run that leaves waits for it, and then saves once more. [local]: it writes
- * a local checkpoint; before the first one was measured, it may take as long as
- * a checkpoint. */
+ * a run that leaves waits for it, and then saves once more. [local]: the save
+ * writes a local checkpoint; if none was measured yet, it may take as long as a
+ * checkpoint. */
 double train_deadline_rest(const train_deadline_t *deadline, double since,
                            bool local);
 
-/* Return how many of [seconds] the run may spend at [now] on work that it can
- * do without, so that there stays time for a checkpoint if one [saves], and for
- * what follows. */
+/* Return how many of [seconds] the run may spend, from [now] on, on work that
+ * is not necessary. Time is reserved for the end of the run, and with [saves]
+ * also for a checkpoint. */
 double train_deadline_spare(const train_deadline_t *deadline, double seconds,
                             bool saves, double now);
 

@@ -21,7 +21,7 @@ typedef struct train_kept {
     hdf5io_tensor_t *tensors; /* [count]; the hook's tensors come last */
     char **names;             /* [count], owned */
     int count, hook_count;
-    /* [hook_count]: the hook's state, as the host sees it. */
+    /* [hook_count]: the hook's state, at addresses of the host. */
     ddp_hook_part_t hook[DDP_HOOK_PARTS];
     hdf5io_share_t *share; /* what this rank writes of them */
     int *heads; /* [size] of the ranks (train_writers_open); may be NULL */
@@ -29,8 +29,8 @@ typedef struct train_kept {
 } train_kept_t;
 
 /* Where the tensors are. [mirror] has the arenas params, buffers, those of the
- * optimizer's slots and the hook's state that is on the device; a checkpoint is
- * written from, and read to, its host's addresses. */
+ * optimizer's slots, and the hook's state if that is on the device. Checkpoints
+ * are written from the mirror's addresses on the host, and read to them. */
 typedef struct train_kept_plan {
     const train_config_t *config;
     const nn_graph_t *graph;

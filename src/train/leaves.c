@@ -8,8 +8,8 @@
  * (ddp/tree.h). A rank with more cores has several teams, which compute leaves
  * side by side. Which rank has which leaf changes no bit. Flags are whole
  * numbers, so the order of their sum does not matter: they are added in a plain
- * sum. Where that is done on the host, no rank enters the tree if one has
- * failed.
+ * sum. If the host adds them, it does so before the tree, and no rank enters
+ * the tree if one has failed.
  */
 #include <pthread.h>
 #include <string.h>
@@ -168,7 +168,8 @@ static err_code_t leaves_compute(train_state_t *run,
     return job.rc;
 }
 
-/* Find the leaves of all ranks in this step. */
+/* Return the leaves of this rank in this step; its ranges are those of all
+ * ranks. */
 static comm_leaves_t leaves_find(train_state_t *run)
 {
     const train_config_t *config = run->config;
@@ -205,9 +206,9 @@ static err_code_t sum_known(train_state_t *run, train_own_t *own)
                         : rc;
 }
 
-/* All ranks enter the tree, those that have failed with zeros. The devices sum
- * the flags after that, so a step needs nothing of the host but the order of
- * its operations, and can be captured. */
+/* All ranks enter the tree; ranks that have failed enter it with zeros. Then
+ * the devices sum the flags. So the host only enqueues operations, and the step
+ * can be captured. */
 static err_code_t sum_there(train_state_t *run, train_own_t *own)
 {
     train_replica_t *replica = &run->replica;

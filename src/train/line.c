@@ -44,9 +44,9 @@ static void line_parse(const char *text, train_line_t *line)
         memcpy(line->where, text + end, length);
 }
 
-/* The sets belong to the directory from which this one was copied: two runs
- * must not use them. Devices are not compared, as a network file system may
- * have another number on each node. */
+/* Was [dir] copied, with its file, from the directory to which the sets belong?
+ * Two runs must not use the same sets. The numbers of devices are not compared,
+ * as a network file system may have another number on each node. */
 static bool is_copy(const char *dir, const train_line_t *line)
 {
     return line->inode != 0 && line->inode != inode_of(dir);

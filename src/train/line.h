@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* line: the file RUNDIR/local, which says which local checkpoints belong to the
- * run (nodeset.h), and the removal of others. All calls are local. */
+/* line: reads and writes the file RUNDIR/local, which names the line of the run
+ * (nodeset.h), and deletes the local checkpoints of other lines. All calls are
+ * local. */
 #ifndef CDDP_TRAIN_LINE_H
 #define CDDP_TRAIN_LINE_H
 
@@ -13,13 +14,13 @@
 /* What the file says. */
 typedef struct train_line {
     uint64_t run, line; /* 0: there are none */
-    uint64_t inode;     /* of the run directory; 0: an older file, without */
+    uint64_t inode;     /* of the run directory; 0: an older file has none */
     char where[1000];   /* checkpoint.local; "": unknown */
 } train_line_t;
 
 /* Read the file in the run directory [dir]. Without a file, or with a file of
  * other content, all is 0. A file that was copied or restored with its
- * directory counts as no file; with [says] a line of the log tells. */
+ * directory counts as no file; with [says] this is logged. */
 train_line_t train_line_read(const char *dir, bool says);
 
 /* Write the numbers of [line], the directory's inode and [where]. ERR_IO. */
@@ -30,7 +31,7 @@ err_code_t train_line_write(const char *dir, const train_line_t *line,
 err_code_t train_line_remove(const char *dir, err_t *err);
 
 /* Delete the sets of all other lines of the run in the directory [where] of
- * this node, which is called [host]. Failures are logged. */
+ * this node. [host] is the node's name. Failures are logged. */
 void train_line_clean(const train_line_t *line, const char *where,
                       const char *host);
 

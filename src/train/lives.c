@@ -24,8 +24,8 @@ void train_lives_add(const train_state_t *run, const obs_lives_line_t *line)
         log_warn("train", "%s", trouble.text);
 }
 
-/* The run begins with the weights of checkpoint.init. The history is read in
- * other directories, so it gets the absolute path. */
+/* The run begins with the weights of checkpoint.init. The history may be read
+ * in another working directory, so it gets the absolute path. */
 static void weights_add(const train_state_t *run)
 {
     const char *init = run->config->checkpoint.init;

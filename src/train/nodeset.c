@@ -28,7 +28,8 @@ struct train_nodeset {
     bool leads;                 /* this is the first rank of its node */
     bool resumed;               /* the run has resumed from a set */
     bool failed;                /* the newest set could not be written */
-    int64_t named; /* the newest checkpoint of the run directory, by its name */
+    int64_t named; /* step in the name of the run directory's newest checkpoint
+                    */
     int64_t below; /* see train_nodeset_below */
     int teller;
     uint64_t written; /* nonce of the set that the saver's thread wrote */
@@ -150,8 +151,8 @@ static void home_set(const train_state_t *run)
     nodeset->set.home = nodeset->home;
 }
 
-/* Delete the homes of older lines of this run on this node, also where an
- * earlier start has kept them. */
+/* Delete the homes of older lines of this run on this node, also in another
+ * directory that an earlier start has used. */
 static void homes_clean(const train_state_t *run)
 {
     const train_nodeset_t *nodeset = run->saving.nodeset;
@@ -193,8 +194,8 @@ static err_code_t line_tell(train_state_t *run, err_t *err)
     return rc;
 }
 
-/* Rank 0 ends the line in the file. The number of the run and the place of its
- * sets stay, so that this start, or a later one, finds the sets. */
+/* Rank 0 ends the line in the file. The file keeps the number of the run and
+ * the place of its sets, so that this start, or a later one, finds the sets. */
 static err_code_t line_end(const train_state_t *run, const train_line_t *line,
                            err_t *err)
 {
@@ -207,8 +208,8 @@ static err_code_t line_end(const train_state_t *run, const train_line_t *line,
                : train_line_remove(run->dir.path, err);
 }
 
-/* Rank 0 of a run without local checkpoints: keep what an earlier start has
- * said of its own for train_nodeset_accept, and end its line. */
+/* For rank 0 of a run without local checkpoints: keep what the file says of the
+ * sets of earlier starts, for train_nodeset_accept, and end the line. */
 static err_code_t left_keep(train_state_t *run, err_t *err)
 {
     const train_line_t line = train_line_read(run->dir.path, false);
@@ -235,9 +236,9 @@ err_code_t train_nodeset_leave(train_state_t *run, err_t *err)
     return line.line == 0 ? ERR_OK : line_end(run, &line, err);
 }
 
-/* An earlier start of this run may have left sets; this one uses none. The
- * first rank of each node deletes them. Then nobody needs the file that names
- * them. */
+/* An earlier start of this run may have left sets; this start uses none. The
+ * first rank of each node deletes these sets. Then rank 0 removes the file that
+ * says where they were. */
 static err_code_t left_clean(train_state_t *run, err_t *err)
 {
     const comm_group_t *group = run->world.group;
@@ -259,8 +260,8 @@ static err_code_t left_clean(train_state_t *run, err_t *err)
     return train_world_vote(&run->world, rc, err);
 }
 
-/* Rank 0 of a run that has resumed from a set: a file of an older version does
- * not say to which directory it belongs. */
+/* For rank 0 of a run that has resumed from a set: complete a file of an older
+ * version, which does not say to which run directory it belongs. */
 static void line_complete(const train_state_t *run, const train_line_t *line)
 {
     err_t why = ERR_INIT;
@@ -365,7 +366,7 @@ static err_code_t set_read(train_state_t *run, int64_t least, bool *found,
     return ERR_OK;
 }
 
-/* As set_read; a set of another model counts as none. */
+/* As set_read, but a set of another model counts as no set. */
 static err_code_t set_try(train_state_t *run, int64_t least, bool *found,
                           hdf5io_checkpoint_info_t *info, err_t *err)
 {

@@ -39,14 +39,14 @@ void train_nodeset_tell(const train_state_t *run, const err_t *fault);
 err_code_t train_nodeset_restore(train_state_t *run, bool *found,
                                  hdf5io_checkpoint_info_t *info, err_t *err);
 
-/* After train_nodeset_restore has found no set: may there be sets that are
- * newer than the newest whole checkpoint of the run directory, which is of
- * [step] (-1: there is none)? They were not looked at if a damaged checkpoint
- * has a later step. Equal on all ranks. */
+/* Call it after train_nodeset_restore has found no set. [step] is that of the
+ * newest whole checkpoint of the run directory; -1: none is whole. Does a
+ * damaged checkpoint have a later step? Then train_nodeset_restore has not
+ * looked at sets that may be newer than [step]. Equal on all ranks. */
 bool train_nodeset_hidden(const train_state_t *run, int64_t step);
-/* Then read the newest whole set of a later step than [step]. If there is none,
- * *found is false, and the tensors are unchanged. Otherwise as
- * train_nodeset_restore. */
+/* If train_nodeset_hidden has returned true: read the newest whole set of a
+ * later step than [step]. If there is none, *found is false, and the tensors
+ * are unchanged. Otherwise as train_nodeset_restore. */
 err_code_t train_nodeset_restore_hidden(train_state_t *run, int64_t step,
                                         bool *found,
                                         hdf5io_checkpoint_info_t *info,
@@ -76,8 +76,8 @@ err_code_t train_nodeset_leave(train_state_t *run, err_t *err);
  * directory that checkpoint.local named before. If RUNDIR/local cannot be
  * written, rank 0 says so and removes the file, and this start writes no local
  * checkpoints; ERR_IO if the file cannot be removed. Without checkpoint.local
- * only sets are deleted, and then the file. All ranks get one outcome.
- * Collective; blocks. */
+ * no line begins: the sets of earlier starts are deleted, then the file. All
+ * ranks get one outcome. Collective; blocks. */
 err_code_t train_nodeset_accept(train_state_t *run, err_t *err);
 
 /* The run goes back to a checkpoint: begin a new line. Collective; blocks. */
@@ -94,9 +94,9 @@ err_code_t train_nodeset_write(const train_save_t *save,
                                const hdf5io_votes_t *votes, err_t *err);
 
 /* The save of [step] has ended with [rc]. A set that could not be written does
- * not end the run: ERR_OK is returned. (Storage that does not answer does: see
- * train_saver_join.) Rank 0 logs the failure if it is the
- * first one in a row. Local. */
+ * not end the run: ERR_OK is returned. (But storage that does not answer ends
+ * the run: see train_saver_join.) Rank 0 logs the failure if it is the first
+ * one in a row. Local. */
 err_code_t train_nodeset_saved(train_state_t *run, int64_t step, err_code_t rc,
                                err_t *err);
 

@@ -103,8 +103,8 @@ static err_code_t data_open(train_state_t *run, err_t *err)
     return rc;
 }
 
-/* There is no checkpoint: are all weights given? With init_skip some would be
- * random. */
+/* There is no checkpoint: does checkpoint.init give all weights? With init_skip
+ * some would be random. */
 static err_code_t weights_given(train_state_t *run, err_t *err)
 {
     const train_config_t *config = run->config;

@@ -35,7 +35,8 @@ void train_record_unsaved(train_state_t *run, const train_unsaved_t *unsaved);
 void train_record_slow(train_state_t *run, const obs_slow_t *slow,
                        const char *host);
 
-/* What each rank needed since the row before; begins the next row. */
+/* Write a row: what each rank needed since the row before. The next row begins.
+ */
 void train_record_ranks(train_state_t *run, obs_ranks_t *ranks);
 
 /* The run has gone back to run->progress.step: rows of later steps are

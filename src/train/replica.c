@@ -362,9 +362,9 @@ static err_code_t kept_open(train_replica_t *replica,
     return train_kept_open(&plan, &replica->kept, err);
 }
 
-/* Open the arena of sharded parameters, unless some rank could not open its
- * other parts ([had] is the result of this one): opening it is collective where
- * NCCL sums. */
+/* Open the arena of sharded parameters. With NCCL this is collective, so no
+ * rank does it if some rank could not open its other parts. [had] is the result
+ * of opening those of this rank. */
 static err_code_t param_arena_open(const train_replica_plan_t *plan,
                                    err_code_t had, train_replica_t *replica,
                                    err_t *err)

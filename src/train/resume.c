@@ -178,7 +178,8 @@ static err_code_t older_read(train_state_t *run, const err_t *why,
     return resume_from(run, info, err);
 }
 
-/* The tensors are those of the local checkpoint [info]. Collective. */
+/* Resume from the local checkpoint [info], whose tensors are read. Collective.
+ */
 static err_code_t local_from(train_state_t *run, hdf5io_checkpoint_info_t *info,
                              err_t *err)
 {
@@ -200,9 +201,9 @@ static err_code_t local_resume(train_state_t *run, bool *found, err_t *err)
     return rc == ERR_OK && *found ? local_from(run, &info, err) : rc;
 }
 
-/* The checkpoint with the latest step may be damaged: the newest whole one, of
- * [step] (-1: none is whole), may be older than a local checkpoint. Then resume
- * from that. Collective. */
+/* [step] is that of the newest whole checkpoint of the run directory; -1: none
+ * is whole. If a damaged one has a later step, a local checkpoint may be newer
+ * than [step]: then resume from the local one. Collective. */
 static err_code_t hidden_resume(train_state_t *run, int64_t step, bool *found,
                                 err_t *err)
 {
@@ -216,8 +217,9 @@ static err_code_t hidden_resume(train_state_t *run, int64_t step, bool *found,
     return rc == ERR_OK && *found ? local_from(run, &info, err) : rc;
 }
 
-/* Resume from the checkpoint that the command line names, or from the newest
- * whole one of the run directory and of the nodes. Collective. */
+/* [named]: resume from the checkpoint that the command line names. Otherwise
+ * resume from the newest whole one of the run directory and of the nodes.
+ * Collective. */
 static err_code_t newest_resume(train_state_t *run, bool named, bool *found,
                                 err_t *err)
 {

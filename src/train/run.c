@@ -31,7 +31,7 @@
 #include "train/straggler.h"
 #include "train/sweeper.h"
 
-/* Seconds between two looks for a signal while the last deletes are awaited. */
+/* Seconds between two looks for a signal while the run waits for deletes. */
 #define DELETES_LOOK 0.2
 
 /* ---- evaluation --------------------------------------------------------- */
@@ -467,8 +467,8 @@ static bool culprit_is_here(const train_world_t *world, const err_t *err)
                   comm_group_host(world->group, world->rank)) == 0;
 }
 
-/* A complete run waits for the deletes of old checkpoints, unless a signal or
- * the end of the job is near. */
+/* A complete run waits for the deletes of old checkpoints. A signal, or the end
+ * of the job, ends the wait earlier. */
 static void deletes_wait(const train_state_t *run)
 {
     const double now = clock_now();
@@ -486,9 +486,9 @@ static void deletes_wait(const train_state_t *run)
                  "wait: cddp-ckpt prune deletes what is left of them");
 }
 
-/* Finish a run that has ended with [rc]: its record, and what the caller
- * learns. After ERR_PEER a save may still be in progress. If its storage does
- * not answer, out->stuck is set, and nothing is closed. */
+/* Finish a run that has ended with [rc]: write its record, fill [out], and
+ * close the run. After ERR_PEER a save may still be in progress. If the storage
+ * of this save does not answer, out->stuck is set, and nothing is closed. */
 static void run_end(train_state_t *run, err_code_t rc, train_outcome_t *out,
                     err_t *err)
 {
@@ -522,7 +522,7 @@ static void run_end(train_state_t *run, err_code_t rc, train_outcome_t *out,
 }
 
 /* Train with [run], which is initialized. If out->stuck is set, a thread still
- * uses it, so nothing of it was closed. */
+ * uses [run], so nothing of the run was closed. */
 static err_code_t run_do(train_state_t *run, train_outcome_t *out, err_t *err)
 {
     err_code_t rc;
@@ -544,9 +544,9 @@ static err_code_t run_do(train_state_t *run, train_outcome_t *out, err_t *err)
         rc = complete(run, err);
     if (rc != ERR_OK && rc != ERR_PEER)
         save_finish(run);
-    /* The record and the summary would go to the same storage. */
+    /* The record and the summary would go to the same storage: omit them. */
     if (train_saver_stuck(run->saving.saver)) {
-        /* Other ranks say what only this rank has met. */
+        /* After ERR_PEER another rank reports the end of the run. */
         *out =
             (train_outcome_t){.speaker = run->world.size == 1 ||
                                          (rc != ERR_PEER && run->world.speaker),

@@ -47,7 +47,7 @@ typedef struct train_outcome {
      * of its library, which could wait for it. */
     bool device_lost;
     /* A thread waits for storage that does not answer, and uses the memory of
-     * the run: the process must end likewise, at once. */
+     * the run: the process must end at once, without exit handlers. */
     bool stuck;
     bool have_eval; /* the fields below are set (on all ranks) */
     /* Of the validation samples; accuracy: NaN unless a classifier. */

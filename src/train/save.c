@@ -20,7 +20,7 @@
 #include "train/sound.h"
 #include "train/sweeper.h"
 
-/* The part of the timeouts for which a save waits for space. */
+/* A save waits for space at most for this part of the shorter timeout. */
 #define ROOM_SHARE 0.25
 
 /* ---- between two steps --------------------------------------------------- */
@@ -172,7 +172,8 @@ static err_code_t saving_end(train_state_t *run, train_after_t after,
     wait_alone_say(run);
     rc = train_saver_join(saving->saver, &seconds, err);
     if (train_saver_stuck(saving->saver)) {
-        /* A rank that the others do not wait for speaks for them. */
+        /* The end of the run is reported by another rank, which does not know
+         * this error. */
         if (run->world.size > 1)
             log_error("train", "%s", err->text);
         return rc;
@@ -279,8 +280,8 @@ err_code_t train_save_join(train_state_t *run, bool last, err_t *err)
 }
 
 /* May training go on during a save? With a device the saver reads the mirror,
- * which steps do not change. But if a comm hook works on the host's memory, its
- * state is there, and the next step changes it. */
+ * which steps do not change. But a comm hook that works on the host's memory
+ * has its state there, and the next step changes this state. */
 static bool behind_training(const train_state_t *run)
 {
     const bool changes =
@@ -346,8 +347,9 @@ void train_save_close(train_state_t *run)
 
 /* ---- a save that is waited for ------------------------------------------- */
 
-/* The last save of a start has no second try: it may need the space of
- * checkpoints that are not deleted yet. Other ranks wait for rank 0 then. */
+/* The last save of a start has no second try, and it may need the space of
+ * checkpoints that are not deleted yet. So wait for the deletes. Other ranks
+ * wait for rank 0 meanwhile, so the wait is short against the timeouts. */
 static void room_wait(const train_state_t *run)
 {
     const train_config_t *config = run->config;
@@ -362,7 +364,8 @@ static void room_wait(const train_state_t *run)
                        train_deadline_spare(&deadline, most, true, now));
 }
 
-/* The thread writes it, as join gives up storage that never answers. */
+/* Write a checkpoint in the thread, and wait for its end: train_saver_join
+ * gives up storage that never answers. */
 static err_code_t behind_write(train_state_t *run, err_t *err)
 {
     const double begin = clock_now();
@@ -376,7 +379,7 @@ static err_code_t behind_write(train_state_t *run, err_t *err)
     return saving_end(run, TRAIN_AFTER_END, err);
 }
 
-/* This thread writes it. */
+/* Write a checkpoint in this thread. */
 static err_code_t own_write(train_state_t *run, bool last, err_t *err)
 {
     const double begin = clock_now();

@@ -19,9 +19,9 @@
 err_code_t train_save_open(train_state_t *run, err_t *err);
 void train_save_close(train_state_t *run);
 
-/* Write a checkpoint of the current step, after the save in progress; [last]:
- * it is the last one of this start, as it always is with checkpoint.async. Then
- * the thread writes it, so storage that never answers is given up. ERR_OK
+/* Write a checkpoint of the current step, after the save in progress. [last]:
+ * it is the last one of this start; with checkpoint.async this must be so. Then
+ * the thread writes it, and storage that never answers is given up. ERR_OK
  * without a new run->dir.saved_step: storage refused it, and the run goes on.
  * All ranks get one outcome. Collective; blocks until it is published. */
 err_code_t train_save(train_state_t *run, bool last, err_t *err);

@@ -37,10 +37,10 @@ struct train_saver {
     pthread_cond_t changed; /* [state], [stop] or [copied] has changed */
     saver_state_t state;    /* under lock, as the next six */
     bool stop;
-    /* Clock instant since which the thread waits for storage, or works; 0: it
-     * waits for other ranks, for which their group has a timeout. */
+    /* Clock instant at which the thread began to wait for storage, or to work;
+     * 0: it waits for other ranks, and their group has a timeout. */
     double since;
-    bool stuck; /* it is given up */
+    bool stuck; /* the thread is given up */
     /* Elements of the share that some thread copies or has copied; that are
      * copied; that are to be copied. */
     int64_t taken, copied, all;
@@ -139,8 +139,8 @@ static err_code_t save_check(train_saver_t *saver, err_t *err)
     return rc;
 }
 
-/* Does the run still wait for this save? If not, what the context and the
- * tensors lie in may be gone. */
+/* Does the run still wait for this save? If not, the run has ended without the
+ * save, and must not be told of it. */
 static bool is_awaited(train_saver_t *saver)
 {
     bool stuck;
@@ -201,7 +201,8 @@ static void *saver_main(void *argument)
         pthread_mutex_unlock(&saver->lock);
         save_do(saver);
         pthread_mutex_lock(&saver->lock);
-        /* Nobody waits for it any more. What it used stays until the end. */
+        /* Nobody waits for this thread any more: it stays here until the
+         * process ends. */
         while (saver->stuck)
             thread_cond_wait(&saver->changed, &saver->lock, -1);
         saver->state = SAVER_ENDED;
@@ -289,7 +290,7 @@ static bool ended_wait(train_saver_t *saver)
         const double since = saver->since;
         const double until = since > 0 ? since + saver->limit : -1;
 
-        /* [since] changes without a signal, so it is looked at again. */
+        /* A change of [since] wakes nobody, so look at it again. */
         if (!thread_cond_wait(&saver->changed, &saver->lock,
                               until > 0 ? until : clock_now() + saver->limit) &&
             saver->state == SAVER_WORKS && since > 0 && saver->since == since) {
@@ -403,7 +404,8 @@ double train_saver_settle(train_saver_t *saver)
     return clock_now() - begin;
 }
 
-/* The other ranks have given this one up, so its status is theirs. */
+/* The other ranks have given this rank up. They ended with ERR_PEER, and so
+ * does this rank. A rank that is alone ends with ERR_IO. */
 static err_code_t stuck_fail(const train_saver_t *saver, err_t *err)
 {
     const int rank = saver->votes.rank;

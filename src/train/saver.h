@@ -47,8 +47,8 @@ typedef struct train_saver_plan {
 err_code_t train_saver_open(const train_saver_plan_t *plan, train_saver_t **out,
                             err_t *err);
 /* Finish the save in progress, then free. NULL allowed. Waits for other ranks
- * no longer than the timeouts, and for its own storage as join does. If that
- * does not answer, the saver is not freed. */
+ * no longer than the timeouts, and for its own storage as join does. If the
+ * storage does not answer, the saver is not freed. */
 void train_saver_close(train_saver_t *saver);
 
 /* Before the first save: from now on the thread traces each save in [trace]. */
@@ -99,7 +99,7 @@ double train_saver_settle(train_saver_t *saver);
  * ERR_DIVERGED if a tensor has numbers that are not finite. If the storage of
  * this rank does not answer for io_timeout and twice the group's timeout, this
  * rank alone gets ERR_PEER, as the others did before, or ERR_IO if there are no
- * others. Then it is stuck. */
+ * others. Then the saver is stuck. */
 err_code_t train_saver_join(train_saver_t *saver, double *seconds, err_t *err);
 /* After join: was the save allowed, so that its error is that of
  * hdf5io_checkpoint_write? Equal on all ranks. */
@@ -145,7 +145,7 @@ typedef struct train_best {
  * [spent], and sets [lost]. */
 typedef struct train_saving {
     train_saver_t *saver; /* NULL: checkpoints are written between steps */
-    /* Of rank 0; NULL: a save deletes old checkpoints. */
+    /* It deletes old checkpoints, on rank 0; NULL: a save deletes them. */
     struct train_sweeper *sweeper;
     struct train_checkpoint_config *config;
     train_saved_t saved;  /* seconds and exposed are set at its end */
@@ -156,8 +156,8 @@ typedef struct train_saving {
     bool lost;            /* the run directory is no longer this run's */
     bool local;           /* it is a local checkpoint; see nodeset.h */
     struct train_nodeset *nodeset; /* NULL: there are no local checkpoints */
-    /* Those of an earlier start, of which this one uses none; rank 0. NULL:
-     * there are none. */
+    /* On rank 0: the line of an earlier start, whose local checkpoints this
+     * start does not use. NULL: there is none. */
     struct train_line *left;
     int64_t waits; /* saves that were due before the last one's end */
     train_failures_t failures;

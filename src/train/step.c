@@ -269,7 +269,7 @@ static err_code_t capture_vote(train_state_t *run, err_code_t rc, err_t *why)
 
 /* Is this step to be captured in [graph]? NCCL may let the ranks of a node wait
  * for each other when its calls are captured: so all ranks capture, or none. If
- * any rank has an error ([had] is that of this one), the step is made plainly.
+ * any rank has an error, no rank captures; [had] is the error of this rank.
  * All ranks get the same answer. Collective if it is time to capture. */
 static bool capture_due(train_state_t *run, err_code_t had,
                         train_replay_graph_t *graph)
@@ -280,11 +280,11 @@ static bool capture_due(train_state_t *run, err_code_t had,
 }
 
 /* Capture the step in [graph]. If the capture fails on some rank, the step must
- * still be made without it. With several ranks this applies if the capture
- * cannot begin or end; a call in between that fails is a fault of its rank and
- * ends all ranks, as in a plain step. On machines where NCCL's calls wait for
- * the other ranks during a capture, a capture that cannot begin on one rank
- * ends the run after fault.timeout, too. */
+ * still be made without it. With several ranks this is so only if the capture
+ * cannot begin or end. If a call in between fails, all ranks end, as in a step
+ * without a capture. On machines where NCCL's calls wait for the other ranks
+ * during a capture, a capture that cannot begin on one rank ends the run after
+ * fault.timeout, too. */
 static void step_capture(train_state_t *run, const hdf5io_batch_t *batch,
                          train_times_t *times, train_replay_graph_t *graph)
 {

@@ -2,11 +2,11 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * straggler: every obs.every seconds the ranks tell each other their loads.
- * Rank 0 names those that make the others wait (obs/straggler.h), and writes
- * what each one needed to metrics.jsonl (obs/ranks.h). Rank 0's
- * clock decides when: a flag in the tail of a step tells it to all ranks
- * (flags.c), so no step has a collective more. Changes no bit of the run.
- * Thread rule: one thread.
+ * Rank 0 names the ranks that make the others wait (obs/straggler.h), and
+ * writes what each rank needed to metrics.jsonl (obs/ranks.h). Rank 0's clock
+ * decides when: a flag in the tail of a step tells it to all ranks (flags.c),
+ * so no step has a collective more. Changes no bit of the run. Thread rule: one
+ * thread.
  */
 #ifndef CDDP_TRAIN_STRAGGLER_H
 #define CDDP_TRAIN_STRAGGLER_H
@@ -36,7 +36,7 @@ typedef struct train_straggler {
     double *sorted;         /* scratch: [ranks] */
     double *links;          /* [ranks]: links[h] is of host h */
     obs_straggler_t *judge; /* open on rank 0, else NULL */
-    obs_ranks_t *ranks;     /* the same; NULL, too, above OBS_RANKS_MAX ranks */
+    obs_ranks_t *ranks;     /* likewise; also NULL above OBS_RANKS_MAX ranks */
 } train_straggler_t;
 
 /* Allocate what a run on several ranks needs; nothing for one rank. ERR_MEMORY.
@@ -53,7 +53,7 @@ void train_straggler_step(train_state_t *run, const hdf5io_batch_t *batch,
                           const obs_step_t *row);
 
 /* Is the window over at the instant [now]? The first one lasts 10 s at most, so
- * that something is known of a run that is short. */
+ * that a short run has one, too. */
 bool train_straggler_due(const train_straggler_t *straggler, double now);
 
 /* The window is over on all ranks: exchange its loads, name who is slow, record

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * sweeper: a thread of rank 0 that deletes the files of old checkpoints
- * (hdf5io/checkpoint_sweep.h). No step waits for it, and no save but the last
- * one of a start, for a few seconds. What it has not deleted when the run ends,
- * the next start deletes.
+ * (hdf5io/checkpoint_sweep.h). No step waits for it. Of the saves only the last
+ * one of a start waits for it, for a few seconds. The next start deletes what
+ * is left when a run ends.
  *
  * Thread rule: one thread, that of the training. NULL is allowed everywhere:
  * nothing is done.
@@ -16,12 +16,10 @@
 
 #include "base/err.h"
 
-/* Seconds that a completed run waits for the last deletes; that the last save
- * of a start waits for the space of old checkpoints; and that any run waits for
- * the file that is being deleted. */
-#define TRAIN_SWEEPER_WAIT 30.0
-#define TRAIN_SWEEPER_ROOM 5.0
-#define TRAIN_SWEEPER_STOP 5.0
+/* The most seconds for which there are waits: */
+#define TRAIN_SWEEPER_WAIT 30.0 /* of a complete run, for the last deletes */
+#define TRAIN_SWEEPER_ROOM 5.0  /* of a start's last save, for space */
+#define TRAIN_SWEEPER_STOP 5.0  /* of any run's end, for the present file */
 
 typedef struct train_sweeper train_sweeper_t;
 
@@ -29,17 +27,18 @@ typedef struct train_sweeper train_sweeper_t;
 err_code_t train_sweeper_open(const char *directory, train_sweeper_t **out,
                               err_t *err);
 
-/* Delete what retired checkpoints have left: a start was accepted, a checkpoint
- * was published, or one could not be written. Does not wait. */
+/* Let the thread delete what is left of retired checkpoints. Call it when a
+ * start was accepted, and when a checkpoint was published or could not be
+ * written. Does not wait. */
 void train_sweeper_ask(train_sweeper_t *sweeper);
 
-/* Wait until all is deleted that was asked for, but at most [seconds]. Returns
- * false if it is not deleted yet. */
+/* Wait until the thread has done what it was asked for, but at most [seconds].
+ * Returns false if it has not. */
 bool train_sweeper_wait(train_sweeper_t *sweeper, double seconds);
 
-/* End the thread after the file that it deletes, and free. If the file system
- * does not delete this file within TRAIN_SWEEPER_STOP, the thread is left
- * alone, with the memory that it needs. */
+/* End the thread when it has deleted its present file, and free. If the file
+ * system does not delete this file within TRAIN_SWEEPER_STOP, the thread goes
+ * on, and the memory that it needs is not freed. */
 void train_sweeper_close(train_sweeper_t *sweeper);
 
 #endif

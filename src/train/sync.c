@@ -108,13 +108,13 @@ static nn_sync_t call_next(const train_sync_t *sync)
     return nn_graph_sync(sync->graph, (int)(sync->done % calls));
 }
 
-/* The number of micro-batches that are behind the next call. */
+/* The number of whole micro-batches that follow that of the next call. */
 static int64_t micros_left(const train_sync_t *sync)
 {
     return (sync->total - sync->done - 1) / (2 * nn_graph_syncs(sync->graph));
 }
 
-/* Count one call, and those behind it that are never made. */
+/* Count one call, and the calls after it that are never made. */
 static void call_count(train_sync_t *sync)
 {
     do
@@ -176,7 +176,8 @@ err_code_t train_sync_reduce_on(train_sync_t *sync, double *sums, size_t count,
 
 /* ---- the rest of a step -------------------------------------------------- */
 
-/* Report the first [grads] gradients of the arena, unless backward did. */
+/* Report the first [grads] gradients of the arena. Those that backward has
+ * reported are ready already. */
 static err_code_t grads_report(train_sync_t *sync, int grads, err_t *err)
 {
     err_code_t rc = ERR_OK;
@@ -202,7 +203,7 @@ static err_code_t zeros_reduce(train_sync_t *sync, size_t count, err_t *err)
 }
 
 /* Join the remaining calls. With the data group, gradients are reported between
- * those of the last backward. */
+ * the calls of the last backward. */
 static err_code_t calls_join(train_sync_t *sync, err_t *err)
 {
     err_code_t rc = ERR_OK;
@@ -218,8 +219,8 @@ static err_code_t calls_join(train_sync_t *sync, err_t *err)
     return rc;
 }
 
-/* A rank without gradients of its own reports the last ones by ddp_step_skip,
- * as the tail may only start when that rank has put its error there. */
+/* A rank without gradients of its own reports the last ones by ddp_step_skip:
+ * the tail may start only when this rank has written its error there. */
 err_code_t train_sync_rest(train_sync_t *sync, bool computed, err_t *err)
 {
     err_code_t rc = ERR_OK;

@@ -5,9 +5,9 @@
  * A rank may have fewer micro-batches than others in a step, none, or an error.
  * It then joins the remaining calls with zeros.
  *
- * On the host they use a group of their own, as they happen between the buckets
- * of gradients, at places that may differ between ranks, and a group's
- * collectives must have one order.
+ * On the host the sums use a group of their own. They happen between the
+ * buckets of gradients, at places that may differ between ranks, but the
+ * collectives of a group must have one order.
  *
  * If the data group only enqueues (comm_group_enqueues), the sums are
  * collectives of that group, behind the stream that computes, which waits for
@@ -15,9 +15,9 @@
  * the order of their calls, and two communicators at once may block each other.
  * So sums and buckets have one order, which depends on the graph alone: before
  * each sum of the last backward, nn_sync_t.grads gradients have been reported
- * to the reducer. Last is the step's last micro-batch of any rank. A rank with
- * fewer micro-batches, or with an error, reports gradients at these places,
- * too.
+ * to the reducer. The last backward of a step is that of the rank with most
+ * micro-batches. A rank with fewer micro-batches, or with an error, reports
+ * gradients at these places, too.
  *
  * Thread rule: one thread.
  */
@@ -30,13 +30,13 @@
 
 typedef struct train_sync {
     comm_group_t *group; /* of the sums */
-    bool enqueues;       /* it is the data group */
+    bool enqueues;       /* [group] is the data group */
     const nn_graph_t *graph;
     ddp_t *ddp;
     int64_t done, total; /* calls of this step: made so far, and in total */
     double *zeros;       /* zeros for the largest call */
     double waited;       /* seconds in the calls of this step, on the host */
-    /* Of the data group: */
+    /* Only if [group] is the data group: */
     dev_stream_t *stream; /* of this step */
     dev_event_t *written; /* the numbers of a call are written */
     int reported;         /* gradients reported by train_sync_rest */
@@ -56,7 +56,7 @@ err_code_t train_sync_open(const train_sync_plan_t *plan, train_sync_t **out,
  * done its work. */
 void train_sync_close(train_sync_t *sync);
 
-/* The group of their own that the sums use; NULL: none. */
+/* The group that only the sums use; NULL: there is none. */
 comm_group_t *train_sync_group(const train_sync_t *sync);
 
 /* Begin a step, after ddp_step_begin with the same [stream]. [micros] is the
@@ -68,16 +68,16 @@ void train_sync_begin(train_sync_t *sync, int64_t micros, dev_stream_t *stream);
  * does it. NULL allowed. */
 bool train_sync_reports(const train_sync_t *sync);
 
-/* nn's reduce_small and reduce_on, for sums on the host and for those of the
- * data group. Collective; the first one blocks. */
+/* nn's reduce_small (sums on the host) and reduce_on (sums of the data group).
+ * Collective; train_sync_reduce blocks. */
 err_code_t train_sync_reduce(train_sync_t *sync, double *sums, size_t count,
                              err_t *err);
 err_code_t train_sync_reduce_on(train_sync_t *sync, double *sums, size_t count,
                                 err_t *err);
 
 /* Join the remaining calls of the step with zeros. [computed]: this rank has
- * gradients of all its samples; else they are zeroed. Collective; blocks if the
- * sums are on the host. */
+ * gradients of all its samples; else its gradients are zeroed. Collective;
+ * blocks if the sums are on the host. */
 err_code_t train_sync_rest(train_sync_t *sync, bool computed, err_t *err);
 
 #endif

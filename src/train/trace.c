@@ -23,7 +23,7 @@
 #define SPANS_BUCKET 6
 /* The most spans that a thread keeps. */
 #define SPANS_MAX ((size_t)1 << 18)
-/* Seconds for which clocks are compared again while they are in doubt. */
+/* Seconds for which clocks are compared again while the doubt is large. */
 #define PATIENCE 5.0
 
 /* ---- opening and closing ------------------------------------------------- */

@@ -35,12 +35,13 @@ static void heads_by_node(const comm_group_t *group, int size, int *heads)
 
 /* Divide the ranks evenly among [files] groups of consecutive ranks: the
  * numbers of ranks of two groups differ by at most one. The ranks of a group on
- * one node write a file together. Ranks of two nodes never do: with NFS, a node
- * may write back a page with zeros where another node has written. */
+ * one node write a file together. Ranks of two nodes never write one file: with
+ * NFS, a node may write back a page with zeros where another node has written.
+ */
 static void heads_by_number(const comm_group_t *group, int64_t files, int size,
                             int *heads)
 {
-    int first = 0; /* rank of the group */
+    int first = 0; /* first rank of the group */
 
     for (int r = 0; r < size; r++) {
         int other;

@@ -149,8 +149,9 @@ static comm_leaves_t share_of(const rig_t *rig, const plan_t *plan)
                            .leaves = plan->leaves};
 }
 
-/* A rank without sums: on the device it says so, on the host its numbers are
- * zeros. Then the first number of the tail is added up once more. */
+/* The last rank has no sums: on the device it calls ddp_tree_fail, on the host
+ * its numbers are zeros. After the tree, the first number of the tail is summed
+ * over ranks once more. */
 static int step_fail(rig_t *rig, const comm_leaves_t *mine)
 {
     const bool last = rig->far.rank == rig->far.size - 1;

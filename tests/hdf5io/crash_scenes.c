@@ -79,7 +79,7 @@ static void prepare_four(const char *home)
         save_whole(home, step, (save_t){.keep = 4});
 }
 
-/* A run that ended before it had deleted three retired checkpoints. */
+/* A run ended before it had deleted three retired checkpoints. */
 static void prepare_remainders(const char *home)
 {
     for (int64_t step = 1; step <= 4; step++)

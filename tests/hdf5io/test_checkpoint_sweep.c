@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Retired checkpoints whose files are deleted after the save: no reader takes
+/* The files of retired checkpoints are deleted after the save. No reader takes
  * what is left of them for a checkpoint. */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -16,8 +16,8 @@
 
 #define RANKS 2
 
-/* Nothing in a directory of this name can be deleted; NULL: all can. global,
- * because the function below is called by libraries. */
+/* Nothing in a directory of this name can be deleted; NULL: everything can. It
+ * is global, because libraries call the function below. */
 static const char *stays;
 
 int unlinkat(int dir, const char *path, int flags)
@@ -44,7 +44,7 @@ static void save(const char *home, int64_t step, bool later)
     ckpt_ranks_free(ranks, RANKS);
 }
 
-/* The number of files that may still be deleted. */
+/* [context] is the number of files that may still be deleted. */
 static bool is_over(void *context)
 {
     int *left = context;
@@ -69,7 +69,7 @@ Test(checkpoint_sweep, files_of_old_checkpoints_stay_until_they_are_swept)
     cr_assert_eq(ckpt_count(home, "step-"), 1);
     cr_assert_eq(ckpt_count(home, ".trash-"), 2);
     ckpt_expect(home, RANKS, 3);
-    sweep(home, 3); /* it looks at the first remainder, and deletes two files */
+    sweep(home, 3); /* looks at the first remainder, and deletes two files */
     cr_assert_eq(ckpt_count(home, ".trash-"), 2);
     save(home, 4, true);
     cr_assert_eq(ckpt_count(home, ".trash-"), 3);
@@ -96,7 +96,7 @@ Test(checkpoint_sweep, one_that_cannot_be_deleted_keeps_no_other)
     ckpt_home_remove(home);
 }
 
-/* Without checkpoint.async there is nobody who sweeps. */
+/* Without checkpoint.async no thread sweeps: the save deletes remainders. */
 Test(checkpoint_sweep, another_save_deletes_them_too)
 {
     char *home = ckpt_home_make();
@@ -109,8 +109,8 @@ Test(checkpoint_sweep, another_save_deletes_them_too)
     ckpt_home_remove(home);
 }
 
-/* The run goes back before the step of a retired checkpoint: nobody may take
- * that one for the newest. */
+/* The run goes back to a step before that of a retired checkpoint: no reader
+ * may take the retired one for the newest. */
 Test(checkpoint_sweep, an_old_checkpoint_does_not_come_back)
 {
     char *home = ckpt_home_make();
@@ -124,8 +124,8 @@ Test(checkpoint_sweep, an_old_checkpoint_does_not_come_back)
     ckpt_home_remove(home);
 }
 
-/* A kill while step 20 was replaced may leave the intact one under this name.
- */
+/* A kill while step 20 is replaced may leave the intact checkpoint under this
+ * name. */
 Test(checkpoint_sweep, an_intact_checkpoint_is_not_swept)
 {
     char *home = ckpt_home_make();

@@ -81,7 +81,7 @@ static slurm_signal_t die(void)
     if (atomic_fetch_add(&looks, 1) < KILLED_RANKS * killed_steps)
         return SLURM_SIGNAL_NONE;
     while ((set = killed_set()) == NULL)
-        usleep(1000); /* another process would get an event */
+        usleep(1000); /* a thread of this process makes it, and tells nobody */
     kill(getpid(), SIGKILL);
     return SLURM_SIGNAL_NONE;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * killed: runs with checkpoint.local, and lives that are killed when there is a
- * local checkpoint that is newer than all checkpoints of the run directory.
- * Ranks are threads of a process that the test starts for such a life, so all
- * of them die at once.
+ * killed: runs with checkpoint.local whose lives are killed. The kill comes
+ * when a local checkpoint is newer than all checkpoints of the run directory.
+ * The test starts a process for such a life. Ranks are threads of this process,
+ * so all ranks die at once.
  */
 #ifndef CDDP_TESTS_TRAIN_KILLED_H
 #define CDDP_TESTS_TRAIN_KILLED_H
@@ -15,24 +15,26 @@
 
 /* The setting of checkpoint.local, DIR/local. */
 extern char killed_option[1024];
-/* Of the next life that is killed: its steps, and the checkpoints of the lives
- * before it. */
+/* The number of steps of the next life that is killed, and the number of
+ * checkpoints that the lives before have written. */
 extern int killed_steps, killed_checkpoints;
 
-/* saves_open with local checkpoints every two steps, and no others before the
- * end. settings[6] is killed_option, settings[7] is [more]. */
+/* saves_open with a local checkpoint every two steps, and a checkpoint of the
+ * run directory only at the end. settings[6] is killed_option, settings[7] is
+ * [more]. */
 void killed_open(harness_t *harness, const char *more);
-/* A life that is killed. */
+/* Run a life that is killed. */
 void killed_life(harness_t *harness);
-/* The run ends with the bits of the undisturbed run [whole], and nothing stays
- * on its nodes. [resumed]: how often the lives of the run have resumed. */
+/* Run the last life. The run must end with the bits of the undisturbed run
+ * [whole], and nothing may stay on its nodes. [resumed]: how often the lives of
+ * the run must have resumed. */
 void killed_finish(harness_t *harness, int ranks, const harness_t *whole,
                    int resumed);
 
-/* The undisturbed run. */
+/* Make the undisturbed run. */
 void killed_whole(harness_t *whole, const char *more);
-/* Two runs with the setting [more]: [whole] has ended undisturbed, and the
- * first life of [parts] was killed. */
+/* Make two runs with the setting [more]: [whole] ends undisturbed, and the
+ * first life of [parts] is killed. */
 void killed_pair(harness_t *whole, harness_t *parts, const char *more);
 void killed_pair_close(harness_t *whole, harness_t *parts);
 

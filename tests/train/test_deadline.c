@@ -133,7 +133,8 @@ Test(deadline, the_rest_of_a_save)
     cr_assert_eq(train_deadline_rest(&deadline, 7.0, false), 0.0);
 }
 
-/* A run that leaves waits for a local save, too: usually for a shorter time. */
+/* A run that leaves waits for a local save, too. It usually waits for a shorter
+ * time. */
 Test(deadline, the_rest_of_a_local_save)
 {
     train_deadline_t deadline = with_end(900.0);
@@ -148,7 +149,8 @@ Test(deadline, the_rest_of_a_local_save)
     cr_assert_eq(train_deadline_rest(&deadline, 5.0, false), 55.0);
 }
 
-/* A checkpoint needs 1.5 x the slowest save, and the end of the run 15 s. */
+/* A checkpoint needs 1.5 x the time of the slowest save, and the end of the run
+ * needs 15 s. */
 Test(deadline, seconds_to_spare)
 {
     train_deadline_t deadline = train_deadline(60.0);

@@ -34,7 +34,8 @@ Test(line, a_start_without_them_ends_the_line, .timeout = 120)
     harness_close(&parts);
 }
 
-/* Such a start ends before it has deleted the sets: the next one finds them. */
+/* A start without checkpoint.local ends before it has deleted the sets: the
+ * next start finds and deletes them. */
 Test(line, a_start_that_fails_leaves_the_place_of_the_sets, .timeout = 120)
 {
     harness_t parts;
@@ -101,7 +102,8 @@ Test(line, a_moved_directory_resumes, .timeout = 120)
     killed_pair_close(&whole, &parts);
 }
 
-/* Only the numbers of the run and of the line: then no copy is known. */
+/* A file of an older version has only the numbers of the run and of the line.
+ * The start that uses it adds the rest. */
 Test(line, a_file_of_an_older_version_is_completed, .timeout = 120)
 {
     harness_t parts;

@@ -179,8 +179,9 @@ Test(nccl, shards)
 
 /* ---- batch norm over all ranks ------------------------------------------- */
 
-/* Nothing before the first syncbatchnorm has parameters, so it has no backward.
- * Each layer's gradients are a bucket, so sums and buckets alternate. */
+/* The first syncbatchnorm has no parameters, and is the first layer: so it has
+ * no backward. Each layer's gradients are a bucket, so sums and buckets
+ * alternate. */
 #define SYNC                                                                \
     "model.layers=[{syncbatchnorm: {affine: false}}, {linear: {out: 24}}, " \
     "syncbatchnorm, relu, {linear: {out: 24}}, {syncbatchnorm: {affine: "   \
@@ -189,8 +190,8 @@ Test(nccl, shards)
     "ddp={bucket_cap_mb: 0.001, first_bucket_mb: 0.001, last_bucket_mb: " \
     "0.001, check_every: 1 step}"
 
-/* Run with syncbatchnorm on the device "cuda" or "cpu", in this order of
- * streams, and compare the losses with [first], which the first run fills. */
+/* Run with syncbatchnorm. [device] is the setting of train.device, [order] that
+ * of streams. Compare the losses with [first]; the first run fills [first]. */
 static void batch_norm(const char *device, int order, int ranks,
                        const char *more, double first[VALUES_MAX])
 {
@@ -234,7 +235,8 @@ Test(nccl, batch_norm_of_ranks_with_other_numbers_of_micro_batches)
     batch_norm("train.device=cuda", 1, 2, more, first);
 }
 
-/* Without graphs, and with shards of the optimizer's state. */
+/* Steps without graphs, and steps with shards of the optimizer's state, have
+ * the losses of steps that are graphs. */
 Test(nccl, batch_norm_in_steps_that_are_launched_one_by_one)
 {
     double first[VALUES_MAX] = {0};
@@ -250,8 +252,9 @@ Test(nccl, hooks)
     agree("ddp.hook=fp16", NULL, (int[]){1, 3, RANKS_MOST, 0}, 2e-3);
 }
 
-/* Train with [hook] on two ranks, in two lives: the second one goes on from the
- * checkpoint of the first one, which also has the hook's residuals. */
+/* Train with [hook] on two ranks, in two lives. The second life goes on from
+ * the checkpoint of the first life. This checkpoint also has the hook's
+ * residuals. */
 static void hook_run(harness_t *harness, const char *hook, const char *backend,
                      int order)
 {
@@ -288,7 +291,6 @@ Test(nccl, hooks_of_the_device_have_the_bits_of_the_host)
 
 /* ---- data that is wrong -------------------------------------------------- */
 
-/* From step 7 on, all steps but the last of an epoch are launches of graphs. */
 /* A run with a bad label in row 77 ends on all ranks, after [steps] steps or
  * more. [model] is a setting, or NULL. [fixed]: in reproducible mode. */
 static void bad_label(int ranks, const char *batch, const char *model,
@@ -319,6 +321,7 @@ static void bad_label(int ranks, const char *batch, const char *model,
     harness_close(&harness);
 }
 
+/* From step 7 on, all steps but the last of an epoch are launches of graphs. */
 Test(nccl, a_bad_label_ends_all_ranks_in_a_replayed_step)
 {
     for (int ranks = 1; ranks <= 3; ranks++)
@@ -421,7 +424,7 @@ Test(nccl, a_rank_is_killed_in_reproducible_mode)
     fault(&plan, 128 + SIGKILL);
 }
 
-/* Such steps are launches of graphs, too. */
+/* Steps with this hook are launches of graphs, too. */
 Test(nccl, a_rank_is_killed_in_a_step_with_a_hook)
 {
     plan_t plan = {.signal = SIGKILL, .hook = true};

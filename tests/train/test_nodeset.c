@@ -140,8 +140,8 @@ static bool resumed_locally(const harness_t *harness)
     return found;
 }
 
-/* A checkpoint of a later step is read in place of a set: it is made by a life
- * without sets. */
+/* A checkpoint of a later step is read in place of a set. A life without sets
+ * makes this checkpoint. */
 Test(nodeset, a_newer_checkpoint_wins, .timeout = 120)
 {
     harness_t harness;
@@ -154,7 +154,7 @@ Test(nodeset, a_newer_checkpoint_wins, .timeout = 120)
     killed_life(&harness);
     path = str_printf("%s/run/local", harness.dir);
     cr_assert_eq(file_read(path, &text, &bytes, &err), ERR_OK, "%s", err.text);
-    killed_rename(&harness, "local", "away"); /* they are not to be deleted */
+    killed_rename(&harness, "local", "away"); /* the sets must not be deleted */
     harness.settings[6] = NULL;
     harness_run_ok(&harness, KILLED_RANKS, &out);
     killed_rename(&harness, "away", "local");
@@ -168,7 +168,7 @@ Test(nodeset, a_newer_checkpoint_wins, .timeout = 120)
     harness_close(&harness);
 }
 
-/* Leave a damaged checkpoint whose name says that it is newer than all. */
+/* Leave a damaged checkpoint with a later step than all others. */
 static void damaged_make(const harness_t *harness)
 {
     char *path = str_printf("%s/run/checkpoints/step-0000000009", harness->dir);
@@ -177,7 +177,8 @@ static void damaged_make(const harness_t *harness)
     free(path);
 }
 
-/* The set is newer than the newest whole checkpoint, or there is none. */
+/* A damaged checkpoint has a later step than the set, and no checkpoint is
+ * whole. */
 Test(nodeset, a_damaged_checkpoint_hides_no_set, .timeout = 240)
 {
     harness_t whole, parts;
@@ -228,6 +229,7 @@ static void second_epoch_killed(harness_t *harness)
     killed_life(harness);
 }
 
+/* The same, and the set is newer than the newest whole checkpoint. */
 Test(nodeset, a_damaged_checkpoint_hides_no_set_after_a_whole_one,
      .timeout = 240)
 {
@@ -296,8 +298,8 @@ Test(nodeset, the_only_one_stays_at_the_end, .timeout = 120)
     killed_pair_close(&whole, &parts);
 }
 
-/* There is no checkpoint that could be read in its place, or only a damaged
- * one. */
+/* The run directory has no checkpoint, or only a damaged one, so none can be
+ * read in place of the set. */
 Test(nodeset, the_only_one_refuses_a_start_that_it_does_not_fit, .timeout = 120)
 {
     harness_t harness;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Storage that never answers the thread of a checkpoint: the run does not wait
- * for it for ever. */
+/* Storage never answers the thread that writes a checkpoint: the run does not
+ * wait for ever. */
 #include <criterion/criterion.h>
 #include <semaphore.h>
 #include <stdatomic.h>
@@ -68,14 +68,14 @@ err_code_t __wrap_hdf5io_nodeset_write(const hdf5io_nodeset_t *set,
                                        err);
 }
 
-/* A program ends by _exit then. Here the threads of the run stay. */
+/* cddp-train ends by _exit then. In this test the threads of the run stay. */
 const char *__tsan_default_options(void);
 const char *__tsan_default_options(void)
 {
     return "report_thread_leaks=0";
 }
 
-/* A run whose save of [step] never ends. */
+/* Prepare a run whose save of [step] never ends. */
 static void stuck_open(harness_t *harness, const char *const *settings,
                        int64_t step)
 {
@@ -90,7 +90,7 @@ static void stuck_open(harness_t *harness, const char *const *settings,
     stuck_at = step;
 }
 
-/* Make it, on one rank: [what] is not answered. */
+/* Run on one rank. Storage does not answer [what]. */
 static void stuck_make(const harness_t *harness, const char *what)
 {
     train_outcome_t out;
@@ -125,13 +125,13 @@ Test(save_stuck, the_end_of_the_run_gives_it_up, .timeout = 240)
     stuck_run((const char *const[]){"checkpoint.every=9 steps", NULL}, 9);
 }
 
-/* The last checkpoint of the run, for which it waits. */
+/* The run waits for its last checkpoint, but not for ever. */
 Test(save_stuck, the_last_save_is_given_up, .timeout = 240)
 {
     stuck_run((const char *const[]){"checkpoint.every=never", NULL}, 10);
 }
 
-/* It is not the storage of the run directory. */
+/* The message names the storage of checkpoint.local. */
 Test(save_stuck, a_local_checkpoint_is_given_up, .timeout = 240)
 {
     harness_t harness;
@@ -148,9 +148,9 @@ Test(save_stuck, a_local_checkpoint_is_given_up, .timeout = 240)
     harness_close(&harness);
 }
 
-/* Step 3 has a class that there is not: all ranks end with this error, and rank
- * 0, which waits for storage, is the one that says it. On a machine so busy
- * that the ranks give each other up before, there is nothing to see. */
+/* Step 3 has a label of no class: all ranks end with this error. Rank 0, which
+ * waits for storage, must report it. On a very busy machine the ranks may give
+ * each other up before. Then the test checks less. */
 Test(save_stuck, an_error_of_all_ranks_is_said, .timeout = 240)
 {
     train_outcome_t out;

@@ -142,7 +142,7 @@ Test(straggler, is_named)
     cr_expect_not_null(strstr(text, "{\"event\": \"straggler\""), "%s", text);
     cr_expect_not_null(strstr(text, "\"rank\": 2}"), "%s", text);
     cr_expect_not_null(strstr(text, "\"cause\": \"compute"), "%s", text);
-    /* Without the first step; the last row is written at the end. */
+    /* The rows cover all steps but the first. The last one comes at the end. */
     ranks_expect(text, STEPS - 1);
     free(text);
     free(path);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* A file system that deletes slowly: neither a step nor a save waits for the
- * deletes of old checkpoints, and at the end of the run all are deleted. A full
- * file system: what is to be deleted is deleted before the run gives up. */
+/* If a file system deletes slowly, neither a step nor a save waits for the
+ * deletes of old checkpoints, and at the end of the run all are deleted. If a
+ * file system is full, retired checkpoints are deleted before the run gives up.
+ */
 #include "train/sweeper.h"
 
 #include <criterion/criterion.h>
@@ -23,13 +24,13 @@
 #include "train/harness.h"
 
 #define SAVES 5     /* of the run */
-#define HANGS 200.0 /* seconds: only a delete that keeps a save waiting */
+#define HANGS 200.0 /* seconds: only a delete that a save waits for is late */
 
 /* ---- a delete that takes until all saves are done ------------------------ */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed;
-/* Under lock. global, because the functions below are called by libraries. */
+/* Under lock. They are global, because libraries call the functions below. */
 static int published, wanted;
 static bool late;
 
@@ -65,7 +66,7 @@ int renameat2(int from_dir, const char *from, int to_dir, const char *to,
 
 /* ---- a file system that is full ------------------------------------------ */
 
-/* What is tested. global, as above. */
+/* What is tested. It is global for the same reason. */
 static enum {
     SLOW, /* only slow deletes */
     FULL, /* the first delete fails; no space until the second sweep */
@@ -111,8 +112,9 @@ static int entries(const harness_t *harness, const char *prefix)
     return count;
 }
 
-/* Scene FULL: the first try comes after the first sweep, which failed. The
- * others come after the next sweep. */
+/* Is there no space, in the scene FULL? The first call waits until the first
+ * sweep has failed, and finds no space. Later calls wait until the remainder is
+ * deleted, and find space. */
 static bool room_full(void)
 {
     const double until = clock_now() + HANGS;
@@ -129,7 +131,7 @@ static bool room_full(void)
     return full || late;
 }
 
-/* Scene LAST: the other saves have space. */
+/* Is there no space, in the scene LAST? Only the last save may lack space. */
 static bool room_last(void)
 {
     bool last;
@@ -151,9 +153,9 @@ int fallocate(int fd, int mode, off_t offset, off_t bytes)
 
 /* ---- waiting for the deletes --------------------------------------------- */
 
-static bool pretends;    /* the deletes take for ever */
-static int wait_records; /* ends in the history when the last wait began */
-static int waits;        /* that took time, since the run has ended */
+static bool pretends;    /* after the end of the run, no wait sees its end */
+static int wait_records; /* lines "end" in lives.jsonl at the last wait */
+static int waits;        /* waits with a time, after the line "end" */
 
 bool __real_train_sweeper_wait(train_sweeper_t *sweeper, double seconds);
 bool __wrap_train_sweeper_wait(train_sweeper_t *sweeper, double seconds);
@@ -169,7 +171,7 @@ bool __wrap_train_sweeper_wait(train_sweeper_t *sweeper, double seconds)
     waits += wait_records > 0 && seconds > 0;
     if (wait_records > 0 && pretends)
         return false;
-    /* A busy machine must not decide. */
+    /* The load of the machine must not decide the result. */
     return __real_train_sweeper_wait(sweeper, seconds > 0 ? HANGS : 0);
 }
 
@@ -206,7 +208,7 @@ Test(sweeper, no_save_waits_for_a_delete, .timeout = 600)
     harness_close(&harness);
 }
 
-/* A run that was killed has left a remainder. */
+/* Make a remainder, as a killed run leaves it. */
 static void remainder_make(const harness_t *harness)
 {
     err_t err = ERR_INIT;
@@ -240,7 +242,7 @@ Test(sweeper, what_a_run_has_left_the_next_one_deletes, .timeout = 600)
     harness_close(&harness);
 }
 
-/* The last save comes right after the one before was joined. */
+/* The last save begins as soon as the save before has ended. */
 Test(sweeper, the_last_save_waits_for_space, .timeout = 600)
 {
     train_outcome_t out;

@@ -320,7 +320,8 @@ Test(trace, of_a_short_run_has_its_end)
     cr_expect_eq(spans(trace, 0, "step", NULL), 3);
     cr_expect_eq(spans(trace, 0, "evaluation", NULL), 1);
     cr_expect_eq(spans(trace, 0, "checkpoint", NULL), 2);
-    /* The thread writes both, that of step 2 while training goes on. */
+    /* The thread writes both checkpoints. While it writes that of step 2,
+     * training goes on. */
     cr_expect_eq(spans(trace, 0, "save", NULL), 2);
     expect_nested(trace);
     json_decref(trace);
