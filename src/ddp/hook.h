@@ -37,7 +37,7 @@
 struct ddp_config;   /* ddp.h */
 struct ddp_rounding; /* hook_priv.h */
 
-/* Is the hook of [config] one that a device can compute itself? */
+/* Can a device compute the hook of [config] itself? */
 bool ddp_hook_fits_device(const struct ddp_config *config);
 
 /* ---- collectives of a turn ----------------------------------------------- */

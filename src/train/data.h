@@ -101,8 +101,8 @@ comm_leaves_t train_leaves_of(const train_data_t *data, int64_t leaf,
                               int64_t batch, int64_t step);
 
 /* Find the leaves of all [ranks] ranks in step [step] of an epoch. For each
- * rank [ranges] gets its first leaf and its number of leaves (comm_leaves_t).
- */
+ * rank, [ranges] gets the number of the first leaf and the number of leaves
+ * (comm_leaves_t). */
 void train_leaves_ranges(const train_data_t *data, int64_t leaf, int64_t batch,
                          int64_t step, int ranks, int64_t *ranges);
 

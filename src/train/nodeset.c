@@ -28,8 +28,9 @@ struct train_nodeset {
     bool leads;                 /* this is the first rank of its node */
     bool resumed;               /* the run has resumed from a set */
     bool failed;                /* the newest set could not be written */
-    int64_t named; /* step in the name of the run directory's newest checkpoint
-                    */
+    /* Step in the name of the newest checkpoint of the run directory; -1: there
+     * is none. */
+    int64_t named;
     int64_t below; /* see train_nodeset_below */
     int teller;
     uint64_t written; /* nonce of the set that the saver's thread wrote */

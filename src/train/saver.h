@@ -145,7 +145,7 @@ typedef struct train_best {
  * [spent], and sets [lost]. */
 typedef struct train_saving {
     train_saver_t *saver; /* NULL: checkpoints are written between steps */
-    /* It deletes old checkpoints, on rank 0; NULL: a save deletes them. */
+    /* Of rank 0: deletes old checkpoints. NULL: a save deletes them. */
     struct train_sweeper *sweeper;
     struct train_checkpoint_config *config;
     train_saved_t saved;  /* seconds and exposed are set at its end */

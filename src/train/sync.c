@@ -114,7 +114,7 @@ static int64_t micros_left(const train_sync_t *sync)
     return (sync->total - sync->done - 1) / (2 * nn_graph_syncs(sync->graph));
 }
 
-/* Count one call, and the calls after it that are never made. */
+/* Count one call, and the calls after it that are never made (of 0 numbers). */
 static void call_count(train_sync_t *sync)
 {
     do

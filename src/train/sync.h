@@ -2,22 +2,23 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * sync: the small sums over ranks of syncbatchnorm layers, in one of two forms.
- * A rank may have fewer micro-batches than others in a step, none, or an error.
- * It then joins the remaining calls with zeros.
+ * In a step a rank may have fewer micro-batches than others, none, or an error.
+ * Then this rank joins the remaining calls with zeros.
  *
  * On the host the sums use a group of their own. They happen between the
  * buckets of gradients, at places that may differ between ranks, but the
  * collectives of a group must have one order.
  *
  * If the data group only enqueues (comm_group_enqueues), the sums are
- * collectives of that group, behind the stream that computes, which waits for
- * them; the host does not. NCCL executes the collectives of a communicator in
- * the order of their calls, and two communicators at once may block each other.
- * So sums and buckets have one order, which depends on the graph alone: before
- * each sum of the last backward, nn_sync_t.grads gradients have been reported
- * to the reducer. The last backward of a step is that of the rank with most
- * micro-batches. A rank with fewer micro-batches, or with an error, reports
- * gradients at these places, too.
+ * collectives of that group, behind the stream that computes. This stream waits
+ * for the sums; the host does not. NCCL executes the collectives of a
+ * communicator in the order of their calls, and two communicators that work at
+ * the same time may block each other. So sums and buckets have one order. It
+ * depends on the graph alone: before each sum of the last backward,
+ * nn_sync_t.grads gradients have been reported to the reducer. The last
+ * backward of a step is that of the rank with most micro-batches. A rank with
+ * fewer micro-batches, or with an error, reports gradients at these places,
+ * too.
  *
  * Thread rule: one thread.
  */
@@ -60,7 +61,7 @@ void train_sync_close(train_sync_t *sync);
 comm_group_t *train_sync_group(const train_sync_t *sync);
 
 /* Begin a step, after ddp_step_begin with the same [stream]. [micros] is the
- * largest number of micro-batches that a rank has in it. */
+ * largest number of micro-batches that a rank has in this step. */
 void train_sync_begin(train_sync_t *sync, int64_t micros, dev_stream_t *stream);
 
 /* May the backward of the next micro-batch, which is the last one of this rank

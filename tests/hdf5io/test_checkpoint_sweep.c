@@ -79,8 +79,8 @@ Test(checkpoint_sweep, files_of_old_checkpoints_stay_until_they_are_swept)
     ckpt_home_remove(home);
 }
 
-/* The other remainders are deleted, newer ones and older ones. */
-Test(checkpoint_sweep, one_that_cannot_be_deleted_keeps_no_other)
+/* The newer and the older remainders are deleted. */
+Test(checkpoint_sweep, a_remainder_that_cannot_be_deleted_keeps_no_other)
 {
     char *home = ckpt_home_make();
 
@@ -97,7 +97,7 @@ Test(checkpoint_sweep, one_that_cannot_be_deleted_keeps_no_other)
 }
 
 /* Without checkpoint.async no thread sweeps: the save deletes remainders. */
-Test(checkpoint_sweep, another_save_deletes_them_too)
+Test(checkpoint_sweep, a_save_deletes_remainders_too)
 {
     char *home = ckpt_home_make();
 

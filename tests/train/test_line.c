@@ -13,7 +13,7 @@
 #include "train/killed.h"
 
 /* A start without checkpoint.local ends the line, and deletes the sets. */
-Test(line, a_start_without_them_ends_the_line, .timeout = 120)
+Test(line, a_start_without_local_checkpoints_ends_the_line, .timeout = 120)
 {
     harness_t parts;
     char *path, *home;
@@ -66,7 +66,7 @@ Test(line, a_start_that_fails_leaves_the_place_of_the_sets, .timeout = 120)
 
 /* checkpoint.local names another directory: the sets in the old one are not
  * used, and are deleted. */
-Test(line, a_start_elsewhere_deletes_them, .timeout = 120)
+Test(line, a_start_with_another_directory_deletes_the_sets, .timeout = 120)
 {
     harness_t parts;
     char *home, option[1100];

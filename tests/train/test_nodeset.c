@@ -229,7 +229,8 @@ static void second_epoch_killed(harness_t *harness)
     killed_life(harness);
 }
 
-/* The same, and the set is newer than the newest whole checkpoint. */
+/* A damaged checkpoint has a later step than the set, and the set is newer than
+ * the newest whole checkpoint. */
 Test(nodeset, a_damaged_checkpoint_hides_no_set_after_a_whole_one,
      .timeout = 240)
 {

@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * Ranks compare their loads in whole runs: no bit changes, a rank that is much
- * slower than the others is named, and what each one needed is recorded. A
+ * slower than the others is named, and what each rank needed is recorded. A
  * window is one step here.
  */
 #include "train/straggler.h"

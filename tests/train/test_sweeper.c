@@ -24,7 +24,7 @@
 #include "train/harness.h"
 
 #define SAVES 5     /* of the run */
-#define HANGS 200.0 /* seconds: only a delete that a save waits for is late */
+#define HANGS 200.0 /* seconds: a wait lasts so long only after a fault */
 
 /* ---- a delete that takes until all saves are done ------------------------ */
 
@@ -153,7 +153,7 @@ int fallocate(int fd, int mode, off_t offset, off_t bytes)
 
 /* ---- waiting for the deletes --------------------------------------------- */
 
-static bool pretends;    /* after the end of the run, no wait sees its end */
+static bool pretends;    /* the last deletes seem to take for ever */
 static int wait_records; /* lines "end" in lives.jsonl at the last wait */
 static int waits;        /* waits with a time, after the line "end" */
 
@@ -226,7 +226,7 @@ static void remainder_make(const harness_t *harness)
 /* There is no space for the first save until the remainder is deleted. The
  * start tries to delete it, and a save that fails makes the thread try again.
  */
-Test(sweeper, what_a_run_has_left_the_next_one_deletes, .timeout = 600)
+Test(sweeper, a_start_deletes_what_a_killed_run_has_left, .timeout = 600)
 {
     train_outcome_t out;
     harness_t harness;
