@@ -3,6 +3,7 @@
 #include "base/thread.h"
 
 #include <math.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdint.h>
@@ -13,6 +14,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+
+/* How long to rest after a wait that has ended too early. */
+#define EARLY_MS 10
 
 err_code_t thread_start(const char *name, thread_main_t main, void *argument,
                         pthread_t *out, err_t *err)

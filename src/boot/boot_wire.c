@@ -2,13 +2,20 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 #include "boot/boot_wire.h"
 
+#include <errno.h>
 #include <math.h>
+#include <poll.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/thread.h"
+
+/* Seconds of one poll; longer waits take several. */
+#define WAIT_MOST 60.0
 
 err_code_t boot_wire_new(boot_wire_t **out, err_t *err)
 {
@@ -17,6 +24,13 @@ err_code_t boot_wire_new(boot_wire_t **out, err_t *err)
 
     if (rc != ERR_OK)
         return rc;
+    wire->opened = eventfd(0, EFD_CLOEXEC);
+    if (wire->opened < 0) {
+        rc = err_set(err, ERR_UNAVAILABLE, "start-up: eventfd: %s",
+                     strerror(errno));
+        mem_free(wire);
+        return rc;
+    }
     pthread_mutex_init(&wire->lock, NULL);
     thread_cond_init(&wire->changed);
     *out = wire;
@@ -35,6 +49,7 @@ void boot_wire_free(boot_wire_t *wire)
     }
     pthread_cond_destroy(&wire->changed);
     pthread_mutex_destroy(&wire->lock);
+    close(wire->opened);
     mem_free(wire);
 }
 
@@ -46,27 +61,37 @@ static void *open_main(void *argument)
     pthread_mutex_lock(&wire->lock);
     wire->open_done = true;
     wire->open_status = status;
-    pthread_cond_signal(&wire->changed);
     pthread_mutex_unlock(&wire->lock);
+    check(eventfd_write(wire->opened, 1) == 0, "eventfd: %s", strerror(errno));
     return NULL;
+}
+
+/* Wait up to [timeout] seconds until PMIx_Init has returned. Return whether it
+ * has. Not by a condition: PMIx_Init changes the environment, and a library
+ * that moves the clocks of a program (libfaketime) reads the environment in
+ * each wait for a condition. */
+static bool open_await(boot_wire_t *wire, double timeout)
+{
+    const double deadline = clock_now() + timeout;
+    struct pollfd opened = {.fd = wire->opened, .events = POLLIN};
+
+    for (double left = timeout; opened.revents == 0 && left > 0;
+         left = deadline - clock_now())
+        (void)poll(&opened, 1, (int)ceil(1e3 * fmin(left, WAIT_MOST)));
+    pthread_mutex_lock(&wire->lock);
+    wire->open_late = !wire->open_done;
+    pthread_mutex_unlock(&wire->lock);
+    return !wire->open_late;
 }
 
 err_code_t boot_wire_open(boot_wire_t *wire, double timeout, err_t *err)
 {
-    const double deadline = clock_now() + timeout;
     pthread_t thread;
     err_code_t rc = thread_start("cddp-pmix", open_main, wire, &thread, err);
 
     if (rc != ERR_OK)
         return rc;
-    pthread_mutex_lock(&wire->lock);
-    /* A wait may end early if a library changes the time (libfaketime), so the
-     * clock decides. */
-    while (!wire->open_done && clock_now() < deadline)
-        (void)thread_cond_wait(&wire->changed, &wire->lock, deadline);
-    wire->open_late = !wire->open_done;
-    pthread_mutex_unlock(&wire->lock);
-    if (wire->open_late) {
+    if (!open_await(wire, timeout)) {
         pthread_detach(thread);
         return err_set(err, ERR_UNAVAILABLE,
                        "PMIx_Init did not return within %g s, as Slurm's PMIx "

@@ -57,6 +57,7 @@ struct boot_wire {
      * and open_done and open_status. */
     pthread_mutex_t lock;
     pthread_cond_t changed;
+    int opened;     /* eventfd: PMIx_Init has returned */
     bool open_done; /* PMIx_Init has returned open_status */
     bool open_late; /* PMIx_Init is late, and may still write to this state */
     pmix_status_t open_status;
@@ -65,7 +66,7 @@ struct boot_wire {
     pmix_info_t fence_info[2]; /* PMIx may read these until the fence is done */
 };
 
-/* Make the state. ERR_MEMORY. */
+/* Make the state. ERR_MEMORY; ERR_UNAVAILABLE: no more files can be opened. */
 err_code_t boot_wire_new(boot_wire_t **out, err_t *err);
 
 /* Free the state (NULL allowed), but only after PMIx_Finalize, which ends the

@@ -6,6 +6,7 @@
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <string.h>
+#include <sys/eventfd.h>
 
 #include "boot/boot_wire.h"
 
@@ -70,6 +71,7 @@ Test(boot_open, a_failure_has_its_name)
 Test(boot_open, what_hangs_ends_with_a_sentence, .timeout = 600)
 {
     boot_wire_t *wire = wire_make();
+    eventfd_t returned = 0;
     err_t err = ERR_INIT;
 
     late = wire;
@@ -83,9 +85,8 @@ Test(boot_open, what_hangs_ends_with_a_sentence, .timeout = 600)
     server.hangs = false;
     pthread_cond_signal(&server.changed);
     pthread_mutex_unlock(&server.lock);
+    cr_assert_eq(eventfd_read(wire->opened, &returned), 0);
     pthread_mutex_lock(&wire->lock);
-    while (!wire->open_done)
-        pthread_cond_wait(&wire->changed, &wire->lock);
-    pthread_mutex_unlock(&wire->lock);
     cr_expect_eq(wire->self.rank, 3);
+    pthread_mutex_unlock(&wire->lock);
 }
