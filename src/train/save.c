@@ -358,7 +358,7 @@ static void room_wait(const train_state_t *run)
     const double now = clock_now();
     train_deadline_t deadline = run->leave.deadline;
 
-    if (run->env->signal() == SLURM_SIGNAL_TERM)
+    if (run->agreed.stop && run->env->signal() == SLURM_SIGNAL_TERM)
         deadline = train_deadline_after_term(&deadline, now);
     train_sweeper_wait(run->saving.sweeper,
                        train_deadline_spare(&deadline, most, true, now));
