@@ -45,3 +45,10 @@ int numeric_print(char *out, size_t room, const char *format, ...)
     va_end(args);
     return length;
 }
+
+int numeric_compare(const void *one, const void *two)
+{
+    const double x = *(const double *)one, y = *(const double *)two;
+
+    return (x > y) - (x < y);
+}

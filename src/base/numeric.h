@@ -28,4 +28,8 @@ int numeric_vprint(char *out, size_t room, const char *format, va_list args)
 int numeric_print(char *out, size_t room, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* For qsort: compare two doubles, so that the smallest number comes first. No
+ * number may be NAN. */
+int numeric_compare(const void *one, const void *two);
+
 #endif

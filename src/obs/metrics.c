@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Writes rows to metrics.jsonl. A row is composed on the stack and appended to
- * the file by one write. At a resume only the step of each row is parsed, since
- * the file may be long.
+ * Writes rows to metrics.jsonl. A row is composed in memory (on the stack,
+ * unless it has an object) and appended to the file by one write. At a resume
+ * only the step of each row is parsed, since the file may be long.
  */
 #include "obs/metrics.h"
 
@@ -105,15 +105,23 @@ static void metrics_add_real(metrics_line_t *line, const char *key,
         metrics_add(line, ", \"%s\": null", key);
 }
 
-/* Quotes and backslashes get a backslash, as JSON wants it. */
+const char *obs_text_escape(char c, char out[3])
+{
+    const bool special = c == '"' || c == '\\';
+
+    out[0] = '\\';
+    out[special] = (unsigned char)c < ' ' ? '?' : c;
+    out[special + 1] = '\0';
+    return out;
+}
+
 static void metrics_add_text(metrics_line_t *line, const obs_text_t *text)
 {
+    char escaped[3];
+
     metrics_add(line, ", \"%s\": \"", text->name);
-    for (const char *c = text->text; *c != '\0'; c++) {
-        if (*c == '"' || *c == '\\')
-            metrics_add(line, "\\");
-        metrics_add(line, "%c", (unsigned char)*c < ' ' ? '?' : *c);
-    }
+    for (const char *c = text->text; *c != '\0'; c++)
+        metrics_add(line, "%s", obs_text_escape(*c, escaped));
     metrics_add(line, "\"");
 }
 

@@ -68,6 +68,11 @@ typedef struct obs_event {
     const char *object_name, *object; /* NULL: none */
 } obs_event_t;
 
+/* Write the character [c] of a text to [out] as JSON wants it, with a NUL
+ * behind it: quotes and backslashes get a backslash, control characters become
+ * '?'. Returns [out]. */
+const char *obs_text_escape(char c, char out[3]);
+
 /* Open [path] to append rows. Existing rows with a step > [step] are removed
  * first (the file is replaced atomically). ERR_IO. */
 err_code_t obs_metrics_open(const char *path, int64_t step, obs_metrics_t **out,

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "obs/metrics.h"
 
 /* A row covers at least 1 / PART of the windows since the start. */
 #define PART 8
@@ -42,9 +43,10 @@ static int host_count(const obs_ranks_places_t *places)
     return count;
 }
 
+static const char what[] = "what each rank needs for a step";
+
 static err_code_t ranks_alloc(obs_ranks_t *ranks, err_t *err)
 {
-    static const char what[] = "what each rank needs for a step";
     err_code_t rc = mem_new(int, (size_t)ranks->ranks, what, &ranks->host, err);
 
     if (rc == ERR_OK)
@@ -58,8 +60,7 @@ err_code_t obs_ranks_open(const obs_ranks_places_t *places, obs_ranks_t **out,
                           err_t *err)
 {
     obs_ranks_t *ranks = NULL;
-    err_code_t rc =
-        mem_new(obs_ranks_t, 1, "what each rank needs for a step", &ranks, err);
+    err_code_t rc = mem_new(obs_ranks_t, 1, what, &ranks, err);
 
     if (rc != ERR_OK)
         return rc;
@@ -114,14 +115,14 @@ bool obs_ranks_due(const obs_ranks_t *ranks)
 
 /* ---- a row --------------------------------------------------------------- */
 
-/* Append [text] in quotes. Quotes and backslashes of the text get a backslash;
- * control characters become '?'. */
+/* Append [text] in quotes. */
 static void text_print(const char *text, str_buf_t *out)
 {
+    char escaped[3];
+
     str_buf_add(out, "\"");
     for (const char *c = text; *c != '\0'; c++)
-        str_buf_add(out, "%s%c", *c == '"' || *c == '\\' ? "\\" : "",
-                    (unsigned char)*c < ' ' ? '?' : *c);
+        str_buf_add(out, "%s", obs_text_escape(*c, escaped));
     str_buf_add(out, "\"");
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/numeric.h"
 
 #define WINDOWS OBS_STRAGGLER_WINDOWS
 
@@ -131,17 +132,10 @@ void obs_straggler_close(obs_straggler_t *s)
 
 /* ---- numbers ------------------------------------------------------------- */
 
-static int compare(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
 /* The median of [count] numbers, which it sorts. */
 static double median(double *numbers, int count)
 {
-    qsort(numbers, (size_t)count, sizeof *numbers, compare);
+    qsort(numbers, (size_t)count, sizeof *numbers, numeric_compare);
     return numbers[(count - 1) / 2];
 }
 

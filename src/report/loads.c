@@ -33,9 +33,8 @@ typedef struct cell {
 typedef struct found {
     int ranks, hosts;
     double steps;
-    int host[REPORT_LOADS_MAX];       /* of a rank, in the row */
-    int host_index[REPORT_LOADS_MAX]; /* of a host of the row, in loads->hosts
-                                       */
+    int host[REPORT_LOADS_MAX]; /* of a rank: index of a host of the row */
+    int host_index[REPORT_LOADS_MAX]; /* of a host of the row: its number */
     double at[NUMBERS][REPORT_LOADS_MAX];
     double sorted[REPORT_LOADS_MAX];
 } found_t;
@@ -90,19 +89,25 @@ int64_t report_loads_left_out(const report_loads_t *loads)
 
 /* ---- reading a row ------------------------------------------------------- */
 
+/* Begin to read the list called [key] of [row]. The
+ * result is bad if the row has no such list. */
+static report_list_t list_find(const report_row_t *row, const char *key)
+{
+    const report_field_t *field = report_row_find(row, key);
+    const bool found = field != NULL && field->kind == REPORT_OTHER;
+
+    return report_list_of(found ? field->text : (report_text_t){"", 0});
+}
+
 /* Read the list called [key] of [row] to [out]: numbers from 0 to [most].
  * Returns how many numbers there are; -1: the row has no such list. */
 static int numbers_take(const report_row_t *row, const char *key, double most,
                         double *out)
 {
-    const report_field_t *field = report_row_find(row, key);
+    report_list_t list = list_find(row, key);
     report_field_t item;
-    report_list_t list;
     int count = 0;
 
-    if (field == NULL || field->kind != REPORT_OTHER)
-        return -1;
-    list = report_list_of(field->text);
     while (report_list_next(&list, &item)) {
         if (count == REPORT_LOADS_MAX || item.kind != REPORT_NUMBER ||
             item.number < 0 || item.number > most)
@@ -155,14 +160,10 @@ static int host_number(report_loads_t *loads, report_text_t name)
  * texts? */
 static bool names_count(const report_row_t *row, const found_t *found)
 {
-    const report_field_t *field = report_row_find(row, "hosts");
+    report_list_t list = list_find(row, "hosts");
     report_field_t item;
-    report_list_t list;
     int count = 0;
 
-    if (field == NULL || field->kind != REPORT_OTHER)
-        return false;
-    list = report_list_of(field->text);
     for (; report_list_next(&list, &item); count++)
         if (item.kind != REPORT_TEXT || count == found->hosts)
             return false;
@@ -172,7 +173,7 @@ static bool names_count(const report_row_t *row, const found_t *found)
 /* Give the hosts of [row], which names_count has accepted, their numbers. */
 static bool names_take(report_loads_t *loads, const report_row_t *row)
 {
-    report_list_t list = report_list_of(report_row_find(row, "hosts")->text);
+    report_list_t list = list_find(row, "hosts");
     report_field_t item;
     bool good = true;
 
@@ -206,13 +207,6 @@ static bool row_take(report_loads_t *loads, const report_row_t *row,
 
 /* ---- adding a row -------------------------------------------------------- */
 
-static int compare(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
 /* What rank [r] of the row needed for itself. */
 static double own(const found_t *found, int r)
 {
@@ -225,7 +219,8 @@ static double own_median(found_t *found)
 {
     for (int r = 0; r < found->ranks; r++)
         found->sorted[r] = own(found, r);
-    qsort(found->sorted, (size_t)found->ranks, sizeof *found->sorted, compare);
+    qsort(found->sorted, (size_t)found->ranks, sizeof *found->sorted,
+          numeric_compare);
     return found->sorted[(found->ranks - 1) / 2];
 }
 

@@ -7,18 +7,12 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/numeric.h"
 #include "comm/comm_split.h"
 
 /* The median of so many broadcasts counts: a link may take the first ones in a
  * burst, and others may meet a busy core. */
 #define TRIES 5
-
-static int compare(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
 
 /* Measure this rank's turn, or take part in that of [root]. */
 static err_code_t turn_make(comm_group_t *across, int root, double *seconds,
@@ -34,7 +28,7 @@ static err_code_t turn_make(comm_group_t *across, int root, double *seconds,
         rc = comm_broadcast(across, message, sizeof message, root, err);
         tries[i] = clock_now() - begin;
     }
-    qsort(tries, TRIES, sizeof *tries, compare);
+    qsort(tries, TRIES, sizeof *tries, numeric_compare);
     *seconds = tries[TRIES / 2];
     return rc;
 }
