@@ -365,7 +365,8 @@ char *obs_slow_format(const obs_slow_t *slow, const char *host, char *out,
                       size_t room)
 {
     const double times = slow->median > 0 ? slow->seconds / slow->median : 0;
-    const bool is_long = slow->seconds >= 0.9995; /* no exponent */
+    /* From here on %.3g would print milliseconds with an exponent. */
+    const bool is_long = slow->seconds >= 0.9995;
     char who[320];
 
     if (slow->cause == OBS_SLOW_COMM)

@@ -156,8 +156,8 @@ static int host_number(report_loads_t *loads, report_text_t name)
     return number;
 }
 
-/* Does [row] have a name for each host of its ranks, no more, and are all names
- * texts? */
+/* Does [row] have a name for each host of its ranks, and no other name? Are all
+ * names texts? */
 static bool names_count(const report_row_t *row, const found_t *found)
 {
     report_list_t list = list_find(row, "hosts");

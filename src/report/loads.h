@@ -30,7 +30,8 @@ void report_loads_close(report_loads_t *loads); /* NULL allowed */
 err_code_t report_loads_add(report_loads_t *loads, const report_row_t *row,
                             err_t *err);
 
-/* Number of rows, and of ranks of rows, that were left out. NULL: 0. */
+/* Number of rows that were left out, and of ranks that were left out of other
+ * rows. NULL: 0. */
 int64_t report_loads_bad(const report_loads_t *loads);
 int64_t report_loads_left_out(const report_loads_t *loads);
 

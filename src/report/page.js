@@ -452,7 +452,7 @@
         return short(+(1000 * seconds).toPrecision(4)) + " ms";
     }
 
-    /* What is known of one rank on one host; [one] as report/loads.h has it. */
+    /* The text about one rank on [host]. [one] is a list of report/loads.h. */
     function rankText(host, one) {
         return "rank " + one[1] + " on " + host + ": " +
             milliseconds(one[5] + one[6]) + " of a step for itself, " +
@@ -472,7 +472,7 @@
         });
     }
 
-    /* What each rank of each host needed for itself, as a part of what the
+    /* Draw what each rank of each host needed for itself, divided by what the
      * median rank needed, over the whole run. */
     function ranks(run, index) {
         var loads = run.about.loads, hosts = {}, out;
@@ -480,8 +480,8 @@
         if (!loads) {
             if (size > 1)
                 add(page, "p", run.name + ": the ranks were not compared. A run " +
-                    "compares them when it has made steps for 10 s, then every " +
-                    "obs.every seconds.",
+                    "compares them when it has made steps for 10 s, and then " +
+                    "every obs.every.",
                     {id: "alone" + (index || "")});
             return;
         }
@@ -507,8 +507,8 @@
                      title: rankText(key.slice(1), one)});
             });
         });
-        add(page, "p", "A cell is a rank; the mouse on it shows its numbers. " +
-            "All ranks wait for the slowest one in each step.");
+        add(page, "p", "Each cell is a rank. Move the mouse to a cell to see " +
+            "its numbers. All ranks wait for the slowest one in each step.");
     }
 
     /* A line for each host with its ranks, the darker the more often they were

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /* fcntls: fcntl and fcntl64, which call fcntl_plain. They replace those of the
- * system in a program, or in a preloaded module. Only one source file of it may
- * include this file. */
+ * system in a program, or in a preloaded module. Only one source file of
+ * this program or module may include this file. */
 #ifndef CDDP_TESTS_LIB_FCNTLS_H
 #define CDDP_TESTS_LIB_FCNTLS_H
 

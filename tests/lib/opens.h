@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /* opens: the functions that open files; each calls file_open. They replace
  * those of the system in a program, or in a preloaded module. Only one source
- * file of it may include this file. That source file must not include fcntl.h,
- * whose declarations do not suit functions that are defined here. */
+ * file of this program or module may include this file. That source file must
+ * not include fcntl.h, whose declarations do not suit functions that are
+ * defined here. */
 #ifndef CDDP_TESTS_LIB_OPENS_H
 #define CDDP_TESTS_LIB_OPENS_H
 

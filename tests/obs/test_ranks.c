@@ -23,7 +23,7 @@ static obs_ranks_t *ranks_open(void)
     return ranks;
 }
 
-/* A window of [steps] steps, in each of which rank r computed for r + [more]
+/* Add a window of [steps] steps. In each step rank r computed for r + [more]
  * seconds. */
 static void window_add(obs_ranks_t *ranks, int64_t steps, double more)
 {
@@ -91,7 +91,7 @@ Test(ranks, a_row_has_means_over_steps)
 }
 
 /* A week of windows of a minute has few rows. Each window is in exactly one
- * row, but for the last windows, which wait for the next row. */
+ * row, except the last windows, which wait for the next row. */
 Test(ranks, a_week_has_few_rows)
 {
     obs_ranks_t *ranks = ranks_open();

@@ -149,8 +149,8 @@ Test(row, limits)
     free(line);
 }
 
-/* The elements of the list [text], one character each: n(umber), t(ext),
- * o(ther); "bad" at the end if it is not valid. */
+/* Write one character for each element of the list [text] to [out]: n(umber),
+ * t(ext) or o(ther). If the list is not valid, "bad" follows. */
 static void elements(const char *text, char *out)
 {
     static const char letters[] = {

@@ -7,8 +7,9 @@
 source=${srcdir:-.}
 # shellcheck source=SCRIPTDIR/../../.ci/install.sh
 . "$source/.ci/install.sh"
-# Both lists without what is not for building: in the guide the words of the command,
-# and lmod; in .ci/install.sh Slurm's plugin, and the library that only tests use.
+# Both lists leave out what is not for building. In the guide these are the words of the
+# command, and lmod. In .ci/install.sh these are Slurm's plugin, and the library that only
+# tests use.
 named=$(awk '/^apt-get install/ {on = 1}
     on {for (i = 1; i <= NF; i++) if ($i ~ /^[a-z].*[a-z0-9]$/) print $i}
     !/\\$/ {on = 0}' "$source/docs/ADMIN.md" |

@@ -3,8 +3,9 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2154 # $tree and $me are set by the script
 #
-# For scripts that test cddp in a root directory of another release of Debian. Before a
-# script sources this file, it sets $tree, the checkout, and sources .ci/install.sh.
+# This file is for scripts that test cddp in a root directory of another release of
+# Debian. Before a script sources this file, it sets $tree, the checkout, and sources
+# .ci/install.sh.
 #   root_make DIR SUITE      make the root directory, unless it is there
 #   source_copy DIR          copy the checkout into it, to $inside
 #   root_enter DIR ARG...    run the copy of the script there, with --inside ARG...

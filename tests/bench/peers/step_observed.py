@@ -10,11 +10,12 @@ One rank with one compute thread trains an MLP of about 2 ms a step. `minute` is
 with TensorBoard's and Prometheus' files and the default of obs.every: it writes a row
 of metrics.jsonl each step, and everything else once a minute. `second` writes
 everything else each second, sixty times as often. `trace` is `second` with a trace of
-all steps. They are compared with a run that writes only the row of its last step. In
-each round the runs follow each other; the order changes from round to round. Before,
-a run of each kind must reach the same loss. `ms` is the time of a step, from the end
-of the first one to the row of the last one: what a run writes after its last step is
-not in it. `low` and `high` are the ends of the 95 % interval of the ratio's median.
+all steps. Each kind is compared with a run that writes only the row of its last step.
+In each round the runs follow each other; the order changes from round to round. Before
+the first round, a run of each kind must reach the same loss. `ms` is the time of a
+step, from the end of the first one to the row of the last one: what a run writes after
+its last step is not in it. `low` and `high` are the ends of the 95 % interval of the
+ratio's median.
 Limits: `minute` 1.005, `trace` 1.03; `second` has none. Prints CSV.
 """
 import argparse
