@@ -18,11 +18,8 @@
 err_code_t hdf5io_sweep_leave(const char *path, err_t *err)
 {
     char *manifest = str_printf("%s/" MANIFEST_NAME, path);
-    err_code_t rc = ERR_OK;
+    err_code_t rc = file_remove(manifest, err);
 
-    if (unlink(manifest) != 0 && errno != ENOENT)
-        rc = err_set(err, ERR_IO, "cannot remove %s: %s", manifest,
-                     strerror(errno));
     free(manifest);
     return rc;
 }

@@ -78,6 +78,13 @@ out:
     return rc;
 }
 
+err_code_t file_remove(const char *path, err_t *err)
+{
+    return unlink(path) == 0 || errno == ENOENT
+               ? ERR_OK
+               : file_fail("remove", path, err);
+}
+
 static bool file_remove_at(int dir, const char *name);
 
 /* Remove everything in the directory [fd]; closes [fd]. */

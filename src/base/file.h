@@ -66,6 +66,10 @@ err_code_t file_sync(const char *path, err_t *err);
 /* Make a directory and its parents; it may exist already. */
 err_code_t file_make_dirs(const char *path, err_t *err);
 
+/* Remove a file, but no directory; it need not exist. A link is removed, not
+ * what it names. */
+err_code_t file_remove(const char *path, err_t *err);
+
 /* Remove a file or a directory tree; it need not exist. Links are not
  * followed. */
 err_code_t file_remove_tree(const char *path, err_t *err);

@@ -149,8 +149,7 @@ static err_code_t check_open(check_t *check, err_t *err)
 static bool hook_there(const check_t *check)
 {
     return dev_host_visible(check->device.dev) ||
-           (check->ranks > 1 && ddp_hook_fits_device(&check->config->ddp) &&
-            train_device_nccl(check->config, check->device.dev, "ucx"));
+           (ddp_hook_fits_device(&check->config->ddp) && by_nccl(check));
 }
 
 static err_code_t hook_measure(check_t *check, err_t *err)

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "obs/spent.h"
+#include "train/hosts.h"
 #include "train/stage.h"
 #include "train/ways.h"
 
@@ -67,11 +68,7 @@ static void run_add(const train_state_t *run, str_buf_t *text)
 
 static bool host_is_new(const comm_group_t *group, int rank)
 {
-    for (int r = 0; r < rank; r++)
-        if (strcmp(comm_group_host(group, r), comm_group_host(group, rank)) ==
-            0)
-            return false;
-    return true;
+    return train_hosts_first(group, 0, rank) == rank;
 }
 
 static int hosts_count(const comm_group_t *group)

@@ -3,13 +3,11 @@
 #include "train/line.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/file.h"
 #include "base/log.h"
@@ -89,11 +87,8 @@ err_code_t train_line_write(const char *dir, const train_line_t *line,
 err_code_t train_line_remove(const char *dir, err_t *err)
 {
     char *path = line_path(dir);
-    err_code_t rc = ERR_OK;
+    err_code_t rc = file_remove(path, err);
 
-    if (unlink(path) != 0 && errno != ENOENT)
-        rc =
-            err_set(err, ERR_IO, "cannot remove %s: %s", path, strerror(errno));
     free(path);
     return rc;
 }

@@ -23,6 +23,7 @@ libtrain_la_SOURCES = \
 	src/train/flags.c \
 	src/train/gpus.c src/train/gpus.h \
 	src/train/hello.c src/train/hello.h \
+	src/train/hosts.c src/train/hosts.h \
 	src/train/init.c src/train/init.h \
 	src/train/init_source.c src/train/init_source.h \
 	src/train/inputs.c src/train/inputs.h \

@@ -15,6 +15,7 @@
 #include "hdf5io/checkpoint_io.h"
 #include "hdf5io/nodeset.h"
 #include "train/checkpoint.h"
+#include "train/hosts.h"
 #include "train/line.h"
 #include "train/partners.h"
 
@@ -38,30 +39,10 @@ struct train_nodeset {
 
 /* ---- opening ------------------------------------------------------------- */
 
-/* Number the nodes in the order of their first ranks. */
-static void nodes_find(const comm_group_t *group, int *nodes)
-{
-    int count = 0;
-
-    for (int r = 0; r < comm_group_size(group); r++) {
-        nodes[r] = -1;
-        for (int k = 0; k < r && nodes[r] < 0; k++)
-            if (strcmp(comm_group_host(group, k), comm_group_host(group, r)) ==
-                0)
-                nodes[r] = nodes[k];
-        if (nodes[r] < 0)
-            nodes[r] = count++;
-    }
-}
-
 /* Is [rank] the first rank of its node? */
 static bool is_first(const comm_group_t *group, int rank)
 {
-    for (int r = 0; r < rank; r++)
-        if (strcmp(comm_group_host(group, r), comm_group_host(group, rank)) ==
-            0)
-            return false;
-    return true;
+    return train_hosts_first(group, 0, rank) == rank;
 }
 
 static err_code_t own_open(train_state_t *run, err_t *err)
@@ -78,7 +59,7 @@ static err_code_t own_open(train_state_t *run, err_t *err)
                  &nodeset->nodes, err);
     if (rc != ERR_OK)
         return rc;
-    nodes_find(group, nodeset->nodes);
+    train_hosts_number(group, nodeset->nodes);
     nodeset->set.nodes = nodeset->nodes;
     nodeset->host = comm_group_host(group, run->world.rank);
     nodeset->leads = is_first(group, run->world.rank);

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "obs/progress.h"
 #include "slurm/step_cpu.h"
+#include "train/hosts.h"
 #include "train/links.h"
 #include "train/record.h"
 #include "train/run_priv.h"
@@ -19,20 +20,12 @@
 
 /* ---- opening and closing ------------------------------------------------- */
 
-/* Number the hosts in the order of their first ranks. */
-static void hosts_number(train_straggler_t *s, const train_world_t *world)
+/* Find the host of each rank, and the first rank on each host. */
+static void hosts_find(train_straggler_t *s, const train_world_t *world)
 {
-    for (int r = 0; r < world->size; r++) {
-        const char *host = comm_group_host(world->group, r);
-        int h = 0;
-
-        while (h < s->host_count &&
-               strcmp(comm_group_host(world->group, s->leads[h]), host) != 0)
-            h++;
-        if (h == s->host_count)
-            s->leads[s->host_count++] = r;
-        s->hosts[r] = h;
-    }
+    s->host_count = train_hosts_number(world->group, s->hosts);
+    for (int r = world->size - 1; r >= 0; r--)
+        s->leads[s->hosts[r]] = r;
 }
 
 /* Open what only rank 0 has. */
@@ -79,7 +72,7 @@ err_code_t train_straggler_open(train_state_t *run, err_t *err)
         rc = mem_new(double, ranks, what, &s->links, err);
     if (rc != ERR_OK)
         return rc;
-    hosts_number(s, &run->world);
+    hosts_find(s, &run->world);
     if (run->world.rank == 0)
         rc = first_open(run, err);
     s->every = run->config->obs.every;

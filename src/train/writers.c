@@ -2,9 +2,8 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 #include "train/writers.h"
 
-#include <string.h>
-
 #include "base/mem.h"
+#include "train/hosts.h"
 
 /* With more ranks than this, ranks of one node write together by default. */
 #define AUTO_RANKS 64
@@ -16,44 +15,25 @@ static int word_of(const train_config_t *config)
     return writers->count < 0 ? -1 - writers->count : TRAIN_WRITERS_NUMBER;
 }
 
-/* The head of a rank is the first rank of its node. The ranks of a node are
- * usually consecutive: then the head is found without a search. */
-static void heads_by_node(const comm_group_t *group, int size, int *heads)
-{
-    for (int r = 0; r < size; r++) {
-        const char *host = comm_group_host(group, r);
-        int other = 0;
-
-        if (r > 0 && strcmp(comm_group_host(group, r - 1), host) == 0)
-            other = heads[r - 1];
-        while (other < r && (heads[other] != other ||
-                             strcmp(comm_group_host(group, other), host) != 0))
-            other++;
-        heads[r] = other;
-    }
-}
-
 /* Divide the ranks evenly among [files] groups of consecutive ranks: the
  * numbers of ranks of two groups differ by at most one. The ranks of a group on
- * one node write a file together. Ranks of two nodes never write one file: with
- * NFS, a node may write back a page with zeros where another node has written.
- */
-static void heads_by_number(const comm_group_t *group, int64_t files, int size,
-                            int *heads)
+ * one node write a file together, and their head is the first of them. Ranks of
+ * two nodes never write one file: with NFS, a node may write back a page with
+ * zeros where another node has written. */
+static void heads_find(const comm_group_t *group, int64_t files, int size,
+                       int *heads)
 {
     int first = 0; /* first rank of the group */
 
     for (int r = 0; r < size; r++) {
-        int other;
-
         if (r > 0 && r * files / size != (r - 1) * files / size)
             first = r;
-        other = first;
-        while (other < r && (heads[other] != other ||
-                             strcmp(comm_group_host(group, other),
-                                    comm_group_host(group, r)) != 0))
-            other++;
-        heads[r] = other;
+        /* The ranks of a node are usually consecutive: then nothing else is
+         * searched. */
+        if (r > first && train_hosts_first(group, r - 1, r) < r)
+            heads[r] = heads[r - 1];
+        else
+            heads[r] = train_hosts_first(group, first, r);
     }
 }
 
@@ -74,10 +54,8 @@ err_code_t train_writers_open(const train_config_t *config,
     rc = mem_new(int, (size_t)size, "checkpoint table", &heads, err);
     if (rc != ERR_OK)
         return rc;
-    if (word == TRAIN_WRITERS_NUMBER)
-        heads_by_number(group, writers->items[0], size, heads);
-    else
-        heads_by_node(group, size, heads);
+    heads_find(group, word == TRAIN_WRITERS_NUMBER ? writers->items[0] : 1,
+               size, heads);
     *out = heads;
     return ERR_OK;
 }
