@@ -12,7 +12,7 @@
 #include "base/str.h"
 #include "hdf5io/checkpoint.h"
 #include "hdf5io/nodeset.h"
-#include "train/harness.h"
+#include "train/saves.h"
 
 /* The step whose checkpoint never comes to an end. */
 static _Atomic int64_t stuck_at;
@@ -75,18 +75,14 @@ const char *__tsan_default_options(void)
     return "report_thread_leaks=0";
 }
 
-/* Prepare a run whose save of [step] never ends. */
-static void stuck_open(harness_t *harness, const char *const *settings,
+/* Prepare a run whose save of [step] never ends. [every] and [more] (or NULL)
+ * are settings. */
+static void stuck_open(harness_t *harness, const char *every, const char *more,
                        int64_t step)
 {
-    harness_open(harness, 101);
-    harness->settings[0] = "train.batch=24"; /* 5 steps in an epoch */
-    harness->settings[1] = "train.epochs=2";
-    harness->settings[2] = "checkpoint.async=true";
-    harness->settings[3] = "fault.timeout=1 s";
-    harness->settings[4] = "fault.io_timeout=1 s";
-    for (int i = 0; settings[i] != NULL; i++)
-        harness->settings[5 + i] = settings[i];
+    saves_open(harness, "checkpoint.async=true", every, "fault.timeout=1 s");
+    harness->settings[6] = "fault.io_timeout=1 s";
+    harness->settings[7] = more;
     stuck_at = step;
 }
 
@@ -106,29 +102,29 @@ static void stuck_make(const harness_t *harness, const char *what)
     cr_expect(out.stuck && out.speaker);
 }
 
-static void stuck_run(const char *const *settings, int64_t step)
+static void stuck_run(const char *every, int64_t step)
 {
     harness_t harness;
 
-    stuck_open(&harness, settings, step);
+    stuck_open(&harness, every, NULL, step);
     stuck_make(&harness, "checkpoint");
     harness_close(&harness);
 }
 
 Test(save_stuck, the_next_save_gives_it_up, .timeout = 240)
 {
-    stuck_run((const char *const[]){"checkpoint.every=2 steps", NULL}, 2);
+    stuck_run("checkpoint.every=2 steps", 2);
 }
 
 Test(save_stuck, the_end_of_the_run_gives_it_up, .timeout = 240)
 {
-    stuck_run((const char *const[]){"checkpoint.every=9 steps", NULL}, 9);
+    stuck_run("checkpoint.every=9 steps", 9);
 }
 
 /* The run waits for its last checkpoint, but not for ever. */
 Test(save_stuck, the_last_save_is_given_up, .timeout = 240)
 {
-    stuck_run((const char *const[]){"checkpoint.every=never", NULL}, 10);
+    stuck_run("checkpoint.every=never", 10);
 }
 
 /* The message names the storage of checkpoint.local. */
@@ -137,12 +133,10 @@ Test(save_stuck, a_local_checkpoint_is_given_up, .timeout = 240)
     harness_t harness;
     char *option;
 
-    stuck_open(&harness,
-               (const char *const[]){"checkpoint.every=9 steps",
-                                     "checkpoint.local_every=2 steps", NULL},
-               2);
+    stuck_open(&harness, "checkpoint.every=9 steps",
+               "checkpoint.local_every=2 steps", 2);
     option = str_printf("checkpoint.local=%s/local", harness.dir);
-    harness.settings[7] = option;
+    harness.settings[8] = option;
     stuck_make(&harness, "local checkpoint");
     free(option);
     harness_close(&harness);
@@ -158,10 +152,7 @@ Test(save_stuck, an_error_of_all_ranks_is_said, .timeout = 240)
     err_t err = ERR_INIT;
     err_code_t rc;
 
-    stuck_open(&harness,
-               (const char *const[]){"checkpoint.every=2 steps",
-                                     "data.shuffle=none", NULL},
-               2);
+    stuck_open(&harness, "checkpoint.every=2 steps", "data.shuffle=none", 2);
     harness_label_set(&harness, 2 * 24 + 1, 9);
     rc = harness_run(&harness, 2, &out, &err);
     cr_expect(rc == ERR_DATA || rc == ERR_PEER, "%s", err.text);

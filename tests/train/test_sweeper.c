@@ -21,7 +21,7 @@
 #include "base/file.h"
 #include "base/str.h"
 #include "base/thread.h"
-#include "train/harness.h"
+#include "train/saves.h"
 
 #define SAVES 5     /* of the run */
 #define HANGS 200.0 /* seconds: a wait lasts so long only after a fault */
@@ -184,12 +184,9 @@ static slurm_signal_t signal_at_end(void)
 
 static void run_open(harness_t *harness)
 {
-    harness_open(harness, 101);
-    harness->settings[0] = "train.batch=24"; /* 5 steps in an epoch */
-    harness->settings[1] = "train.epochs=2";
-    harness->settings[2] = "checkpoint.async=true";
-    harness->settings[3] = "checkpoint.every=2 steps";
-    harness->settings[4] = "checkpoint.keep=1";
+    saves_open(harness, "checkpoint.async=true", "checkpoint.every=2 steps",
+               NULL);
+    harness->settings[2] = "checkpoint.keep=1"; /* instead of all */
     thread_cond_init(&changed);
 }
 
