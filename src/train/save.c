@@ -211,6 +211,21 @@ static err_code_t device_pull(train_state_t *run, err_t *err)
     return train_world_vote(&run->world, rc, err);
 }
 
+/* Get what is saved from the device, and let the thread write it. [local]: as a
+ * local checkpoint. */
+static err_code_t saving_start(train_state_t *run, bool local, err_t *err)
+{
+    const double begin = clock_now();
+    const err_code_t rc = device_pull(run, err);
+
+    if (rc != ERR_OK)
+        return rc;
+    run->saving.began = begin;
+    saving_begin(run, local);
+    run->saving.exposed = clock_now() - begin;
+    return ERR_OK;
+}
+
 /* Rank 0 says once that checkpoints are too slow for how often they are due. */
 static void wait_say(train_state_t *run, double seconds)
 {
@@ -228,7 +243,7 @@ err_code_t train_save_begin(train_state_t *run, err_t *err)
     const bool waits = train_saver_busy(run->saving.saver) &&
                        !train_saver_ended(run->saving.saver) &&
                        !run->saving.local;
-    double begin = clock_now();
+    const double begin = clock_now();
     err_code_t rc;
 
     train_seen_mark(run, OBS_SPENT_OTHER);
@@ -236,15 +251,9 @@ err_code_t train_save_begin(train_state_t *run, err_t *err)
     rc = saving_end(run, TRAIN_AFTER_BEGIN, err);
     if (waits && rc == ERR_OK)
         wait_say(run, clock_now() - begin);
-    begin = clock_now();
     train_save_tried(run);
     if (rc == ERR_OK)
-        rc = device_pull(run, err);
-    if (rc == ERR_OK) {
-        run->saving.began = begin;
-        saving_begin(run, false);
-        run->saving.exposed = clock_now() - begin;
-    }
+        rc = saving_start(run, false, err);
     train_storage_end(&run->world);
     train_seen_mark(run, OBS_SPENT_SAVE);
     return rc;
@@ -252,15 +261,10 @@ err_code_t train_save_begin(train_state_t *run, err_t *err)
 
 err_code_t train_save_nodes(train_state_t *run, err_t *err)
 {
-    const double begin = clock_now();
     err_code_t rc;
 
     train_seen_mark(run, OBS_SPENT_OTHER);
-    rc = device_pull(run, err);
-    if (rc == ERR_OK) {
-        run->saving.began = begin;
-        saving_begin(run, true);
-    }
+    rc = saving_start(run, true, err);
     train_seen_mark(run, OBS_SPENT_SAVE);
     return rc;
 }
@@ -368,15 +372,9 @@ static void room_wait(const train_state_t *run)
  * gives up storage that never answers. */
 static err_code_t behind_write(train_state_t *run, err_t *err)
 {
-    const double begin = clock_now();
-    err_code_t rc = device_pull(run, err);
+    const err_code_t rc = saving_start(run, false, err);
 
-    if (rc != ERR_OK)
-        return rc;
-    run->saving.began = begin;
-    saving_begin(run, false);
-    run->saving.exposed = clock_now() - begin;
-    return saving_end(run, TRAIN_AFTER_END, err);
+    return rc == ERR_OK ? saving_end(run, TRAIN_AFTER_END, err) : rc;
 }
 
 /* Write a checkpoint in this thread. */

@@ -139,18 +139,6 @@ static err_code_t save_check(train_saver_t *saver, err_t *err)
     return rc;
 }
 
-/* Does the run still wait for this save? If not, the run has ended without the
- * save, and must not be told of it. */
-static bool is_awaited(train_saver_t *saver)
-{
-    bool stuck;
-
-    pthread_mutex_lock(&saver->lock);
-    stuck = saver->stuck;
-    pthread_mutex_unlock(&saver->lock);
-    return !stuck;
-}
-
 static err_code_t save_write(train_saver_t *saver, err_t *err)
 {
     const train_save_t *save = &saver->save;
@@ -165,7 +153,8 @@ static err_code_t save_write(train_saver_t *saver, err_t *err)
     rc = hdf5io_checkpoint_write(&config, &save->progress, saver->kept->tensors,
                                  saver->kept->count, &info, err);
     saver->ended = clock_now();
-    if (rc == ERR_OK && save->published != NULL && is_awaited(saver))
+    /* If the saver is stuck, the run has ended without this save. */
+    if (rc == ERR_OK && save->published != NULL && !train_saver_stuck(saver))
         save->published(save->context, saver->ended - saver->began);
     return rc;
 }
@@ -288,11 +277,11 @@ static bool ended_wait(train_saver_t *saver)
 {
     while (saver->state == SAVER_WORKS && !saver->stuck) {
         const double since = saver->since;
-        const double until = since > 0 ? since + saver->limit : -1;
+        const double begin = since > 0 ? since : clock_now();
 
         /* A change of [since] wakes nobody, so look at it again. */
         if (!thread_cond_wait(&saver->changed, &saver->lock,
-                              until > 0 ? until : clock_now() + saver->limit) &&
+                              begin + saver->limit) &&
             saver->state == SAVER_WORKS && since > 0 && saver->since == since) {
             saver->stuck = true;
             pthread_detach(saver->thread); /* nobody will join it */
@@ -303,21 +292,20 @@ static bool ended_wait(train_saver_t *saver)
 
 void train_saver_close(train_saver_t *saver)
 {
-    bool ended = true;
-
     if (saver == NULL)
         return;
     if (saver->threaded) {
+        bool ended;
+
         pthread_mutex_lock(&saver->lock);
         saver->stop = true;
         pthread_cond_broadcast(&saver->changed);
         ended = ended_wait(saver);
         pthread_mutex_unlock(&saver->lock);
-    }
-    if (!ended)
-        return;
-    if (saver->threaded)
+        if (!ended)
+            return;
         pthread_join(saver->thread, NULL);
+    }
     train_patience_close(saver->patience);
     comm_group_close(saver->group);
     pthread_cond_destroy(&saver->changed);
@@ -460,5 +448,12 @@ bool train_saver_wait(train_saver_t *saver)
 
 bool train_saver_stuck(train_saver_t *saver)
 {
-    return saver != NULL && !is_awaited(saver);
+    bool stuck;
+
+    if (saver == NULL)
+        return false;
+    pthread_mutex_lock(&saver->lock);
+    stuck = saver->stuck;
+    pthread_mutex_unlock(&saver->lock);
+    return stuck;
 }
