@@ -25,7 +25,8 @@ typedef struct hdf5io_sweep {
  * file. */
 void hdf5io_sweep(const hdf5io_io_t *io, const hdf5io_sweep_t *sweep);
 
-/* Make the renamed checkpoint [path] a remainder: delete its manifest. */
+/* Make the renamed checkpoint [path] a remainder: delete its manifest.
+ * ERR_IO. */
 err_code_t hdf5io_sweep_leave(const char *path, err_t *err);
 
 /* Is [entry] of [directory] a remainder? */

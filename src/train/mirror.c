@@ -146,7 +146,7 @@ err_code_t train_mirror_pull_share(train_mirror_t *mirror,
         const mirrored_t *own = copy_find(mirror, run.data);
         ptrdiff_t at;
 
-        /* This run is of a comm hook's state in the host's memory: skip it. */
+        /* These numbers are a comm hook's state in the host's memory. */
         if (own == NULL)
             continue;
         at = run.data - own->host;

@@ -15,9 +15,10 @@
  * of targets, no file needs them: only the outputs are written, and [out] has
  * no loss. Parameters are those of the checkpoint that a run with the same
  * command line would resume from, or else of checkpoint.init; ERR_DATA if there
- * is neither. ERR_DATA names an input that is not finite. Takes over [boot],
- * and otherwise as train_run. ERR_REQUEUE: it was asked to stop, and has
- * written nothing. Collective; blocks. */
+ * is neither; ERR_CONFIG if they would be those of checkpoint.init, and
+ * checkpoint.init_skip is set. ERR_DATA names an input that is not finite.
+ * Takes over [boot], and otherwise as train_run. ERR_REQUEUE: it was asked to
+ * stop, and has written nothing. Collective; blocks. */
 err_code_t train_predict(const train_config_t *config, const train_env_t *env,
                          boot_t *boot, train_outcome_t *out, err_t *err);
 

@@ -35,8 +35,8 @@ void train_record_unsaved(train_state_t *run, const train_unsaved_t *unsaved);
 void train_record_slow(train_state_t *run, const obs_slow_t *slow,
                        const char *host);
 
-/* Write a row: what each rank needed since the row before. The next row begins.
- */
+/* Write a row that says what each rank needed since the previous such row, and
+ * begin the next row. */
 void train_record_ranks(train_state_t *run, obs_ranks_t *ranks);
 
 /* The run has gone back to run->progress.step: rows of later steps are

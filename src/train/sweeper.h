@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * sweeper: a thread of rank 0 that deletes the files of old checkpoints
- * (hdf5io/checkpoint_sweep.h). No step waits for it. Of the saves only the last
- * one of a start waits for it, for a few seconds. The next start deletes what
- * is left when a run ends.
+ * (hdf5io/checkpoint_sweep.h). No step waits for the thread. The last save of a
+ * start waits for it, for a few seconds; other saves do not. If a run ends
+ * before all these files are deleted, the next start deletes the others.
  *
  * Thread rule: one thread, that of the training. NULL is allowed everywhere:
  * nothing is done.
@@ -16,10 +16,10 @@
 
 #include "base/err.h"
 
-/* The most seconds for which there are waits: */
-#define TRAIN_SWEEPER_WAIT 30.0 /* of a complete run, for the last deletes */
-#define TRAIN_SWEEPER_ROOM 5.0  /* of a start's last save, for space */
-#define TRAIN_SWEEPER_STOP 5.0  /* of any run's end, for the present file */
+/* The longest waits, in seconds: */
+#define TRAIN_SWEEPER_WAIT 30.0 /* a complete run waits for all deletes */
+#define TRAIN_SWEEPER_ROOM 5.0  /* the last save of a start waits for space */
+#define TRAIN_SWEEPER_STOP 5.0  /* the end of a run waits for one delete */
 
 typedef struct train_sweeper train_sweeper_t;
 
@@ -33,7 +33,7 @@ err_code_t train_sweeper_open(const char *directory, train_sweeper_t **out,
 void train_sweeper_ask(train_sweeper_t *sweeper);
 
 /* Wait until the thread has done what it was asked for, but at most [seconds].
- * Returns false if it has not. */
+ * Returns whether the thread has done this. */
 bool train_sweeper_wait(train_sweeper_t *sweeper, double seconds);
 
 /* End the thread when it has deleted its present file, and free. If the file

@@ -24,7 +24,7 @@ err_code_t __wrap_comm_allgather(comm_group_t *group, const void *mine,
 
 static double wrong; /* seconds by which this process's clock is ahead */
 static int gathers;  /* calls of comm_allgather so far */
-static int slow;     /* so many first calls take a millisecond more */
+static int slow;     /* the first [slow] calls take a millisecond more */
 
 double __wrap_clock_now(void)
 {

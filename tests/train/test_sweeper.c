@@ -24,7 +24,7 @@
 #include "train/saves.h"
 
 #define SAVES 5     /* of the run */
-#define HANGS 200.0 /* seconds: a wait lasts so long only after a fault */
+#define HANGS 200.0 /* seconds; a longer wait is a fault */
 
 /* ---- a delete that takes until all saves are done ------------------------ */
 
