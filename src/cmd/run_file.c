@@ -8,10 +8,10 @@
 #include "cmd/pick.h"
 #include "conf/conf.h"
 
-/* Return the text of run.[key] if the run file itself sets this key. NULL: the
- * run file does not set it, or --pick or --set replace it. */
-static const tree_t *own_text(const run_file_t *file, const tree_t *root,
-                              const char *key)
+/* Return the value of run.[key] if it is a text that the run file itself sets.
+ * NULL: the run file does not set it, or --pick or --set replace it. */
+static const tree_t *own_value(const run_file_t *file, const tree_t *root,
+                               const char *key)
 {
     const tree_t *run = tree_get(root, "run");
     const tree_t *node = run == NULL ? NULL : tree_get(run, key);
@@ -34,7 +34,7 @@ static bool name_is_picked(const run_file_t *file, const tree_t *root)
         if (strncmp(file->sets->items[i], key, sizeof key - 1) == 0)
             return false;
     return run != NULL && tree_get(run, "name") != NULL &&
-           own_text(file, root, "name") == NULL;
+           own_value(file, root, "name") == NULL;
 }
 
 /* Refuse a run.dir of the run file that all tasks of a sweep would share: two
@@ -44,7 +44,7 @@ static bool name_is_picked(const run_file_t *file, const tree_t *root)
 static err_code_t own_dir_check(const run_file_t *file, const tree_t *root,
                                 bool names, err_t *err)
 {
-    const tree_t *dir = own_text(file, root, "dir");
+    const tree_t *dir = own_value(file, root, "dir");
     const char *text = dir == NULL ? "" : tree_text(dir);
     char place[256];
 

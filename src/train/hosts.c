@@ -19,8 +19,8 @@ int train_hosts_number(const comm_group_t *group, int *hosts)
     int count = 0;
 
     for (int r = 0; r < comm_group_size(group); r++) {
-        /* The ranks of a host are usually consecutive. So compare with the rank
-         * before first. */
+        /* The ranks of a host are usually consecutive. So the rank before
+         * this one is compared first. */
         const int before = r > 0 ? train_hosts_first(group, r - 1, r) : r;
         const int first = before < r ? before : train_hosts_first(group, 0, r);
 

@@ -28,8 +28,8 @@ static void heads_find(const comm_group_t *group, int64_t files, int size,
     for (int r = 0; r < size; r++) {
         if (r > 0 && r * files / size != (r - 1) * files / size)
             first = r;
-        /* The ranks of a node are usually consecutive. So compare with the rank
-         * before first. */
+        /* The ranks of a node are usually consecutive. So the rank before
+         * this one is compared first. */
         if (r > first && train_hosts_first(group, r - 1, r) < r)
             heads[r] = heads[r - 1];
         else

@@ -3,7 +3,6 @@
 #include "ckpt_fixture.h"
 
 #include <criterion/criterion.h>
-#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,6 +16,7 @@
 #include "base/rng.h"
 #include "base/str.h"
 #include "hdf5io/checkpoint_manifest.h"
+#include "lib/entries.h"
 
 /* Shared by the ranks of one run. */
 typedef struct world {
@@ -407,15 +407,5 @@ void ckpt_manifest_edit(const char *checkpoint, const char *old,
 
 int ckpt_count(const char *home, const char *prefix)
 {
-    struct dirent *entry;
-    int count = 0;
-    DIR *dir = opendir(home);
-
-    cr_assert_not_null(dir);
-    while ((entry = readdir(dir)) != NULL)
-        count += strncmp(entry->d_name, prefix, strlen(prefix)) == 0 &&
-                 strcmp(entry->d_name, ".") != 0 &&
-                 strcmp(entry->d_name, "..") != 0;
-    closedir(dir);
-    return count;
+    return entries_begin(home, prefix);
 }

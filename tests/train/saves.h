@@ -13,4 +13,8 @@
 void saves_open(harness_t *harness, const char *async, const char *every,
                 const char *more);
 
+/* Number of entries of the run's checkpoints whose names begin with [prefix].
+ * "." and ".." are not counted. */
+int saves_count(const harness_t *harness, const char *prefix);
+
 #endif

@@ -6,7 +6,6 @@
  * storage reports its errors by, is replaced.
  */
 #include <criterion/criterion.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <float.h>
@@ -141,24 +140,6 @@ static int failures_count(const harness_t *harness, int failures)
     return count;
 }
 
-/* The number of checkpoints whose names begin with [prefix]. */
-static int checkpoints_count(const harness_t *harness, const char *prefix)
-{
-    char *path = str_printf("%s/run/checkpoints", harness->dir);
-    DIR *dir = opendir(path);
-    struct dirent *entry;
-    int count = 0;
-
-    cr_assert_not_null(dir, "%s", path);
-    while ((entry = readdir(dir)) != NULL)
-        count += strcmp(entry->d_name, ".") != 0 &&
-                 strcmp(entry->d_name, "..") != 0 &&
-                 strncmp(entry->d_name, prefix, strlen(prefix)) == 0;
-    closedir(dir);
-    free(path);
-    return count;
-}
-
 static bool is_there(const harness_t *harness, int step)
 {
     char *path =
@@ -195,7 +176,7 @@ Test(save_failed, one_failure_costs_no_step, .timeout = 300)
         harness_compare(&whole, &hurt, SAVES_STEPS, 0, ways[i % 2]);
         cr_expect_eq(failures_count(&hurt, 0), 1);
         cr_expect_eq(failures_count(&hurt, 1), 1);
-        cr_expect_eq(checkpoints_count(&hurt, "."), 0, "debris is left");
+        cr_expect_eq(saves_count(&hurt, "."), 0, "debris is left");
         cr_expect(!is_there(&hurt, 4));
         harness_close(&hurt);
         harness_close(&whole);
@@ -301,7 +282,7 @@ Test(save_failed, a_success_between_failures_begins_anew, .timeout = 120)
         cr_expect_eq(failures_count(&harness, 1), 3);
         cr_expect_eq(failures_count(&harness, 2), 3);
         cr_expect_eq(failures_count(&harness, 0), 6);
-        cr_expect_eq(checkpoints_count(&harness, "step-"), 4);
+        cr_expect_eq(saves_count(&harness, "step-"), 4);
         harness_close(&harness);
     }
 }
@@ -362,7 +343,7 @@ Test(save_failed, failures_in_a_row_end_the_run, .timeout = 300)
                         "step 1");
         refuse(NULL, 0, 0);
         cr_expect_eq(failures_count(&hurt, 0), one ? 1 : 3);
-        cr_expect_eq(checkpoints_count(&hurt, ""), 1);
+        cr_expect_eq(saves_count(&hurt, ""), 1);
         harness_run_ok(&hurt, 2, &out);
         harness_compare(&whole, &hurt, SAVES_STEPS, 0, ways[i % 2]);
         harness_close(&hurt);
@@ -443,7 +424,7 @@ Test(save_failed, multiples_of_keep_every_stay, .timeout = 120)
                "checkpoint.keep_every=4");
     harness.settings[2] = "checkpoint.keep=1";
     harness_run_ok(&harness, 2, &out);
-    cr_expect_eq(checkpoints_count(&harness, ""), 3);
+    cr_expect_eq(saves_count(&harness, ""), 3);
     cr_expect(is_there(&harness, 4) && is_there(&harness, 8));
     cr_expect(is_there(&harness, SAVES_STEPS));
     harness_close(&harness);
