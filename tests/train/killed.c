@@ -39,6 +39,14 @@ char *killed_home(void)
     return home;
 }
 
+void killed_home_gone(void)
+{
+    char *home = killed_home();
+
+    cr_expect_null(home, "%s stays", home);
+    free(home);
+}
+
 char *killed_set(void)
 {
     char *home = killed_home(), *set = NULL;
@@ -112,14 +120,11 @@ void killed_finish(harness_t *harness, int ranks, const harness_t *whole,
                    int resumed)
 {
     train_outcome_t out;
-    char *home;
 
     harness_run_ok(harness, ranks, &out);
     cr_expect_eq(harness_events(harness, "resumed"), resumed);
     harness_compare(whole, harness, SAVES_STEPS, 0, "killed");
-    home = killed_home();
-    cr_expect_null(home, "%s stays", home);
-    free(home);
+    killed_home_gone();
 }
 
 void killed_whole(harness_t *whole, const char *more)

@@ -42,6 +42,8 @@ void killed_pair_close(harness_t *whole, harness_t *parts);
  * freed; NULL: there is none. */
 char *killed_home(void);
 char *killed_set(void);
+/* Assert that there is no home. */
+void killed_home_gone(void);
 
 /* Rename [from] to [to] in the directory of the test. */
 void killed_rename(const harness_t *harness, const char *from, const char *to);
