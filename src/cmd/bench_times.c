@@ -4,18 +4,13 @@
 
 #include <stdlib.h>
 
-static int time_compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
+#include "base/numeric.h"
 
 bench_times_t bench_times(double *times, size_t count)
 {
     bench_times_t found;
 
-    qsort(times, count, sizeof *times, time_compare);
+    qsort(times, count, sizeof *times, numeric_compare);
     found.min = times[0];
     found.median = (times[(count - 1) / 2] + times[count / 2]) / 2;
     found.p95 = times[(count * 95 + 99) / 100 - 1];
