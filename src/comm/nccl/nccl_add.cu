@@ -33,11 +33,6 @@ static void add_start(void *to, const void *from, size_t count,
            static_cast<Number *>(to), static_cast<const Number *>(from), count);
 }
 
-extern "C" bool nccl_adds(comm_type_t type)
-{
-    return type != COMM_BFLOAT16 && type != COMM_FLOAT16;
-}
-
 extern "C" err_code_t nccl_add(void *to, const void *from, size_t count,
                                comm_type_t type, cudaStream_t stream,
                                err_t *err)

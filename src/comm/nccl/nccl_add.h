@@ -11,11 +11,8 @@
 extern "C" {
 #endif
 
-/* Can nccl_add add elements of this type? It cannot add 16-bit floats. */
-bool nccl_adds(comm_type_t type);
-
 /* Enqueue on [stream] that the device adds [count] elements at [from] to those
- * at [to]. */
+ * at [to]. The type is not a 16-bit float (comm_type_rounds). */
 err_code_t nccl_add(void *to, const void *from, size_t count, comm_type_t type,
                     cudaStream_t stream, err_t *err);
 

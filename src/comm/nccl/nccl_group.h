@@ -43,6 +43,8 @@ typedef struct nccl_tree {
     nccl_leaves_t *asked; /* [size] */
     int64_t *ranges;      /* [2 * size], see comm_tree_check */
     size_t *cuts;         /* [size + 1] */
+    /* Of the next sum: elements of a slice that is not cut off. */
+    size_t slice;
 } nccl_tree_t;
 
 typedef struct nccl_group {
@@ -131,10 +133,10 @@ ncclDataType_t nccl_type(comm_type_t type);
 err_code_t nccl_tree_open(nccl_group_t *group, err_t *err);
 void nccl_tree_close(nccl_group_t *group);
 /* To be called before [request], a sum along a tree, is enqueued: find out
- * which rank has which leaves. ERR_CONFIG, on all ranks, if the request cannot
- * be carried out; the group can be used afterwards. Other errors are those of
- * the group beside this one. Blocks until all ranks have called it, unless
- * request->ranges is given. */
+ * which rank has which leaves, and choose the size of slices. ERR_CONFIG, on
+ * all ranks, if the request cannot be carried out; the group can be used
+ * afterwards. Other errors are those of the group beside this one. Blocks until
+ * all ranks have called it, unless request->ranges is given. */
 err_code_t nccl_tree_meet(nccl_group_t *group, const comm_request_t *request,
                           err_t *err);
 /* Enqueue [request], for which nccl_tree_meet was called. */

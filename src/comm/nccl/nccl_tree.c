@@ -12,12 +12,14 @@
  * has which leaves. Unless the caller gives the ranges of all ranks, the ranks
  * tell each other their leaves over the group of the host.
  */
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "comm/comm_fold.h"
 #include "comm/nccl/nccl_add.h"
 #include "comm/nccl/nccl_group.h"
+#include "comm/reduce.h"
 #include "dev/dev_cuda.h"
 
 /* Slices begin at multiples of so many elements, if the scratch has room for
@@ -113,15 +115,16 @@ static err_code_t ranges_take(nccl_group_t *group, err_t *err)
         if (asked[rank].leaves != asked[0].leaves ||
             asked[rank].count != asked[0].count ||
             asked[rank].type != asked[0].type)
-            return err_set(
-                err, ERR_CONFIG,
-                "tree all-reduce %llu: rank %d asks for %lld "
-                "elements of type %lld over %lld leaves, rank 0 for "
-                "%lld elements of type %lld over %lld leaves",
-                (unsigned long long)group->tree.number, rank,
-                (long long)asked[rank].count, (long long)asked[rank].type,
-                (long long)asked[rank].leaves, (long long)asked[0].count,
-                (long long)asked[0].type, (long long)asked[0].leaves);
+            return err_set(err, ERR_CONFIG,
+                           "tree all-reduce %" PRIu64 ": rank %d asks for "
+                           "%" PRId64 " elements of type %s over %" PRId64
+                           " leaves, rank 0 for %" PRId64 " elements of type "
+                           "%s over %" PRId64 " leaves",
+                           group->tree.number, rank, asked[rank].count,
+                           comm_type_name((comm_type_t)asked[rank].type),
+                           asked[rank].leaves, asked[0].count,
+                           comm_type_name((comm_type_t)asked[0].type),
+                           asked[0].leaves);
         ranges[2 * rank] = asked[rank].first;
         ranges[2 * rank + 1] = asked[rank].held;
     }
@@ -154,7 +157,7 @@ err_code_t nccl_tree_meet(nccl_group_t *group, const comm_request_t *request,
 {
     err_code_t rc;
 
-    if (!nccl_adds(request->type))
+    if (comm_type_rounds(request->type)) /* nccl_add cannot add it */
         return err_set(err, ERR_CONFIG,
                        "a GPU cannot sum %s along a tree, only float32, "
                        "float64, int32 and int64",
@@ -165,13 +168,17 @@ err_code_t nccl_tree_meet(nccl_group_t *group, const comm_request_t *request,
                        "tree_scratch cannot sum along a tree");
     group->tree.number++;
     rc = ranges_find(group, request, err);
-    if (rc == ERR_OK && slice_choose(group, request) == 0)
-        rc = err_set(err, ERR_CONFIG,
-                     "tree all-reduce %llu: %zu bytes of tree_scratch are too "
-                     "few for %lld leaves on %d ranks",
-                     (unsigned long long)group->tree.number, group->tree.bytes,
-                     (long long)request->leaves, group->base.size);
-    return rc;
+    if (rc != ERR_OK)
+        return rc;
+    group->tree.slice = slice_choose(group, request);
+    return group->tree.slice > 0
+               ? ERR_OK
+               : err_set(err, ERR_CONFIG,
+                         "tree all-reduce %" PRIu64 ": %zu bytes of "
+                         "tree_scratch are too few for %" PRId64
+                         " leaves on %d ranks",
+                         group->tree.number, group->tree.bytes, request->leaves,
+                         group->base.size);
 }
 
 /* ---- one segment --------------------------------------------------------- */
@@ -180,19 +187,19 @@ typedef struct segment {
     nccl_group_t *group;
     const comm_request_t *request;
     cudaStream_t stream;
-    size_t at;    /* first element */
-    size_t slice; /* elements of a slice that is not cut off */
+    size_t at; /* first element */
 } segment_t;
 
 /* Number of elements in the slice of [owner]; *first is the first of them. */
 static size_t slice_of(const segment_t *segment, int owner, size_t *first)
 {
     const size_t count = segment->request->count;
+    const size_t slice = segment->group->tree.slice;
 
-    *first = segment->at + (size_t)owner * segment->slice;
+    *first = segment->at + (size_t)owner * slice;
     if (*first >= count)
         return 0;
-    return count - *first < segment->slice ? count - *first : segment->slice;
+    return count - *first < slice ? count - *first : slice;
 }
 
 /* Address of element [first] of this rank's view [i]. */
@@ -341,8 +348,7 @@ err_code_t nccl_tree_call(nccl_group_t *group, const comm_request_t *request,
 {
     segment_t segment = {.group = group,
                          .request = request,
-                         .stream = dev_cuda_stream(group->stream),
-                         .slice = slice_choose(group, request)};
+                         .stream = dev_cuda_stream(group->stream)};
     err_code_t rc = ERR_OK;
 
     while (rc == ERR_OK && segment.at < request->count) {
@@ -351,7 +357,7 @@ err_code_t nccl_tree_call(nccl_group_t *group, const comm_request_t *request,
             rc = segment_fold(&segment, err);
         if (rc == ERR_OK)
             rc = segment_gather(&segment, err);
-        segment.at += segment.slice * (size_t)group->base.size;
+        segment.at += group->tree.slice * (size_t)group->base.size;
     }
     return rc;
 }
