@@ -23,6 +23,14 @@ err_code_t cuda_started(const op_t *op, err_t *err)
                    op_kind_name(op->config.kind), cudaGetErrorString(code));
 }
 
+err_code_t cuda_kernel_started(cudaError_t code, const char *does, err_t *err)
+{
+    return code == cudaSuccess ? ERR_OK
+                               : err_set(err, ERR_UNAVAILABLE,
+                                         "the kernel that %s did not start: %s",
+                                         does, cudaGetErrorString(code));
+}
+
 err_code_t cuda_constant(const op_t *op, const void *from, size_t bytes,
                          const char *what, void **out, err_t *err)
 {

@@ -43,6 +43,10 @@ static inline cudaStream_t cuda_stream(const op_args_t *args)
  * Does not wait for them. */
 err_code_t cuda_started(const op_t *op, err_t *err);
 
+/* For kernels of no op: ERR_UNAVAILABLE with the text of [code], unless it is
+ * cudaSuccess. [does]: what the kernel does ("adds tensors"). */
+err_code_t cuda_kernel_started(cudaError_t code, const char *does, err_t *err);
+
 /* Copy [bytes] of the host to new memory of the op's device, such as a table or
  * weights of classes. NULL [from]: *out is NULL. Waits for the copy. Free by
  * dev_free(op->dev, ...). */

@@ -15,15 +15,8 @@ static __global__ void __launch_bounds__(EACH_THREADS) fold_run(op_fold_t fold)
 extern "C" err_code_t cuda_fold(const op_fold_t *fold, dev_stream_t *stream,
                                 err_t *err)
 {
-    cudaError_t code;
-
     LAUNCH(fold_run, each_blocks((int64_t)fold->channels, EACH_THREADS),
            EACH_THREADS, 0, dev_cuda_stream(stream), *fold);
-    code = cudaGetLastError();
-    return code == cudaSuccess
-               ? ERR_OK
-               : err_set(err, ERR_UNAVAILABLE,
-                         "the kernel that updates running statistics did not "
-                         "start: %s",
-                         cudaGetErrorString(code));
+    return cuda_kernel_started(cudaGetLastError(), "updates running statistics",
+                               err);
 }

@@ -128,16 +128,9 @@ static void half_start(const op_half_t *half, bool widen, cudaStream_t stream)
 extern "C" err_code_t cuda_half(const op_half_t *half, bool widen,
                                 dev_stream_t *stream, err_t *err)
 {
-    cudaError_t code;
-
     if (half->bf16)
         half_start<format_bf16>(half, widen, dev_cuda_stream(stream));
     else
         half_start<format_fp16>(half, widen, dev_cuda_stream(stream));
-    code = cudaGetLastError();
-    return code == cudaSuccess
-               ? ERR_OK
-               : err_set(err, ERR_UNAVAILABLE,
-                         "the kernel that rounds gradients did not start: %s",
-                         cudaGetErrorString(code));
+    return cuda_kernel_started(cudaGetLastError(), "rounds gradients", err);
 }

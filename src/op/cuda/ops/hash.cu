@@ -33,9 +33,5 @@ extern "C" err_code_t cuda_hash(uint64_t *to, const void *from, size_t words,
                (int64_t)words);
         code = cudaGetLastError();
     }
-    return code == cudaSuccess
-               ? ERR_OK
-               : err_set(err, ERR_UNAVAILABLE,
-                         "the kernel that computes a hash did not start: %s",
-                         cudaGetErrorString(code));
+    return cuda_kernel_started(code, "computes a hash", err);
 }

@@ -40,7 +40,6 @@ extern "C" err_code_t cuda_sum(void *to, const void *from, size_t count,
 {
     const cudaStream_t on = dev_cuda_stream(stream);
     const bool wide = pack_aligned(to, from);
-    cudaError_t code;
 
     if (type == OP_FLOAT64)
         each_start<1>(sum_double{(double *)to, (const double *)from},
@@ -51,10 +50,5 @@ extern "C" err_code_t cuda_sum(void *to, const void *from, size_t count,
     else
         each_start<4>(sum_work<float>{(float *)to, (const float *)from},
                       (int64_t)count, wide, on);
-    code = cudaGetLastError();
-    return code == cudaSuccess
-               ? ERR_OK
-               : err_set(err, ERR_UNAVAILABLE,
-                         "the kernel that adds tensors did not start: %s",
-                         cudaGetErrorString(code));
+    return cuda_kernel_started(cudaGetLastError(), "adds tensors", err);
 }
