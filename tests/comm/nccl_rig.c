@@ -101,3 +101,12 @@ void nccl_rig_run(int ranks, ranks_main_t main, nccl_plan_t *plan)
     cr_assert_eq(ranks_forks(ranks, 2 * NCCL_RIG_TIMEOUT, main, plan, results),
                  0, "%d ranks", ranks);
 }
+
+int nccl_rig_vary(nccl_plan_t *plan, int i)
+{
+    static const int ranks[] = {1, 2, 3, 4, 8, 0};
+
+    plan->order = i % 2;
+    plan->late = i % 3 == 2 ? 2 : 0;
+    return ranks[i];
+}

@@ -56,4 +56,8 @@ err_code_t nccl_rig_get(nccl_rig_t *rig, size_t bytes, err_t *err);
 /* Run main in [ranks] processes; all of them must succeed. */
 void nccl_rig_run(int ranks, ranks_main_t main, nccl_plan_t *plan);
 
+/* Return the number of ranks of run [i], from 0 on, and set the order and the
+ * late calls of [plan] for this run. 0: there are no more runs. */
+int nccl_rig_vary(nccl_plan_t *plan, int i);
+
 #endif

@@ -173,14 +173,11 @@ static int collectives_main(const comm_oob_t *oob, void *argument)
 
 Test(comm_nccl, collectives_give_what_they_should)
 {
-    static const int sizes[] = {1, 2, 3, 4, 8};
     nccl_plan_t plan = {.timeout = NCCL_RIG_TIMEOUT};
+    int ranks;
 
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        plan.order = (int)i % 2;
-        plan.late = i % 3 == 2 ? 2 : 0;
-        nccl_rig_run(sizes[i], collectives_main, &plan);
-    }
+    for (int i = 0; (ranks = nccl_rig_vary(&plan, i)) > 0; i++)
+        nccl_rig_run(ranks, collectives_main, &plan);
 }
 
 /* ---- arenas -------------------------------------------------------------- */

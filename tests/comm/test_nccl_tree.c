@@ -78,13 +78,13 @@ static numbers_t *numbers_new(comm_type_t type, int64_t leaves, int step)
 
 /* ---- one sum ------------------------------------------------------------- */
 
-/* This rank's share of [leaves]: with few leaves some ranks have none. */
-static comm_leaves_t share_of(const nccl_rig_t *rig, int64_t leaves)
+/* The share of [rank] of [leaves]: with few leaves some ranks have none. */
+static comm_leaves_t share_of(const nccl_rig_t *rig, int rank, int64_t leaves)
 {
-    const int64_t first = leaves * rig->rank / rig->size;
+    const int64_t first = leaves * rank / rig->size;
 
     return (comm_leaves_t){.first = first,
-                           .held = leaves * (rig->rank + 1) / rig->size - first,
+                           .held = leaves * (rank + 1) / rig->size - first,
                            .leaves = leaves};
 }
 
@@ -92,8 +92,10 @@ static comm_leaves_t share_of(const nccl_rig_t *rig, int64_t leaves)
 static void ranges_list(const nccl_rig_t *rig, int64_t leaves, int64_t *ranges)
 {
     for (int r = 0; r < rig->size; r++) {
-        ranges[2 * r] = leaves * r / rig->size;
-        ranges[2 * r + 1] = leaves * (r + 1) / rig->size - ranges[2 * r];
+        const comm_leaves_t share = share_of(rig, r, leaves);
+
+        ranges[2 * r] = share.first;
+        ranges[2 * r + 1] = share.held;
     }
 }
 
@@ -124,7 +126,7 @@ static int tree_one(nccl_rig_t *rig, comm_type_t type, int64_t leaves,
                     bool inside)
 {
     numbers_t *numbers = numbers_new(type, leaves, 7);
-    comm_leaves_t mine = share_of(rig, leaves);
+    comm_leaves_t mine = share_of(rig, rig->rank, leaves);
     int64_t ranges[2 * RANKS_MAX];
     void *views[COMM_VIEWS_MAX];
     const int count = views_fill(rig, numbers, &mine, views);
@@ -170,17 +172,14 @@ static int sums_main(const comm_oob_t *oob, void *argument)
 
 Test(nccl_tree, sums_have_the_bits_of_the_host)
 {
-    static const int sizes[] = {1, 2, 3, 4, 8};
-    nccl_plan_t plan = {.timeout = NCCL_RIG_TIMEOUT};
+    nccl_plan_t plan = {.timeout = NCCL_RIG_TIMEOUT, .scratch = SMALL};
+    int ranks;
 
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        plan.order = (int)i % 2;
-        plan.late = i % 3 == 2 ? 2 : 0;
-        plan.scratch = i % 2 == 0 ? BIG : SMALL;
-        nccl_rig_run(sizes[i], sums_main, &plan);
-    }
-    plan.scratch = SMALL;
     nccl_rig_run(8, sums_main, &plan);
+    for (int i = 0; (ranks = nccl_rig_vary(&plan, i)) > 0; i++) {
+        plan.scratch = i % 2 == 0 ? BIG : SMALL;
+        nccl_rig_run(ranks, sums_main, &plan);
+    }
 }
 
 /* ---- graphs -------------------------------------------------------------- */
@@ -217,7 +216,7 @@ static int graph_main(const comm_oob_t *oob, void *argument)
     RANKS_OK(nccl_rig_open(&rig, plan, oob, &err), err);
     for (int step = 0; step < 3; step++) {
         numbers_t *numbers = numbers_new(COMM_FLOAT32, 13, step);
-        const comm_leaves_t mine = share_of(&rig, 13);
+        const comm_leaves_t mine = share_of(&rig, oob->rank, 13);
         void *views[COMM_VIEWS_MAX];
 
         (void)views_fill(&rig, numbers, &mine, views);
@@ -275,7 +274,7 @@ static int refusals_main(const comm_oob_t *oob, void *argument)
     nccl_rig_t rig;
 
     RANKS_OK(nccl_rig_open(&rig, plan, oob, &err), err);
-    mine = share_of(&rig, LEAVES);
+    mine = share_of(&rig, oob->rank, LEAVES);
     if (strcmp(plan->what, "scratch") == 0)
         RANKS_CHECK(refused(&rig, &mine, COMM_FLOAT32, "tree_scratch") == 0);
     else {
