@@ -187,3 +187,24 @@ err_code_t op_rig_call(op_rig_dev_t *rig, op_rig_call_fn *call, op_t *op,
         rc = dev_stream_wait(rig->stream, err);
     return rc;
 }
+
+void op_rig_cuda_call(void *memory, size_t bytes, op_rig_cuda_fn *call,
+                      const void *context)
+{
+    const op_backend_ops_t *backend;
+    op_rig_dev_t rig;
+    err_t err = ERR_INIT;
+
+    cr_assert_eq(op_backend_get("cuda", &backend, &err), ERR_OK, "%s",
+                 err.text);
+    op_rig_dev_open(&rig, "a call", "cuda", 0);
+    op_rig_block_add(&rig, memory, bytes);
+    cr_assert_not_null(rig.blocks[0].copy);
+    cr_assert_eq(blocks_copy(&rig, DEV_HOST_TO_DEV, &err), ERR_OK, "%s",
+                 err.text);
+    call(backend, rig.blocks[0].copy, rig.stream, context);
+    cr_assert_eq(blocks_copy(&rig, DEV_DEV_TO_HOST, &err), ERR_OK, "%s",
+                 err.text);
+    cr_assert_eq(dev_stream_wait(rig.stream, &err), ERR_OK, "%s", err.text);
+    op_rig_dev_close(&rig);
+}

@@ -47,4 +47,12 @@ typedef err_code_t op_rig_call_fn(op_t *op, const op_args_t *args, err_t *err);
 err_code_t op_rig_call(op_rig_dev_t *rig, op_rig_call_fn *call, op_t *op,
                        const op_args_t *args, err_t *err);
 
+/* Copy [bytes] bytes of the host at [memory] to a new block of the device
+ * "cuda", let [call] enqueue what it wants to do with the block at [at], and
+ * copy the block back. */
+typedef void op_rig_cuda_fn(const op_backend_ops_t *backend, void *at,
+                            dev_stream_t *stream, const void *context);
+void op_rig_cuda_call(void *memory, size_t bytes, op_rig_cuda_fn *call,
+                      const void *context);
+
 #endif

@@ -10,6 +10,7 @@
 #include "base/half.h"
 #include "cuda/emu.h"
 #include "op/op_half.h"
+#include "op_rig_dev.h"
 
 enum { COUNT = 3001 };
 
@@ -42,15 +43,23 @@ static void memory_fill(memory_t *memory)
     memset(memory->residual + COUNT / 2, 0, sizeof special);
 }
 
-/* The elements from [first] on of the memory at [at]. */
-static op_half_t half_at(memory_t *at, bool bf16, bool feedback, size_t first)
+/* What a test does with a memory: from element [first] on. */
+typedef struct kind {
+    bool bf16, feedback;
+    size_t first;
+} kind_t;
+
+/* The elements of the memory at [at]. */
+static op_half_t half_at(memory_t *at, const kind_t *kind)
 {
-    return (op_half_t){.bf16 = bf16,
+    const size_t first = kind->first;
+
+    return (op_half_t){.bf16 = kind->bf16,
                        .count = COUNT - first,
                        .grads = at->grads + first,
                        .sent = at->sent + first,
-                       .residual = feedback ? at->residual + first : NULL,
-                       .largest = bf16 ? 0x1p126f : 32000};
+                       .residual = kind->feedback ? at->residual + first : NULL,
+                       .largest = kind->bf16 ? 0x1p126f : 32000};
 }
 
 /* Round, then widen, on the host. */
@@ -78,39 +87,18 @@ static void on_host(const op_half_t *half)
     }
 }
 
-/* Round, then widen, a copy of [memory] on the emulated GPU. [out] gets the
- * result. */
-static void on_gpu(const memory_t *memory, bool bf16, bool feedback,
-                   size_t first, memory_t *out)
+/* Round, then widen, on the emulated GPU. */
+static void on_gpu(const op_backend_ops_t *backend, void *at,
+                   dev_stream_t *stream, const void *kind)
 {
-    const op_backend_ops_t *backend;
-    dev_device_t *dev;
-    dev_stream_t *stream;
-    op_half_t half;
-    void *block;
+    const op_half_t half = half_at(at, kind);
     err_t err = ERR_INIT;
 
-    cr_assert_eq(op_backend_get("cuda", &backend, &err), ERR_OK, "%s",
-                 err.text);
     cr_assert(op_half_offered(backend));
-    cr_assert_eq(dev_open("cuda", 0, &dev, &err), ERR_OK, "%s", err.text);
-    cr_assert_eq(dev_stream_open(dev, DEV_STREAM_COMPUTE, &stream, &err),
-                 ERR_OK);
-    cr_assert_eq(dev_alloc(dev, sizeof *memory, "a test", &block, &err),
-                 ERR_OK);
-    cr_assert_eq(
-        dev_copy(stream, block, memory, sizeof *memory, DEV_HOST_TO_DEV, &err),
-        ERR_OK);
-    half = half_at(block, bf16, feedback, first);
-    cr_assert_eq(op_half_round(backend, &half, stream, &err), ERR_OK);
-    cr_assert_eq(op_half_widen(backend, &half, stream, &err), ERR_OK);
-    cr_assert_eq(
-        dev_copy(stream, out, block, sizeof *out, DEV_DEV_TO_HOST, &err),
-        ERR_OK);
-    cr_assert_eq(dev_stream_wait(stream, &err), ERR_OK, "%s", err.text);
-    dev_free(dev, block);
-    dev_stream_close(stream);
-    dev_close(dev);
+    cr_assert_eq(op_half_round(backend, &half, stream, &err), ERR_OK, "%s",
+                 err.text);
+    cr_assert_eq(op_half_widen(backend, &half, stream, &err), ERR_OK, "%s",
+                 err.text);
 }
 
 /* NaNs need not have the same payload. */
@@ -130,12 +118,14 @@ Test(op_half_cuda, bits_are_those_of_the_host)
     emu_open();
     cr_assert(host != NULL && gpu != NULL);
     for (int k = 0; k < 8; k++) {
-        const size_t first = k / 4 * 3; /* not aligned: no packs */
-        op_half_t half;
+        /* Packs cannot begin at the address of element 3. */
+        const kind_t kind = {
+            .bf16 = k % 2 != 0, .feedback = k / 2 % 2 != 0, .first = k / 4 * 3};
+        const op_half_t half = half_at(host, &kind);
 
         memory_fill(host);
-        on_gpu(host, k % 2, k / 2 % 2, first, gpu);
-        half = half_at(host, k % 2, k / 2 % 2, first);
+        *gpu = *host;
+        op_rig_cuda_call(gpu, sizeof *gpu, on_gpu, &kind);
         on_host(&half);
         floats_expect(gpu->grads, host->grads, "gradient");
         floats_expect(gpu->residual, host->residual, "residual");

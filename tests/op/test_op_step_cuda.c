@@ -9,6 +9,7 @@
 #include "cuda/emu.h"
 #include "op/op_hash.h"
 #include "op/op_ops.h"
+#include "op_rig_dev.h"
 
 #define SCHEDULES 5 /* SIMT_SCHEDULES, whose header needs CUDA's */
 
@@ -39,10 +40,11 @@ static void memory_fill(memory_t *memory)
         memory->words[i] = i * 2654435761U;
 }
 
-/* Fold the statistics and hash the words, where [backend] has [at]. */
-static void calls(const op_backend_ops_t *backend, memory_t *at,
-                  dev_stream_t *stream)
+/* Fold the statistics and hash the words, where [backend] has [memory]. */
+static void calls(const op_backend_ops_t *backend, void *memory,
+                  dev_stream_t *stream, const void *context)
 {
+    memory_t *at = memory;
     const op_fold_t fold = {.channels = CHANNELS,
                             .space = 2,
                             .momentum = 0.25,
@@ -54,44 +56,18 @@ static void calls(const op_backend_ops_t *backend, memory_t *at,
                             .var = at->var};
     err_t err = ERR_INIT;
 
+    (void)context;
     cr_assert_eq(op_fold(backend, &fold, stream, &err), ERR_OK, "%s", err.text);
     cr_assert_eq(op_hash(backend, &at->hash, at->words, WORDS, stream, &err),
                  ERR_OK, "%s", err.text);
 }
 
-/* What [from] is after the calls on the device. */
-static void calls_on_gpu(const memory_t *from, memory_t *out)
-{
-    const op_backend_ops_t *backend;
-    dev_device_t *dev;
-    dev_stream_t *stream;
-    void *block;
-    err_t err = ERR_INIT;
-
-    cr_assert_eq(op_backend_get("cuda", &backend, &err), ERR_OK, "%s",
-                 err.text);
-    cr_assert_eq(dev_open("cuda", 0, &dev, &err), ERR_OK, "%s", err.text);
-    cr_assert_eq(dev_stream_open(dev, DEV_STREAM_COMPUTE, &stream, &err),
-                 ERR_OK);
-    cr_assert_eq(dev_alloc(dev, sizeof *from, "a test", &block, &err), ERR_OK);
-    cr_assert_eq(
-        dev_copy(stream, block, from, sizeof *from, DEV_HOST_TO_DEV, &err),
-        ERR_OK);
-    calls(backend, block, stream);
-    cr_assert_eq(
-        dev_copy(stream, out, block, sizeof *out, DEV_DEV_TO_HOST, &err),
-        ERR_OK);
-    cr_assert_eq(dev_stream_wait(stream, &err), ERR_OK, "%s", err.text);
-    dev_free(dev, block);
-    dev_stream_close(stream);
-    dev_close(dev);
-}
-
 /* [gpu] gets what [host] becomes there. */
 static void check(memory_t *host, memory_t *gpu, bool folded)
 {
-    calls_on_gpu(host, gpu);
-    calls(&op_cpu_backend, host, NULL);
+    *gpu = *host;
+    op_rig_cuda_call(gpu, sizeof *gpu, calls, NULL);
+    calls(&op_cpu_backend, host, NULL, NULL);
     cr_expect_eq(gpu->hash, host->hash);
     for (int c = 0; c < CHANNELS; c++) {
         cr_assert_float_eq(gpu->mean[c], host->mean[c],
