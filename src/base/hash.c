@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* XXH3 of libxxhash is compiled for the oldest processors. If the library has
- * its dispatcher, we use this: it chooses the vector instructions that the
- * processor has. The hashes are the same. */
+/* XXH3 of libxxhash is compiled for the oldest processors. Some builds of the
+ * library also have a dispatcher, which chooses the vector instructions that
+ * the processor has. We use the dispatcher if there is one. The hashes are the
+ * same. */
 #include "config.h"
 
 #include "base/hash.h"

@@ -14,7 +14,7 @@
 #include "base/mem.h"
 #include "base/thread.h"
 
-/* Seconds of one poll; longer waits take several. */
+/* Maximum number of seconds of one poll. A longer wait polls several times. */
 #define WAIT_MOST 60.0
 
 err_code_t boot_wire_new(boot_wire_t **out, err_t *err)
@@ -67,9 +67,9 @@ static void *open_main(void *argument)
 }
 
 /* Wait up to [timeout] seconds until PMIx_Init has returned. Return whether it
- * has. Not by a condition: PMIx_Init changes the environment, and a library
- * that moves the clocks of a program (libfaketime) reads the environment in
- * each wait for a condition. */
+ * has. The thread does not wait for a condition: PMIx_Init changes the
+ * environment, and a library that moves the clocks of a program (libfaketime)
+ * reads the environment in each wait for a condition. */
 static bool open_await(boot_wire_t *wire, double timeout)
 {
     const double deadline = clock_now() + timeout;

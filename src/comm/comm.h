@@ -58,7 +58,7 @@ typedef struct comm_config {
     comm_group_t *beside;
     /* For nccl: bytes of the device's memory in which sums along a tree are
      * formed (comm_allreduce_tree_start); COMM_TREE_SCRATCH is a good number.
-     * 0: this group makes no such sums. The same on all ranks. */
+     * 0: this group makes no such sums. All ranks must give the same number. */
     size_t tree_scratch;
 } comm_config_t;
 
@@ -92,14 +92,14 @@ double comm_group_timeout(const comm_group_t *group); /* seconds */
  * memory. */
 dev_device_t *comm_group_dev(const comm_group_t *group);
 const char *comm_group_backend(const comm_group_t *group);
-/* Are collectives only enqueued on streams of the group's device? Then start
+/* Are collectives only enqueued on streams of the group's device? If so, start
  * and comm_work_wait_on do not wait for the device, and a graph of the device
  * can contain collectives. */
 bool comm_group_enqueues(const comm_group_t *group);
 const char *comm_group_host(const comm_group_t *group, int rank);
 
-/* How this rank sends to other hosts: transport and device, "tcp:eth0" or
- * "rc_mlx5:mlx5_0:1". NULL: the backend has no network, or this rank has not
+/* How this rank sends to other hosts: transport and device, such as "tcp:eth0"
+ * or "rc_mlx5:mlx5_0:1". NULL: the backend has no network, or this rank has not
  * sent to another host yet. Any thread; never blocks. */
 const char *comm_group_route(const comm_group_t *group);
 

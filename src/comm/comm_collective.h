@@ -45,7 +45,7 @@ typedef enum comm_state { COMM_DONE, COMM_PENDING, COMM_FAILED } comm_state_t;
 
 /* Groups over a device: the next collective that is started begins behind
  * [event], which was recorded on the stream that writes the data. The event
- * must not be recorded again before the work is done. If the group only
+ * must not be recorded again before the work is done. But if the group only
  * enqueues (comm_group_enqueues), the event may be recorded again as soon as
  * start has returned. Later collectives do not wait for the event. If start
  * returns COMM_DONE, nothing is left to be done behind the event. */
@@ -72,8 +72,8 @@ typedef struct comm_leaves {
     int64_t first, held; /* this rank's first leaf; number of its leaves */
     int64_t leaves;      /* leaves of all ranks together */
     /* (optional) [2 * size]: first leaf and number of leaves of each rank; the
-     * same on all ranks. If it is given, ranks of nccl need not tell each other
-     * their leaves. Copied. */
+     * same on all ranks. If [ranges] is given, ranks of nccl need not tell each
+     * other their leaves. The call copies the numbers. */
     const int64_t *ranges;
 } comm_leaves_t;
 

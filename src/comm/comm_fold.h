@@ -52,8 +52,10 @@ void *comm_fold_total(const comm_fold_t *fold);
 
 /* Check that the leaves of [size] ranks are leaves 0 .. leaves-1, in the order
  * of the ranks. [ranges] has two numbers for each rank: its first leaf, and how
- * many leaves it holds. ERR_CONFIG names the first rank that is wrong, and
- * [number], the number of the collective. Pure. */
+ * many leaves it holds. The text of ERR_CONFIG has [number], which is the
+ * number of the collective, and the first rank whose leaves are wrong. If
+ * only the total is wrong, the text has the number of leaves that the ranks
+ * hold together. Pure. */
 err_code_t comm_tree_check(const int64_t *ranges, int size, int64_t leaves,
                            uint64_t number, err_t *err);
 

@@ -135,7 +135,7 @@ err_code_t ddp_replica_check(ddp_t *ddp, uint64_t hash, err_t *err);
 err_code_t ddp_step_set(ddp_t *ddp, int64_t step, err_t *err);
 
 /* List the hook's state for checkpoints in [parts], which has DDP_HOOK_PARTS
- * elements; returns their number. */
+ * elements. Returns the number of parts. */
 int ddp_hook_parts(ddp_t *ddp, ddp_hook_part_t *parts);
 /* Does the hook work on the host's copy of a device's gradients? */
 bool ddp_hook_away(const ddp_t *ddp);
@@ -150,12 +150,12 @@ bool ddp_hook_away(const ddp_t *ddp);
  *   gradients of buckets that have not started are zeroed and count as ready;
  *   the tail is reduced as it is. (If the group has other collectives between
  *   buckets, such a rank first calls ddp_step_zero, which only zeroes. Before
- *   each other collective it reports as many gradients as the others do.)
+ *   each other collective it reports as many gradients as the other ranks.)
  * - wait, which blocks. Then grads and tail have the sums over ranks, with the
  *   same bits on all ranks. (With shards, grads are undefined in the ranges of
  *   other ranks.) Or wait_on: then operations that are enqueued on [stream]
  *   later find the sums; it blocks no longer than the data group needs
- *   (comm_work_wait_on); with a hook it blocks like wait.
+ *   (comm_work_wait_on); with a hook on the host it blocks like wait.
  * begin, grad_ready, zero and skip do not block, unless a hook does in its
  * first turn. After an error of grad_ready, zero or skip (ERR_PEER, or an error
  * of the hook), wait must still be called, as it frees what the step has
@@ -168,7 +168,7 @@ err_code_t ddp_step_skip(ddp_t *ddp, err_t *err);
 err_code_t ddp_step_wait(ddp_t *ddp, err_t *err);
 err_code_t ddp_step_wait_on(ddp_t *ddp, dev_stream_t *stream, err_t *err);
 
-/* Call it instead if a graph of the device repeats the operations of a step. */
+/* Call this instead of the above if a device's graph repeats a whole step. */
 void ddp_step_replay(ddp_t *ddp);
 
 /* Call after ddp_step_begin for a local step: the tail is reduced, gradients

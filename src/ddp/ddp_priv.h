@@ -81,8 +81,7 @@ err_code_t ddp_mirror_start(ddp_t *ddp, int index, err_t *err);
  * copy the sums back. [on] waits for this copy; with NULL the host waits. */
 err_code_t ddp_mirror_finish(ddp_t *ddp, dev_stream_t *on, err_t *err);
 
-/* half.c: the hooks fp16 and bf16 on a device. All functions but open and close
- * only enqueue. */
+/* half.c: the hooks fp16 and bf16 on a device. Round and start only enqueue. */
 
 /* Set ddp->half if the hook of [config] is fp16 or bf16, and the device can
  * compute it. Local. */

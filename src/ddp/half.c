@@ -3,8 +3,9 @@
 /*
  * The hooks fp16 and bf16 on a device: the device rounds the gradients, and the
  * data group adds the rounded numbers. hook_half.c explains the arithmetic.
- * The bits are the same, unless the data group rounds a sum more often. Nothing
- * passes through the host, so a graph of the device can contain such a step.
+ * The sums have the same bits as with a hook on the host, unless the data group
+ * rounds a sum more often. No gradient passes through the host, so a graph of
+ * the device can contain such a step.
  */
 #include "base/mem.h"
 #include "ddp/ddp_priv.h"
@@ -15,7 +16,7 @@ struct ddp_half {
     ddp_rounding_t rounding;
     float largest;   /* limit of this rank's gradients */
     uint16_t *sent;  /* [grad_elems], memory of the device */
-    float *residual; /* likewise; NULL: no error feedback */
+    float *residual; /* [grad_elems], of the device; NULL: no error feedback */
 };
 
 static err_code_t state_open(ddp_t *ddp, const ddp_rounding_t *rounding,

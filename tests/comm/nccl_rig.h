@@ -34,8 +34,8 @@ typedef struct nccl_rig {
     double *host, *back; /* [size * NCCL_RIG_COUNT] */
 } nccl_rig_t;
 
-/* Open a part of a rig, in this order: the group of the host, the device with a
- * stream, and the group of NCCL. */
+/* Each of these functions opens a part of a rig: first the group of the host,
+ * then the device with a stream, then the group of NCCL. */
 err_code_t nccl_rig_control(nccl_rig_t *rig, const nccl_plan_t *plan,
                             const comm_oob_t *oob, err_t *err);
 err_code_t nccl_rig_device(nccl_rig_t *rig, err_t *err);

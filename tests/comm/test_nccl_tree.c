@@ -308,7 +308,7 @@ Test(nccl_tree, all_ranks_refuse_what_does_not_fit)
 #define WELL 2
 
 /* On the last rank a call fails, or its GPU hangs in the sum and the rank dies.
- * The others must name it. */
+ * The other ranks must name this rank. */
 static int fault_main(const comm_oob_t *oob, void *argument)
 {
     const nccl_plan_t *plan = argument;

@@ -43,7 +43,7 @@ bool fake_mail_windows(const fake_mail_t *mail, uint32_t count);
 
 /* Tell all ranks that this one has captured one more call. */
 void fake_mail_capture(fake_mail_t *mail);
-/* Have all ranks together captured [count] calls for each of them? */
+/* Have all ranks together captured [count] calls for each rank? */
 bool fake_mail_captures(const fake_mail_t *mail, uint32_t count);
 
 /* Send and receive all [parts]. Parts of the same peer and direction move in

@@ -359,7 +359,7 @@ static int failing_main(const comm_oob_t *oob, void *argument)
         (end->code == ERR_UNAVAILABLE || end->culprit == oob->rank))
         comm_group_fail(rig.far.control, end);
     /* A rank that has its sums learns here that another rank has failed. If a
-     * hook failed, only the control group tells it. */
+     * hook failed, only the control group says so. */
     (void)comm_barrier(rig.far.control, end->code == ERR_OK ? end : NULL);
     if (end->code == ERR_OK)
         (void)comm_group_check(rig.far.group, end);
@@ -386,7 +386,7 @@ static void ends_check(const failing_t *failing)
     }
 }
 
-/* At least [least] calls are made, and each of them fails in one of the runs.
+/* More than [least] calls are made, and each of them fails in one of the runs.
  */
 static void calls_fail(const char *hook, int least)
 {

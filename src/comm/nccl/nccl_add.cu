@@ -8,7 +8,7 @@
  * each thread adds several of them in a loop. */
 #define BLOCKS_MOST 16384
 
-/* Integers are added as unsigned numbers, because only for those C++ defines
+/* Integers are added as unsigned numbers: C++ defines only for unsigned numbers
  * that sums wrap around. */
 template <typename Number>
 static __global__ void __launch_bounds__(THREADS)

@@ -118,8 +118,8 @@ err_code_t nccl_arena_open(comm_group_t *base, size_t bytes, comm_arena_t **out,
                            err_t *err);
 void nccl_arena_close(comm_arena_t *base);
 
-/* nccl_call.c: enqueue the operation of [request], which is no sum along a
- * tree, on the group's stream. */
+/* nccl_call.c: enqueue the operation of [request], which is not a sum along
+ * a tree, on the group's stream. */
 err_code_t nccl_call(nccl_group_t *group, const comm_request_t *request,
                      err_t *err);
 /* Wait until the last call, which returned [result], is no longer in progress.
@@ -132,11 +132,11 @@ ncclDataType_t nccl_type(comm_type_t type);
 /* nccl_tree.c: open and close what sums along a tree need. */
 err_code_t nccl_tree_open(nccl_group_t *group, err_t *err);
 void nccl_tree_close(nccl_group_t *group);
-/* To be called before [request], a sum along a tree, is enqueued: find out
- * which rank has which leaves, and choose the size of slices. ERR_CONFIG, on
+/* Call this before [request], a sum along a tree, is enqueued. It finds out
+ * which rank has which leaves, and chooses the size of slices. ERR_CONFIG, on
  * all ranks, if the request cannot be carried out; the group can be used
  * afterwards. Other errors are those of the group beside this one. Blocks until
- * all ranks have called it, unless request->ranges is given. */
+ * all ranks have called this function, unless request->ranges is given. */
 err_code_t nccl_tree_meet(nccl_group_t *group, const comm_request_t *request,
                           err_t *err);
 /* Enqueue [request], for which nccl_tree_meet was called. */

@@ -230,8 +230,8 @@ static ncclResult_t views_send(const segment_t *segment, int peer)
     return result;
 }
 
-/* Receive this rank's slice of all views of [peer] from *place on. *place then
- * is the end of them. */
+/* Receive this rank's slice of all views of [peer]. The slices are stored from
+ * *place on, and *place becomes their end. */
 static ncclResult_t views_receive(const segment_t *segment, int peer,
                                   char **place)
 {

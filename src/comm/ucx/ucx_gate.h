@@ -13,8 +13,8 @@
  *
  * Ranks that share memory never connect to each other. So the sink gets even
  * connections from the rank's own machine, and other users of this node cannot
- * connect to UCX. Only if ranks of one machine reach each other over TCP, the
- * program lets connections from this machine pass.
+ * connect to UCX. The program lets connections from this machine pass only if
+ * ranks of one machine reach each other over TCP.
  */
 #ifndef CDDP_COMM_UCX_GATE_H
 #define CDDP_COMM_UCX_GATE_H
@@ -64,7 +64,7 @@ typedef struct ucx_gate {
     size_t bytes;       /* bytes of that address */
 } ucx_gate_t;
 
-/* The sinks of one worker. All 0: it has none. */
+/* The sinks of one worker. All zeros: the worker has none. */
 typedef struct ucx_gate_sinks {
     int count;
     int fds[UCX_GATE_SINKS];

@@ -282,8 +282,8 @@ Test(ucx_gate_sockets, the_loopback_may_be_let_in)
     close(member);
 }
 
-/* A process of the same user may listen at this port, too; those of other users
- * cannot. */
+/* A process of the same user may listen at this port, too; processes of
+ * other users cannot. */
 Test(ucx_gate_sockets, another_socket_at_the_port_changes_nothing)
 {
     guarded_t guarded = guarded_new(false);

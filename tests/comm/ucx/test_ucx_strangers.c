@@ -130,8 +130,8 @@ typedef struct ports {
     int others; /* number of listening sockets that are not IPv4 */
 } ports_t;
 
-/* Return whether [ports] has the place [at] already: at the place of each
- * socket of UCX a sink listens, too. */
+/* Return whether [ports] has the place [at] already. Each place comes twice, as
+ * a sink listens at the place of each socket of UCX. */
 static bool ports_have(const ports_t *ports, const struct sockaddr_in *at)
 {
     for (int i = 0; i < ports->count; i++)
@@ -362,8 +362,8 @@ Test(strangers, ranks_of_several_nodes_listen_to_each_other)
     machines_remove();
 }
 
-/* The same if ranks reach each other over TCP within a machine, too. Then other
- * processes of this machine can connect. */
+/* As the test before, but ranks also reach each other over TCP within a
+ * machine. So other processes of this machine can connect. */
 Test(strangers, ranks_that_use_tcp_within_a_node_listen_to_no_other_machine)
 {
     rank_plan_t plan;
