@@ -92,7 +92,7 @@ struct ddp_layout {
 };
 
 typedef struct ddp_stats { /* since the last ddp_stats_take */
-    /* Seconds from start to completion of collectives, over all buckets. */
+    /* Seconds from start to completion of collectives, summed over buckets. */
     double comm_s;
     /* Seconds in ddp_step_wait: communication that was not overlapped. */
     double exposed_s;

@@ -43,7 +43,7 @@ static void memory_fill(memory_t *memory)
     memset(memory->residual + COUNT / 2, 0, sizeof special);
 }
 
-/* What a test does with a memory: from element [first] on. */
+/* How a memory is used: from element [first] on. */
 typedef struct kind {
     bool bf16, feedback;
     size_t first;

@@ -43,8 +43,9 @@ static inline cudaStream_t cuda_stream(const op_args_t *args)
  * Does not wait for them. */
 err_code_t cuda_started(const op_t *op, err_t *err);
 
-/* For kernels of no op: ERR_UNAVAILABLE with the text of [code], unless it is
- * cudaSuccess. [does]: what the kernel does ("adds tensors"). */
+/* For a kernel that belongs to no op: return ERR_UNAVAILABLE with the text of
+ * [code], unless [code] is cudaSuccess. [does] says what the kernel does ("adds
+ * tensors"). */
 err_code_t cuda_kernel_started(cudaError_t code, const char *does, err_t *err);
 
 /* Copy [bytes] of the host to new memory of the op's device, such as a table or

@@ -362,8 +362,8 @@ Test(strangers, ranks_of_several_nodes_listen_to_each_other)
     machines_remove();
 }
 
-/* As the test before, but ranks also reach each other over TCP within a
- * machine. So other processes of this machine can connect. */
+/* This test is like the one before, but ranks also reach each other over TCP
+ * within a machine. So other processes of this machine can connect. */
 Test(strangers, ranks_that_use_tcp_within_a_node_listen_to_no_other_machine)
 {
     rank_plan_t plan;
