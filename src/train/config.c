@@ -246,7 +246,7 @@ static const opt_row_t obs_options[] = {
                    "of progress (the first one comes 10 s after the first "
                    "step), how often the files for TensorBoard and "
                    "Prometheus are written, and how often ranks compare their "
-                   "loads (also first after 10 s)"),
+                   "loads (for the first time after 10 s)"),
     CONFIG(obs.tensorboard, "tensorboard", OPT_CHOICE, "auto",
            .choices = tensorboards, .free = true,
            .help = "write files for TensorBoard to the directory tb in the run "
