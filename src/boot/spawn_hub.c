@@ -136,17 +136,6 @@ static void hub_fail_absent(spawn_hub_t *hub, bool left, const char *why)
     mem_free(absent);
 }
 
-void spawn_hub_ended(spawn_hub_t *hub, int rank, const char *how)
-{
-    err_t fault = ERR_INIT;
-
-    if (hub->ranks[rank].gone)
-        return;
-    err_set_peer(&fault, rank, NULL, "start-up exchange %llu: rank %d %s",
-                 (unsigned long long)hub->round, rank, how);
-    hub_fail(hub, &fault);
-}
-
 /* ---- exchanges ----------------------------------------------------------- */
 
 /* All ranks have come: prepare the answer for each. */
@@ -294,6 +283,21 @@ static void absent_check(spawn_hub_t *hub)
         }
     if (clock_now() - hub->since > hub->timeout)
         hub_fail_absent(hub, false, "did not come in time");
+}
+
+void spawn_hub_ended(spawn_hub_t *hub, int rank, const char *how)
+{
+    err_t fault = ERR_INIT;
+
+    /* What it sent before its end counts, and may not have been read yet. */
+    rank_read(hub, rank);
+    if (hub->ranks[rank].gone) {
+        absent_check(hub);
+        return;
+    }
+    err_set_peer(&fault, rank, NULL, "start-up exchange %llu: rank %d %s",
+                 (unsigned long long)hub->round, rank, how);
+    hub_fail(hub, &fault);
 }
 
 void spawn_hub_polls(const spawn_hub_t *hub, struct pollfd *out)

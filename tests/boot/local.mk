@@ -3,7 +3,8 @@ BOOT_TESTS = \
 	tests/boot/test_boot \
 	tests/boot/test_boot_hang \
 	tests/boot/test_boot_threads \
-	tests/boot/test_spawn
+	tests/boot/test_spawn \
+	tests/boot/test_spawn_hub
 check_PROGRAMS += $(BOOT_TESTS)
 BOOT_TEST_LIBS = libboot.la libbase.la
 $(BOOT_TESTS): $(BOOT_TEST_LIBS)
