@@ -202,6 +202,8 @@ void op_rig_cuda_call(void *memory, size_t bytes, op_rig_cuda_fn *call,
     cr_assert_not_null(rig.blocks[0].copy);
     cr_assert_eq(blocks_copy(&rig, DEV_HOST_TO_DEV, &err), ERR_OK, "%s",
                  err.text);
+    /* Copying back overwrites these sources. */
+    cr_assert_eq(dev_stream_wait(rig.stream, &err), ERR_OK, "%s", err.text);
     call(backend, rig.blocks[0].copy, rig.stream, context);
     cr_assert_eq(blocks_copy(&rig, DEV_DEV_TO_HOST, &err), ERR_OK, "%s",
                  err.text);
