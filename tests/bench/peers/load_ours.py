@@ -2,8 +2,8 @@
 # SPDX-FileCopyrightText: The cddp authors
 """Our side of load_peers.py: libcddp, called through ctypes, in a process of its own.
 
-usage: load_ours.py LIBRARY FILE ELEMS BATCH. Each line on standard input is one
-epoch: the data is opened (not timed), and all batches are read. The answer is a
+usage: load_ours.py LIBRARY FILE ELEMS BATCH THREADS. Each line on standard input is
+one epoch: the data is opened, and all batches are read, ahead by THREADS threads. The answer is a
 line "SECONDS SUM SAMPLES". For the line "ids PATH" the numbers of the samples are
 written to PATH instead, one line for each batch, and the answer is "done". The line
 "end" ends the process.
@@ -54,12 +54,13 @@ RANK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p,
 
 
 def main():
-    library, path, elems, batch = sys.argv[1:]
+    library, path, elems, batch, threads = sys.argv[1:]
     cddp = ctypes.CDLL(library)
     files = (ctypes.c_char_p * 2)(path.encode(), None)
     config = DataConfig(files=files, input=b"/x", target=b"/y", input_elems=int(elems),
                         classes=1 << 30, batch=int(batch), shuffle=b"chunk", seed=1,
-                        epochs=1, prefetch=4, validate=b"none")
+                        epochs=1, prefetch=4, validate=b"none",
+                        threads=int(threads))
 
     def check(code, error):
         if code != 0:
@@ -68,9 +69,9 @@ def main():
     def epoch(group, visit):
         error, data = Error(), ctypes.c_void_p()
         item = ctypes.POINTER(Batch)()
+        start, total = time.perf_counter(), 0
         check(cddp.cddp_data_open(group, ctypes.byref(config), ctypes.byref(data),
                                   ctypes.byref(error)), error)
-        start, total = time.perf_counter(), 0
         while True:
             check(cddp.cddp_data_next(data, ctypes.byref(item), ctypes.byref(error)), error)
             if not item:

@@ -10,7 +10,8 @@ loader comes first changes from pair to pair. The page cache has the file.
 The peer is tuned: two worker processes serve all epochs and read a batch in one call
 (sorted rows, one selection), with a chunk cache of HDF5 that holds the whole file.
 Each epoch opens the file anew, as our loader does, so that nothing is decoded before.
-Our loader is libcddp, with one thread that reads ahead. A ratio is the peer's time over
+Our loader is libcddp, with one thread that reads ahead, then with two, or with those
+of --threads. Both times include opening the file. A ratio is the peer's time over
 ours: above 1, we are faster. In each pair, both loaders must get the same sum over some
 numbers of every batch. Prints CSV.
 """
@@ -85,10 +86,11 @@ def same(batch):
 
 
 class Ours:
-    def __init__(self, path):
+    def __init__(self, path, threads):
         library = os.path.join(os.environ["BUILD"], ".libs", "libcddp.so")
         self.process = subprocess.Popen(
-            [sys.executable, HERE / "load_ours.py", library, path, str(ELEMS), str(BATCH)],
+            [sys.executable, HERE / "load_ours.py", library, path, str(ELEMS), str(BATCH),
+             str(threads)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def ask(self, line):
@@ -120,12 +122,10 @@ def peer_epoch(loader):
     return time.perf_counter() - start, total
 
 
-def layout_measure(layout, args, folder):
-    path = os.path.join(folder, layout + ".h5")
+def layout_measure(path, layout, threads, args):
     rows = args.mib * (1 << 20) // (4 * ELEMS)
-    file_write(path, layout, rows)
-    ours = Ours(path)
-    ids = ours.order(os.path.join(folder, "ids"))
+    ours = Ours(path, threads)
+    ids = ours.order(path + ".ids")
     if sorted(i for batch in ids for i in batch) != list(range(rows)):
         sys.exit("load-peers: our order is no permutation")
     loader = torch.utils.data.DataLoader(
@@ -144,10 +144,9 @@ def layout_measure(layout, args, folder):
     ratios = sorted(peer / our for our, peer in pairs)
     rates = [args.mib * 1.048576 / sorted(pair[k] for pair in pairs)[len(pairs) // 2]
              for k in (0, 1)]
-    print(f"{layout},{args.mib},{args.workers},{len(pairs)},{rates[0]:.0f},{rates[1]:.0f},"
+    print(f"{layout},{args.mib},{threads},{args.workers},{len(pairs)},{rates[0]:.0f},{rates[1]:.0f},"
           f"{ratios[len(ratios) // 2]:.2f},{ratios[0]:.2f},{ratios[-1]:.2f},"
           f"{os.getloadavg()[0]:.1f}", flush=True)
-    os.unlink(path)
 
 
 def main():
@@ -155,13 +154,18 @@ def main():
     parser.add_argument("--pairs", type=int, default=9)
     parser.add_argument("--mib", type=int, default=96, help="MiB of samples")
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--threads", default="1,2", help="threads of our loader")
     parser.add_argument("layouts", nargs="*", default=["contiguous", "gzip"])
     args = parser.parse_args()
     torch.set_num_threads(1)
-    print("layout,MiB,workers,pairs,ours_MB_s,peer_MB_s,ratio,lowest,highest,load")
+    print("layout,MiB,threads,workers,pairs,ours_MB_s,peer_MB_s,ratio,lowest,highest,load")
     with tempfile.TemporaryDirectory() as folder:
         for layout in args.layouts or ["contiguous", "gzip"]:
-            layout_measure(layout, args, folder)
+            path = os.path.join(folder, layout + ".h5")
+            file_write(path, layout, args.mib * (1 << 20) // (4 * ELEMS))
+            for threads in map(int, args.threads.split(",")):
+                layout_measure(path, layout, threads, args)
+            os.unlink(path)
 
 
 if __name__ == "__main__":
