@@ -11,7 +11,8 @@ tests/%.o: AM_CPPFLAGS += -I$(srcdir)/tests
 tests/%.lo: AM_CFLAGS += $(TEST_CFLAGS)
 tests/%.lo: AM_CPPFLAGS += -I$(srcdir)/tests
 
-check_LTLIBRARIES += libfixtures.la liballoc.la libiocount.la libiotape.la
+check_LTLIBRARIES += libfixtures.la liballoc.la liballocfail.la libiocount.la \
+	libiotape.la
 libfixtures_la_SOURCES = \
 	tests/cmd/ckpt_command.h \
 	tests/comm/collectives.c tests/comm/collectives.h \
@@ -69,6 +70,8 @@ libfixtures_la_SOURCES = \
 	tests/train/saves.c tests/train/saves.h
 # Apart, as it replaces malloc in the programs that link it.
 liballoc_la_SOURCES = tests/lib/alloc_count.c tests/lib/alloc_count.h
+# Apart, as it replaces posix_memalign.
+liballocfail_la_SOURCES = tests/lib/alloc_fail.c tests/lib/alloc_fail.h
 # Apart, as it replaces open and pread. io_watch is the same code, to be preloaded.
 libiocount_la_SOURCES = tests/lib/io_count.c tests/lib/io_count.h \
 	tests/lib/opens.h

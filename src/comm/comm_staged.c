@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/mem.h"
 #include "base/thread.h"
+#include "comm/comm_vote.h"
 #include "comm/staged_group.h"
 
 /* ---- the owner ----------------------------------------------------------- */
@@ -212,26 +213,6 @@ static err_code_t parts_open(staged_group_t *group, err_t *err)
     return rc == ERR_OK ? staged_thread_start(group, err) : rc;
 }
 
-/* Tell all ranks whether this rank is ready ([mine] has no error), and fail if
- * one of them is not. */
-static err_code_t ready_vote(comm_group_t *inner, const err_t *mine, err_t *err)
-{
-    const size_t size = (size_t)inner->size;
-    err_t *all = NULL;
-    err_code_t rc = mem_new(err_t, size, "comm votes", &all, err);
-
-    if (rc != ERR_OK)
-        return rc;
-    rc = comm_allgather(inner, mine, sizeof *mine, all, err);
-    for (size_t rank = 0; rc == ERR_OK && rank < size; rank++)
-        if (all[rank].code != ERR_OK)
-            rc = err_set(err, all[rank].code, "rank %d on %s cannot join: %s",
-                         comm_rank_name(inner, (int)rank),
-                         inner->hellos[rank].host, all[rank].text);
-    mem_free(all);
-    return rc;
-}
-
 size_t comm_staged_bytes(int ranks)
 {
     const size_t least = staged_room_least(ranks);
@@ -261,6 +242,15 @@ static void group_fill(staged_group_t *group, comm_group_t *inner,
     thread_cond_init(&group->changed);
 }
 
+/* Tell the other ranks whether this rank can join ([mine] has its error). If a
+ * rank cannot, all ranks get its error. */
+static err_code_t join_vote(comm_group_t *inner, err_t *mine, err_t *err)
+{
+    if (mine->code != ERR_OK)
+        err_prefix(mine, "cannot join");
+    return comm_vote(inner, mine, err);
+}
+
 err_code_t comm_staged_open(comm_group_t *inner, dev_device_t *dev,
                             comm_group_t **out, err_t *err)
 {
@@ -268,20 +258,21 @@ err_code_t comm_staged_open(comm_group_t *inner, dev_device_t *dev,
     err_t mine = ERR_INIT;
     err_code_t rc;
 
-    rc = mem_new(staged_group_t, 1, "comm group", &group, err);
-    if (rc != ERR_OK) {
-        inner->ops->close(inner);
-        return rc;
+    if (mem_new(staged_group_t, 1, "comm group", &group, &mine) == ERR_OK)
+        group_fill(group, inner, dev);
+    rc = join_vote(inner, &mine, err);
+    if (rc == ERR_OK) {
+        rc = comm_arena_open(inner, STAGED_SLOTS * group->shape.room,
+                             &group->arena, &mine);
+        if (rc == ERR_OK)
+            (void)parts_open(group, &mine);
+        rc = join_vote(inner, &mine, err);
     }
-    group_fill(group, inner, dev);
-    rc = comm_arena_open(inner, STAGED_SLOTS * group->shape.room, &group->arena,
-                         &mine);
-    if (rc == ERR_OK)
-        (void)parts_open(group, &mine);
-    rc = ready_vote(inner, &mine, err);
     if (rc == ERR_OK)
         *out = &group->base;
-    else
+    else if (group != NULL)
         staged_close(&group->base);
+    else
+        inner->ops->close(inner);
     return rc;
 }

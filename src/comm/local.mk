@@ -9,6 +9,7 @@ libcomm_la_SOURCES = \
 	src/comm/comm_staged.h src/comm/comm_still.c src/comm/comm_still.h \
 	src/comm/comm_table.c \
 	src/comm/comm_table.h src/comm/comm_threads.c src/comm/comm_tree.c \
+	src/comm/comm_vote.c src/comm/comm_vote.h \
 	src/comm/reduce.c src/comm/reduce.h src/comm/registry.c src/comm/staged_group.h \
 	src/comm/staged_segment.c src/comm/staged_segment.h \
 	src/comm/staged_thread.c src/comm/threads_piece.c \

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "base/mem.h"
 #include "ddp/ddp_priv.h"
 
 /* ---- layout ------------------------------------------------------------- */
@@ -28,18 +27,13 @@ static uint64_t layout_hash(const ddp_layout_t *layout)
     return hash;
 }
 
-err_code_t ddp_layout_check(comm_group_t *group, const ddp_layout_t *layout,
-                            err_t *err)
+err_code_t ddp_layout_check(ddp_t *ddp, const ddp_layout_t *layout, err_t *err)
 {
-    int size = comm_group_size(group);
-    uint64_t mine = layout_hash(layout);
-    uint64_t *all = NULL;
-    err_code_t rc;
+    comm_group_t *group = ddp->control;
+    const int size = comm_group_size(group);
+    const uint64_t mine = layout_hash(layout), *all = ddp->hashes;
+    err_code_t rc = comm_allgather(group, &mine, sizeof mine, ddp->hashes, err);
 
-    rc = mem_new(uint64_t, (size_t)size, "parameter layout check", &all, err);
-    if (rc != ERR_OK)
-        return rc;
-    rc = comm_allgather(group, &mine, sizeof mine, all, err);
     for (int r = 1; rc == ERR_OK && r < size; r++) {
         if (all[r] != all[0])
             rc = err_set(err, ERR_CONFIG,
@@ -49,7 +43,6 @@ err_code_t ddp_layout_check(comm_group_t *group, const ddp_layout_t *layout,
                          r, comm_group_host(group, r),
                          comm_group_host(group, 0));
     }
-    mem_free(all);
     return rc;
 }
 

@@ -16,6 +16,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "comm/comm_vote.h"
 #include "ddp/ddp_priv.h"
 
 /* ---- opening ------------------------------------------------------------- */
@@ -121,20 +122,19 @@ static void views_check(const ddp_layout_t *layout)
     }
 }
 
-err_code_t ddp_open(const ddp_config_t *config, comm_group_t *control,
-                    comm_group_t *data, const ddp_layout_t *layout, ddp_t **out,
-                    err_t *err)
+/* Open what this rank needs for itself. On failure *out may be NULL. Local. */
+static err_code_t parts_open(const ddp_config_t *config, comm_group_t *control,
+                             comm_group_t *data, const ddp_layout_t *layout,
+                             ddp_t **out, err_t *err)
 {
     ddp_t *ddp = NULL;
     err_code_t rc = config_check(config, layout, err);
 
-    views_check(layout);
-    if (rc == ERR_OK)
-        rc = ddp_layout_check(control, layout, err);
     if (rc == ERR_OK)
         rc = mem_new(ddp_t, 1, "reducer", &ddp, err);
     if (rc != ERR_OK)
         return rc;
+    *out = ddp;
     ddp->control = control;
     ddp->group = data;
     ddp->dev = comm_group_dev(data);
@@ -142,12 +142,41 @@ err_code_t ddp_open(const ddp_config_t *config, comm_group_t *control,
     ddp->tail_doubles = layout->tail_doubles;
     ddp->view_count = layout->view_count;
     rc = tables_alloc(ddp, config, layout, err);
-    if (rc == ERR_OK)
-        rc = arena_open(ddp, err);
-    if (rc == ERR_OK)
-        rc = hook_open(ddp, config, layout, err);
-    if (rc == ERR_OK && layout->shards != NULL)
-        rc = ddp_zero_open(ddp, layout, err);
+    return rc == ERR_OK && layout->shards != NULL
+               ? ddp_zero_open(ddp, layout, err)
+               : rc;
+}
+
+/* Open what ranks open together, and what needs the address of the arena. All
+ * ranks succeed, or none. Collective. */
+static err_code_t rest_open(ddp_t *ddp, const ddp_config_t *config,
+                            const ddp_layout_t *layout, err_t *err)
+{
+    err_t mine = ERR_INIT;
+    err_code_t rc = ddp_layout_check(ddp, layout, err);
+
+    if (rc != ERR_OK)
+        return rc;
+    if (arena_open(ddp, &mine) == ERR_OK)
+        (void)hook_open(ddp, config, layout, &mine);
+    return comm_vote(ddp->control, &mine, err);
+}
+
+/* Opening the arena is collective with ucx and nccl, so the ranks vote before
+ * it. After a vote without an error, this rank has its parts. */
+err_code_t ddp_open(const ddp_config_t *config, comm_group_t *control,
+                    comm_group_t *data, const ddp_layout_t *layout, ddp_t **out,
+                    err_t *err)
+{
+    ddp_t *ddp = NULL;
+    err_t mine = ERR_INIT;
+    err_code_t rc;
+
+    views_check(layout);
+    (void)parts_open(config, control, data, layout, &ddp, &mine);
+    rc = comm_vote(control, &mine, err);
+    if (rc == ERR_OK && ddp != NULL)
+        rc = rest_open(ddp, config, layout, err);
     if (rc == ERR_OK)
         *out = ddp;
     else

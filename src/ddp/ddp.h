@@ -82,9 +82,8 @@ typedef view_t ddp_view_t;
 struct ddp_layout {
     const ddp_view_t *views; /* in the order of the arena, not overlapping */
     int view_count;
-    size_t grad_elems; /* size of the arena in float32 elements */
-    /* Number of float64 sums that are reduced after the last bucket. */
-    size_t tail_doubles;
+    size_t grad_elems;   /* size of the arena in float32 elements */
+    size_t tail_doubles; /* float64 sums that are reduced after all buckets */
     /* ZeRO-1: after a step this rank has only the sums of its own ranges, and
      * ddp_share all-gathers parameters. Must outlive the reducer. NULL: every
      * rank has all sums. */
@@ -103,8 +102,9 @@ typedef struct ddp_stats { /* since the last ddp_stats_take */
  * on the CPU they may be one. Checks that every rank has an equal layout
  * (names, sizes, order; ERR_CONFIG names the ranks that differ), and opens the
  * gradient arena through [data]. If the host cannot access that arena, a hook
- * on the host works on a copy and uses the collectives of [control].
- * Copies [layout]; the groups must outlive the reducer. Collective; blocks. */
+ * on the host works on a copy and uses the collectives of [control]. If one
+ * rank fails, all fail, with its error (comm_vote). Copies [layout]; the groups
+ * must outlive the reducer. Collective; blocks. */
 err_code_t ddp_open(const ddp_config_t *config, comm_group_t *control,
                     comm_group_t *data, const ddp_layout_t *layout, ddp_t **out,
                     err_t *err);

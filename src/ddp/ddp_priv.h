@@ -48,7 +48,7 @@ struct ddp {
     int gap_count;
     bool gaps_due;        /* they are not zeroed yet in this step */
     ddp_gather_t *shares; /* [bucket_count]: all-gathers of parameters */
-    uint64_t *hashes;     /* [size], for ddp_replica_check */
+    uint64_t *hashes;     /* [size], of all ranks; for both checks */
     ddp_stats_t stats;
     ddp_hooked_t *hooked; /* comm hook on the host's memory; NULL: none */
     ddp_half_t *half;     /* comm hook on the device; NULL: none */
@@ -120,8 +120,8 @@ err_code_t ddp_place_result(ddp_t *ddp, err_code_t rc, const err_t *reason,
                             err_t *err);
 
 /* Compare the parameter tables. ERR_CONFIG on every rank if some rank has
- * another table than rank 0; the message names that rank. Collective. */
-err_code_t ddp_layout_check(comm_group_t *group, const ddp_layout_t *layout,
-                            err_t *err);
+ * another table than rank 0; the message names that rank. Allocates nothing.
+ * Collective. */
+err_code_t ddp_layout_check(ddp_t *ddp, const ddp_layout_t *layout, err_t *err);
 
 #endif

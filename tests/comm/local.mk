@@ -14,6 +14,7 @@ COMM_TESTS = \
 	tests/comm/test_comm_table \
 	tests/comm/test_comm_threads \
 	tests/comm/test_comm_tree \
+	tests/comm/test_comm_vote \
 	tests/comm/ucx/test_comm_ucx \
 	tests/comm/ucx/test_ucx_fabric \
 	tests/comm/ucx/test_ucx_gate \

@@ -2,6 +2,7 @@
 DDP_TESTS = \
 	tests/ddp/test_bucket \
 	tests/ddp/test_ddp \
+	tests/ddp/test_ddp_memory \
 	tests/ddp/test_fold \
 	tests/ddp/test_hook \
 	tests/ddp/test_hook_own \
@@ -13,6 +14,7 @@ DDP_TEST_LIBS = libfixtures.la libddp.la libconf.la libcomm.la libop.la \
 	libsimd.la libdev.la libbase.la
 $(DDP_TESTS): $(DDP_TEST_LIBS)
 $(DDP_TESTS): LDADD = $(DDP_TEST_LIBS) $(TEST_LIBS)
+tests_ddp_test_ddp_memory_LDADD = liballocfail.la $(LDADD) -ldl
 
 # The reducers on the test device.
 DDP_FAR_TESTS = \

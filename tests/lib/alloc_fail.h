@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * alloc_fail: in a program that links this, blocks of mem_alloc can be refused,
+ * as if the machine had no memory left. So can those of the emulated plugin.
+ */
+#ifndef CDDP_TESTS_LIB_ALLOC_FAIL_H
+#define CDDP_TESTS_LIB_ALLOC_FAIL_H
+
+#include <stdbool.h>
+
+/* Refuse a later block of the calling thread: 1 is the next one. */
+void alloc_fail(long number);
+
+/* Refuse none from now on. Returns whether a block was refused since
+ * alloc_fail. */
+bool alloc_fail_end(void);
+
+#endif
