@@ -148,7 +148,9 @@ void comm_group_close(comm_group_t *group);
  * Open memory for which the backend's reductions are fastest (shared within the
  * node, registered, or plain memory, depending on the backend), on the group's
  * device if it has one. Collective: [bytes] is equal on all ranks. Zeroed,
- * aligned to MEM_ALIGN. Close it before the group.
+ * aligned to MEM_ALIGN. Close it before the group. If one rank fails, no rank
+ * waits for it; but other ranks may succeed, so ranks vote after this call
+ * (comm_vote).
  */
 err_code_t comm_arena_open(comm_group_t *group, size_t bytes,
                            comm_arena_t **out, err_t *err);

@@ -34,6 +34,7 @@ COMM_NCCL_TESTS = tests/comm/test_comm_nccl tests/comm/test_nccl_tree \
 check_PROGRAMS += $(COMM_NCCL_TESTS)
 $(COMM_NCCL_TESTS): $(COMM_TEST_LIBS) $(EMU_MODULE)
 $(COMM_NCCL_TESTS): LDADD = $(COMM_TEST_LIBS) $(TEST_LIBS) -ldl
+tests_comm_test_comm_nccl_LDADD = liballocfail.la $(LDADD)
 
 # Groups on the test device.
 COMM_FAR_TESTS = tests/comm/test_comm_staged tests/comm/test_staged_faults

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "comm/nccl_rig.h"
 #include "comm/waits.h"
+#include "lib/alloc_fail.h"
 
 /* ---- collectives --------------------------------------------------------- */
 
@@ -216,6 +217,37 @@ Test(comm_nccl, arenas_are_windows_if_all_ranks_have_them)
             plan.silent = 1;
             nccl_rig_run(ranks, arenas_main, &plan);
         }
+}
+
+/* The last rank has no memory for a second arena. All ranks learn this, and
+ * their group still works. */
+static int memory_main(const comm_oob_t *oob, void *argument)
+{
+    const nccl_plan_t *plan = argument;
+    const bool last = oob->rank == oob->size - 1;
+    comm_arena_t *arena = NULL;
+    err_t err = ERR_INIT;
+    nccl_rig_t rig;
+    err_code_t rc;
+
+    RANKS_OK(nccl_rig_open(&rig, plan, oob, &err), err);
+    if (last)
+        alloc_fail(1);
+    rc = comm_arena_open(rig.group, 4096, &arena, &err);
+    RANKS_CHECK(alloc_fail_end() == last);
+    RANKS_CHECK(rc == ERR_MEMORY && arena == NULL);
+    RANKS_CHECK(last || strncmp(err.text, "rank 2 on ", 10) == 0);
+    RANKS_CHECK(allreduce_one(&rig, NCCL_RIG_COUNT, COMM_SUM) == 0);
+    nccl_rig_close(&rig);
+    plan->fake->reset();
+    return 0;
+}
+
+Test(comm_nccl, all_learn_that_one_has_no_memory_for_an_arena)
+{
+    nccl_plan_t plan = {.timeout = NCCL_RIG_TIMEOUT};
+
+    nccl_rig_run(3, memory_main, &plan);
 }
 
 /* ---- many ranks ---------------------------------------------------------- */

@@ -111,7 +111,12 @@ static int memory_main(const comm_oob_t *oob, void *argument)
 
 static void check_memory(plan_t plan)
 {
-    cr_assert_eq(ranks_threads(RANKS, memory_main, &plan), 0);
+    int results[RANKS_MAX];
+
+    if (strcmp(plan.backend, "threads") == 0)
+        cr_assert_eq(ranks_threads(RANKS, memory_main, &plan), 0);
+    else
+        cr_assert_eq(ranks_forks(RANKS, 200, memory_main, &plan, results), 0);
 }
 
 TestSuite(ddp_memory, .init = ranks_transports, .timeout = 240);
@@ -121,4 +126,11 @@ Test(ddp_memory, threads)
     check_memory((plan_t){.backend = "threads"});
     check_memory((plan_t){.backend = "threads", .shards = true});
     check_memory((plan_t){.backend = "threads", .hook = "powersgd: {rank: 2}"});
+}
+
+/* Here opening the arena of the gradients is collective. */
+Test(ddp_memory, processes)
+{
+    check_memory((plan_t){.backend = "ucx"});
+    check_memory((plan_t){.backend = "ucx", .hook = "fp16: {}"});
 }

@@ -128,21 +128,43 @@ static void arena_register(nccl_group_t *group, size_t bytes,
     arena_plain_say(group, nccl->GetErrorString(result));
 }
 
+/* Allocate an arena. *least becomes the kind of memory that all ranks have. If
+ * a rank has no memory for the struct, all ranks fail; *out may be NULL then.
+ * That rank gives a negative number, which tells the others who it is. */
+static err_code_t arena_begin(nccl_group_t *group, size_t bytes,
+                              nccl_arena_t **out, int32_t *least, err_t *err)
+{
+    const comm_group_t *base = &group->base;
+    err_t own = ERR_INIT;
+    err_code_t rc = mem_new(nccl_arena_t, 1, "comm arena", out, &own);
+    int culprit;
+
+    *least = base->rank - base->size;
+    if (rc == ERR_OK) {
+        (*out)->base.group = &group->base;
+        *least = (int32_t)arena_alloc(group, bytes, *out);
+        (*out)->plain = *least == ARENA_PLAIN;
+    }
+    rc = nccl_least(group, least, err);
+    if (rc != ERR_OK || *least >= 0)
+        return rc;
+    if (*out == NULL)
+        return err_copy(err, &own);
+    culprit = base->size + *least;
+    return err_set(err, ERR_MEMORY,
+                   "rank %d on %s: no memory left for a comm arena",
+                   comm_rank_name(base, culprit), base->hellos[culprit].host);
+}
+
 err_code_t nccl_arena_open(comm_group_t *base, size_t bytes, comm_arena_t **out,
                            err_t *err)
 {
     nccl_group_t *group = (nccl_group_t *)base;
     const size_t need = bytes > 0 ? bytes : 1;
-    nccl_arena_t *arena;
+    nccl_arena_t *arena = NULL;
     int32_t least;
-    err_code_t rc = mem_new(nccl_arena_t, 1, "comm arena", &arena, err);
+    err_code_t rc = arena_begin(group, need, &arena, &least, err);
 
-    if (rc != ERR_OK)
-        return rc;
-    arena->base.group = base;
-    least = (int32_t)arena_alloc(group, need, arena);
-    arena->plain = least == ARENA_PLAIN;
-    rc = nccl_least(group, &least, err);
     if (rc == ERR_OK && least == ARENA_WINDOW)
         rc = window_open(group, need, arena, err);
     if (rc == ERR_OK && !arena->plain && arena->window == NULL)
@@ -155,7 +177,7 @@ err_code_t nccl_arena_open(comm_group_t *base, size_t bytes, comm_arena_t **out,
         *out = &arena->base;
         return ERR_OK;
     }
-    if (arena->plain)
+    if (arena == NULL || arena->plain)
         mem_free(arena);
     else
         nccl_arena_close(&arena->base);

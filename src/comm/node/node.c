@@ -36,6 +36,9 @@ err_code_t node_new(const node_config_t *config, node_t **out, err_t *err)
         rc = mem_new(int, count, "comm wakeups", &node->wake_fds, err);
     if (rc == ERR_OK)
         rc = mem_new(void *, count, "comm stages", &node->stage.table, err);
+    if (rc == ERR_OK)
+        rc = mem_new(node_region_t, (size_t)config->size, "comm regions",
+                     &node->regions, err);
     for (size_t i = 0; node->wake_fds != NULL && i < count; i++)
         node->wake_fds[i] = -1;
     if (rc == ERR_OK)
@@ -49,16 +52,12 @@ err_code_t node_new(const node_config_t *config, node_t **out, err_t *err)
 static err_code_t wakeups_open(node_t *node, err_t *err)
 {
     static const char what[] = "open the pipes that wake comm threads";
-    char *votes = NULL;
-    err_code_t rc =
-        mem_new(char, (size_t)node->config.size, "comm votes", &votes, err);
+    err_code_t rc = node_shm_agree(node, node_wakeup_open(node), what, err);
 
-    if (rc == ERR_OK) /* a pipe is opened after all ranks have made theirs */
-        rc = node_shm_agree(node, node_wakeup_open(node), what, votes, err);
-    if (rc == ERR_OK)
-        rc = node_shm_agree(node, node_wakeup_connect(node), what, votes, err);
-    mem_free(votes);
-    return rc;
+    /* A pipe is opened after all ranks have made theirs. */
+    return rc == ERR_OK
+               ? node_shm_agree(node, node_wakeup_connect(node), what, err)
+               : rc;
 }
 
 /* Memory cannot be shared, for [reason]. The group works without, and a warning
@@ -109,6 +108,7 @@ void node_close(node_t *node)
     node_stage_close(node);
     node_control_close(node);
     pthread_mutex_destroy(&node->lock);
+    mem_free(node->regions);
     mem_free(node->stage.table);
     mem_free(node->wake_fds);
     mem_free(node->buffers);

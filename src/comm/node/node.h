@@ -150,7 +150,7 @@ typedef struct node_arena {
 
 /* Return whether another arena can be opened. Equal on all ranks. */
 bool node_arena_is_free(const node_t *node);
-/* Open an arena. Collective over the group. */
+/* Open an arena. If one rank fails, all fail. Collective over the group. */
 err_code_t node_arena_open(node_t *node, size_t bytes, node_arena_t **out,
                            err_t *err);
 void node_arena_close(node_t *node, node_arena_t *arena);

@@ -15,15 +15,18 @@ bool node_arena_is_free(const node_t *node)
 err_code_t node_arena_open(node_t *node, size_t bytes, node_arena_t **out,
                            err_t *err)
 {
-    node_arena_t *arena;
-    err_code_t rc = mem_new_tail(node_arena_t, maps, (size_t)node->place.count,
-                                 "comm arena", &arena, err);
+    node_arena_t *arena = NULL;
+    err_t own = ERR_INIT;
+    err_code_t rc;
 
-    if (rc != ERR_OK)
-        return rc;
     check(node_arena_is_free(node), "arena %u of %d", node->arenas_opened,
           NODE_ARENAS);
-    rc = node_shm_share(node, bytes, true, arena->maps, err);
+    (void)mem_new_tail(node_arena_t, maps, (size_t)node->place.count,
+                       "comm arena", &arena, &own);
+    rc = node_shm_share(node, bytes, true, arena == NULL ? NULL : arena->maps,
+                        err);
+    if (arena == NULL) /* so all ranks have failed */
+        return err_copy(err, &own);
     if (rc != ERR_OK) {
         mem_free(arena);
         return rc;

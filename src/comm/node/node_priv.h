@@ -19,6 +19,7 @@
 #include "comm/node/node.h"
 #include "comm/node/node_backoff.h"
 #include "comm/node/node_claim.h"
+#include "comm/node/node_region.h"
 
 /* ---- one-shots (node_oneshot.h) ------------------------------------------ */
 
@@ -109,8 +110,9 @@ typedef struct node_stage {
 
 struct node {
     node_config_t config;
-    node_place_t place; /* a copy of config.place */
-    atomic_bool open;   /* set by node_open if there is a node stage */
+    node_place_t place;     /* a copy of config.place */
+    atomic_bool open;       /* set by node_open if there is a node stage */
+    node_region_t *regions; /* [size], scratch of node_shm.c */
     /* node_control.h: memory of the node's first rank, as this rank maps it. */
     struct node_control *control;
     size_t control_bytes;

@@ -9,7 +9,6 @@
 
 #include <unistd.h>
 
-#include "base/mem.h"
 #include "comm/node/node_priv.h"
 #include "comm/node/node_region.h"
 
@@ -25,10 +24,9 @@ static err_code_t exchange(node_t *node, const void *mine, size_t bytes,
     return node->config.exchange(node->config.context, mine, bytes, all, err);
 }
 
-err_code_t node_shm_agree(node_t *node, bool well, const char *what,
-                          char *votes, err_t *err)
+err_code_t node_shm_agree(node_t *node, bool well, const char *what, err_t *err)
 {
-    char mine = (char)well;
+    char mine = (char)well, *votes = (char *)node->regions;
     err_code_t rc = exchange(node, &mine, 1, votes, err);
 
     for (int rank = 0; rc == ERR_OK && rank < node->config.size; rank++)
@@ -83,33 +81,26 @@ static bool regions_map(const node_t *node, const node_region_t *regions,
 err_code_t node_shm_share(node_t *node, size_t bytes, bool all, void **maps,
                           err_t *err)
 {
-    size_t size = (size_t)node->config.size;
     int local = node->place.local, count = all ? node->place.count : 1;
-    node_region_t mine = {.fd = -1};
-    node_region_t *regions = NULL;
+    node_region_t mine = {.fd = -1}, *regions = node->regions;
     err_t reason = ERR_INIT;
     bool well = false;
-    err_code_t made = ERR_OK;
-    err_code_t rc = mem_new(node_region_t, size, "comm regions", &regions, err);
+    err_code_t made = ERR_OK, rc;
 
-    if (rc != ERR_OK)
-        return rc;
-    if (local < count)
+    if (maps != NULL && local < count)
         made = node_region_make(bytes, &mine, &maps[local], &reason);
     rc = exchange(node, &mine, sizeof mine, regions, err);
     if (rc == ERR_OK)
         rc = regions_check(node, regions, bytes, all, err);
-    if (rc == ERR_OK)
+    if (rc == ERR_OK && maps != NULL)
         well = regions_map(node, regions, bytes, count, maps);
-    if (rc == ERR_OK) /* the array is not needed any more, so it is used for the
-                         votes */
-        rc = node_shm_agree(node, well, "map memory", (char *)regions, err);
+    if (rc == ERR_OK)
+        rc = node_shm_agree(node, well, "map memory", err);
     if (made != ERR_OK)
         rc = err_copy(err, &reason);
     if (mine.fd >= 0)
         close((int)mine.fd);
-    if (rc != ERR_OK)
+    if (rc != ERR_OK && maps != NULL)
         node_shm_unmap(maps, count, bytes);
-    mem_free(regions);
     return rc;
 }

@@ -14,7 +14,8 @@ typedef struct node node_t;
 
 /* Map [bytes] zeroed bytes of each rank of this node into maps[ranks of the
  * node]. If [all] is false, only the memory of the node's first rank, into
- * maps[0]. */
+ * maps[0]. [maps] NULL: this rank has no memory for the array, so all ranks
+ * fail. Allocates nothing but the shared memory. */
 err_code_t node_shm_share(node_t *node, size_t bytes, bool all, void **maps,
                           err_t *err);
 /* Unmap the first [count] entries of [maps]; NULL entries are allowed. Not
@@ -22,8 +23,8 @@ err_code_t node_shm_share(node_t *node, size_t bytes, bool all, void **maps,
 void node_shm_unmap(void **maps, int count, size_t bytes);
 /* ERR_OK if [well] is true on all ranks of the group. Otherwise
  * ERR_UNAVAILABLE, with a message that the first rank where it is false cannot
- * do [what] ("map memory"). [votes] is scratch of size elements. */
+ * do [what] ("map memory"). */
 err_code_t node_shm_agree(node_t *node, bool well, const char *what,
-                          char *votes, err_t *err);
+                          err_t *err);
 
 #endif

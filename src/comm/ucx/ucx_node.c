@@ -3,6 +3,7 @@
 #include "comm/ucx/ucx_node.h"
 
 #include "base/mem.h"
+#include "comm/comm_vote.h"
 #include "comm/ucx/ucx_thread.h"
 
 /* ---- what the node stage calls ------------------------------------------- */
@@ -145,25 +146,30 @@ typedef struct ucx_arena {
     node_arena_t *shared; /* NULL: plain memory */
 } ucx_arena_t;
 
+/* What this rank allocates alone comes first, with a vote after it. */
 err_code_t ucx_arena_open(comm_group_t *base, size_t bytes, comm_arena_t **out,
                           err_t *err)
 {
     node_t *node = ((ucx_group_t *)base)->node;
-    ucx_arena_t *arena;
-    err_code_t rc = mem_new(ucx_arena_t, 1, "comm arena", &arena, err);
+    const bool shared = node_arena_is_free(node);
+    ucx_arena_t *arena = NULL;
+    err_t mine = ERR_INIT;
+    err_code_t rc = mem_new(ucx_arena_t, 1, "comm arena", &arena, &mine);
 
-    if (rc != ERR_OK)
-        return rc;
-    arena->base.group = base;
-    if (node_arena_is_free(node))
+    if (rc == ERR_OK)
+        arena->base.group = base;
+    if (rc == ERR_OK && !shared)
+        (void)mem_alloc(bytes, "comm arena", &arena->base.data, &mine);
+    rc = comm_vote(base, &mine, err);
+    if (rc == ERR_OK && shared)
         rc = node_arena_open(node, bytes, &arena->shared, err);
-    else
-        rc = mem_alloc(bytes, "comm arena", &arena->base.data, err);
     if (rc != ERR_OK) {
+        if (arena != NULL)
+            mem_free(arena->base.data);
         mem_free(arena);
         return rc;
     }
-    if (arena->shared != NULL)
+    if (shared)
         arena->base.data = arena->shared->data;
     *out = &arena->base;
     return ERR_OK;
