@@ -52,6 +52,8 @@ typedef struct hdf5io_column {
     hdf5io_chunks_t *chunks; /* not NULL: how chunked data is read */
     bool collective;         /* read by all ranks together (MPI-IO) */
     uint64_t offset;         /* if located: of the first row in the file */
+    uint64_t stored;         /* if it was opened and located: bytes of the
+                                whole dataset in the file */
     hid_t dataset;           /* H5I_INVALID_HID if reads do without HDF5 */
     hid_t memory;            /* the memory type for H5Dread */
     int64_t stream; /* not 0: the dataset is a 1-D stream, and a row is this

@@ -112,6 +112,7 @@ static err_code_t column_locate(hdf5io_column_t *out, uint64_t file_bytes,
                        ", the file has %" PRIu64 ": copy it again",
                        hdf5io_column_source(out), out->path, end, file_bytes);
     out->offset = offset;
+    out->stored = end - offset;
     out->located = true;
     out->way = HDF5IO_WAY_PREAD;
     return ERR_OK;

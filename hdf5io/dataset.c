@@ -233,6 +233,7 @@ void hdf5io_dataset_close(hdf5io_dataset_t *dataset)
         h5_unlock();
     }
     mem_free(dataset->touched);
+    hdf5io_alike_close(dataset->alike);
     mem_free(dataset->shards);
     for (int s = 0; s < dataset->like_count; s++)
         mem_free(dataset->likes[s]);

@@ -11,6 +11,7 @@
 #include "hdf5io/dataset.h"
 #include "hdf5io/dataset_ahead.h"
 #include "hdf5io/shard.h"
+#include "hdf5io/shard_alike.h"
 #include "hdf5io/transform.h"
 
 /* Buffers of one read in progress. They are reused, so that after the first
@@ -46,8 +47,9 @@ struct hdf5io_dataset {
     int like_count;
     hdf5io_shard_t *shards;
     int count;
-    hdf5io_shard_config_t how;       /* how shards are opened; owns [access] */
-    hdf5io_pool_t *pool;             /* of decoded chunks and of bands */
+    hdf5io_alike_t *alike;     /* until all shards are known; NULL: none */
+    hdf5io_shard_config_t how; /* how shards are opened; owns [access] */
+    hdf5io_pool_t *pool;       /* of decoded chunks and of bands */
     bool banded[DATASET_FIELDS_MAX]; /* read in bands (dataset_band.c) */
     uint64_t owner; /* owner in the pool of the chunks or bands of field 0 of
                        shard 0; the owners of other fields and shards follow */

@@ -89,15 +89,30 @@ static bool look_refers(const hdf5io_shard_t *shard)
     return false;
 }
 
+/* Open the shard: without HDF5, if its headers are those of an earlier one. */
+static err_code_t look_file(look_try_t *try, hdf5io_shard_t *out, err_t *err)
+{
+    hdf5io_dataset_t *dataset = try->dataset;
+    const bool compare = dataset->count > 1 && dataset->mpi == NULL;
+    err_code_t rc;
+
+    if (compare &&
+        hdf5io_alike_open(dataset->alike, &dataset->how, try->path, out))
+        return ERR_OK;
+    rc =
+        hdf5io_shard_look(&dataset->how, try->path,
+                          hdf5io_dataset_owner(dataset, try->out, 0), out, err);
+    if (rc == ERR_OK && compare)
+        hdf5io_alike_learn(out, &dataset->alike);
+    return rc;
+}
+
 /* Open the shard and find its digests, if they are wanted. */
 static err_code_t look_once(look_try_t *try, err_t *err)
 {
     hdf5io_shard_t shard;
-    err_code_t rc;
+    err_code_t rc = look_file(try, &shard, err);
 
-    rc = hdf5io_shard_look(&try->dataset->how, try->path,
-                           hdf5io_dataset_owner(try->dataset, try->out, 0),
-                           &shard, err);
     if (rc != ERR_OK)
         return rc;
     try->digested = try->digest && !look_refers(&shard);
@@ -289,6 +304,9 @@ err_code_t hdf5io_dataset_settle(hdf5io_dataset_t *dataset, err_t *err)
     const char *first = hdf5io_catalogue_path(dataset->catalogue, 0);
     err_code_t rc = ERR_OK;
 
+    /* No shard is looked at any more. */
+    hdf5io_alike_close(dataset->alike);
+    dataset->alike = NULL;
     for (int i = 0; i < dataset->count && rc == ERR_OK; i++) {
         rc = dataset_shard_restore(dataset, i, err);
         if (rc == ERR_OK)

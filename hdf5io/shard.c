@@ -58,7 +58,7 @@ static err_code_t shard_descriptor_check(hdf5io_shard_t *shard, err_t *err)
     return ERR_OK;
 }
 
-static err_code_t shard_descriptor_open(hdf5io_shard_t *shard, err_t *err)
+err_code_t hdf5io_shard_plain(hdf5io_shard_t *shard, err_t *err)
 {
     shard->fd = hdf5io_descriptor_open(shard->path);
     return shard_descriptor_check(shard, err);
@@ -67,7 +67,7 @@ static err_code_t shard_descriptor_open(hdf5io_shard_t *shard, err_t *err)
 err_code_t hdf5io_shard_probe(const char *path, uint64_t *bytes, err_t *err)
 {
     hdf5io_shard_t shard = {.path = path, .fd = -1};
-    err_code_t rc = shard_descriptor_open(&shard, err);
+    err_code_t rc = hdf5io_shard_plain(&shard, err);
 
     if (shard.fd >= 0)
         close(shard.fd);
@@ -341,7 +341,7 @@ static err_code_t shard_open(const hdf5io_shard_config_t *config,
     if (rc == ERR_OK) {
         errno = 0;
         rc = done ? shard_descriptor_check(&shard, err)
-                  : shard_descriptor_open(&shard, err);
+                  : hdf5io_shard_plain(&shard, err);
     }
     if (rc == ERR_OK) {
         h5_lock();

@@ -81,6 +81,11 @@ err_code_t hdf5io_shard_look(const hdf5io_shard_config_t *config,
                              const char *path, uint64_t owner,
                              hdf5io_shard_t *out, err_t *err);
 
+/* Open the file shard->path as a plain file, and set what the system says of
+ * it: fd, bytes, changed, device, inode and crowded. Errors as for
+ * hdf5io_shard_open; the caller closes the descriptor. */
+err_code_t hdf5io_shard_plain(hdf5io_shard_t *shard, err_t *err);
+
 /* Open the file again with the MPI-IO list [access], for the collective
  * columns. Collective: call it only after all ranks have opened the shard with
  * the same collective columns. */

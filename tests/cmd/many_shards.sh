@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The cddp authors
 # cddp-train on many small shards, with the calls for them counted by a preloaded
-# library. A start opens each shard once over all ranks. A process with fewer
-# descriptors than shards trains, too. (tests/hdf5io/test_epoch_reads counts the
-# bytes of an epoch.)
+# library. A start opens each shard once over all ranks, and reads little of it. A
+# process with fewer descriptors than shards trains, too.
+# (tests/hdf5io/test_epoch_reads counts the bytes of an epoch.)
 # CDDP_LONG=1: 2000 shards and up to 64 ranks, and 20,000 shards of one sample.
 # CDDP_TIMES=1: also how long a start takes if storage is slow.
 set -u
@@ -83,6 +83,10 @@ for ranks in $teams; do
     [ "$opens" -ge "$shards" ] || fail "$ranks ranks: only $opens opens"
     [ "$opens" -le $((shards + 2 * ranks)) ] ||
         fail "$ranks ranks: $opens opens at a start"
+    # HDF5 opens one shard on each rank. Of the others the headers are read, and a
+    # few numbers of each dataset.
+    [ "$reads" -le $((4 * shards + 16 * ranks)) ] ||
+        fail "$ranks ranks: $reads reads at a start"
     # Rank 0 has written an index.
     train many run-"$ranks" "$ranks"
     echo "$ranks ranks, with an index: $opens opens, $reads reads, $stats stats"

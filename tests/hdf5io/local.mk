@@ -44,6 +44,7 @@ HDF5IO_TESTS = \
 	tests/hdf5io/test_sampler \
 	tests/hdf5io/test_sampler_lanes \
 	tests/hdf5io/test_sampler_reads \
+	tests/hdf5io/test_shard_alike \
 	tests/hdf5io/test_stage \
 	tests/hdf5io/test_stage_fault \
 	tests/hdf5io/test_storage \
@@ -72,6 +73,7 @@ tests_hdf5io_test_checkpoint_load_LDADD = libiocount.la $(LDADD)
 tests_hdf5io_test_dataset_look_LDADD = libiocount.la $(LDADD)
 tests_hdf5io_test_epoch_reads_LDADD = libiocount.la $(LDADD)
 tests_hdf5io_test_index_LDADD = libiocount.la $(LDADD)
+tests_hdf5io_test_shard_alike_LDADD = libiocount.la $(LDADD)
 tests_hdf5io_test_stage_LDADD = libiocount.la $(LDADD)
 tests_hdf5io_test_stage_fault_LDADD = libiotape.la $(LDADD)
 tests_hdf5io_test_index_LDFLAGS = $(AM_LDFLAGS) \
