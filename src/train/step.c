@@ -250,60 +250,80 @@ static train_replay_graph_t *graph_find(train_state_t *run)
                              train_feed_slot(run->data.train.feed));
 }
 
-/* Does any rank have an error? If this rank has one, [why] already has its
- * reason; if only others have, [why] says that. Collective. */
-static err_code_t capture_vote(train_state_t *run, err_code_t rc, err_t *why)
-{
-    double failed = rc != ERR_OK;
-    err_code_t voted = ERR_OK;
+/* What a rank says about a capture. The greatest number of all ranks counts. */
+enum { CAPTURE_WELL, CAPTURE_LATER, CAPTURE_NEVER };
 
-    if (run->world.size > 1)
-        voted = comm_allreduce(run->world.group, &failed, 1, COMM_FLOAT64,
-                               COMM_MAX, why);
-    if (voted != ERR_OK || rc != ERR_OK)
-        return voted != ERR_OK ? voted : rc;
-    return failed > 0 ? err_set(why, ERR_UNAVAILABLE,
-                                "another rank could not capture them")
-                      : ERR_OK;
+/* Tell all ranks the number of this rank, *says, and set it to the greatest one
+ * of all ranks. Collective. */
+static err_code_t capture_vote(train_state_t *run, int32_t *says, err_t *err)
+{
+    return run->world.size == 1 ? ERR_OK
+                                : comm_allreduce(run->world.group, says, 1,
+                                                 COMM_INT32, COMM_MAX, err);
 }
 
-/* Is this step to be captured in [graph]? NCCL may let the ranks of a node wait
- * for each other when its calls are captured: so all ranks capture, or none. If
- * any rank has an error, no rank captures; [had] is the error of this rank.
- * All ranks get the same answer. Collective if it is time to capture. */
-static bool capture_due(train_state_t *run, err_code_t had,
-                        train_replay_graph_t *graph)
+/* Launch the operations of later steps one by one, because some rank cannot
+ * capture them. [why] has the reason if it is this rank. */
+static void capture_stop(train_state_t *run, const err_t *why)
 {
+    train_replay_stop(&run->replay,
+                      why->code != ERR_OK ? why->text
+                                          : "another rank could not capture "
+                                            "them",
+                      run->world.rank == 0);
+}
+
+/* Begin to capture a step. NCCL may let the ranks of a node wait for each other
+ * when its calls are captured. So all ranks capture, or none: no rank captures
+ * this step if a rank has an error ([had] is that of this rank), and no rank
+ * captures any step if a capture cannot begin on some rank. Returns whether the
+ * capture has begun; all ranks get the same answer. Collective. */
+static bool capture_begin(train_state_t *run, err_code_t had)
+{
+    dev_stream_t *stream = train_replica_stream(&run->replica);
+    dev_graph_t *nothing = NULL;
     err_t why = ERR_INIT;
+    int32_t says = CAPTURE_LATER;
+    bool begun;
 
-    return train_replay_due(graph) && capture_vote(run, had, &why) == ERR_OK;
+    if (had == ERR_OK)
+        says = dev_capture_begin(stream, &why) == ERR_OK ? CAPTURE_WELL
+                                                         : CAPTURE_NEVER;
+    begun = says == CAPTURE_WELL;
+    if (capture_vote(run, &says, &why) == ERR_OK && says == CAPTURE_WELL)
+        return true;
+    if (begun) {
+        (void)dev_capture_end(stream, &nothing, NULL);
+        dev_graph_close(nothing);
+    }
+    if (says == CAPTURE_NEVER)
+        capture_stop(run, &why);
+    return false;
 }
 
-/* Capture the step in [graph]. If the capture fails on some rank, the step must
- * still be made without it. With several ranks this is so only if the capture
- * cannot begin or end. If a call in between fails, all ranks end, as in a step
- * without a capture. On machines where NCCL's calls wait for the other ranks
- * during a capture, a capture that cannot begin on one rank ends the run after
- * fault.timeout, too. */
+/* Capture the step in [graph], which has begun. If the capture cannot end on
+ * some rank, the step must still be made without it. If a call in between fails
+ * on one of several ranks, all ranks end, as in a step without a capture. */
 static void step_capture(train_state_t *run, const hdf5io_batch_t *batch,
                          train_times_t *times, train_replay_graph_t *graph)
 {
-    dev_stream_t *stream = train_replica_stream(&run->replica);
     err_t why = ERR_INIT;
     train_own_t own = {.err = &why};
-    err_code_t rc = dev_capture_begin(stream, &why);
+    int32_t says;
+    err_code_t rc;
 
-    if (rc == ERR_OK) {
-        train_own_add(&own, step_enqueue(run, batch, times, &own));
-        rc = dev_capture_end(stream, &graph->graph, train_own_err(&own));
-        rc = train_own_first(&own, rc);
-    }
+    train_own_add(&own, step_enqueue(run, batch, times, &own));
+    rc = dev_capture_end(train_replica_stream(&run->replica), &graph->graph,
+                         train_own_err(&own));
+    rc = train_own_first(&own, rc);
+    says = rc == ERR_OK ? CAPTURE_WELL : CAPTURE_NEVER;
     graph->samples = run->there.count;
-    if (capture_vote(run, rc, &why) == ERR_OK)
+    if (capture_vote(run, &says, train_own_err(&own)) == ERR_OK &&
+        says == CAPTURE_WELL)
         return;
     dev_graph_close(graph->graph);
     graph->graph = NULL;
-    train_replay_stop(&run->replay, why.text, run->world.rank == 0);
+    capture_stop(run, &why);
 }
 
 /* Launch the graph of a step. A rank without a good batch computes an older
@@ -334,8 +354,8 @@ static err_code_t step_start(train_state_t *run, const hdf5io_batch_t *batch,
     train_replay_graph_t *graph =
         own->rc == ERR_OK || run->world.size > 1 ? graph_find(run) : NULL;
 
-    if (graph != NULL && graph->graph == NULL &&
-        capture_due(run, own->rc, graph)) {
+    if (graph != NULL && graph->graph == NULL && train_replay_due(graph) &&
+        capture_begin(run, own->rc)) {
         step_capture(run, batch, times, graph);
         if (graph->graph != NULL) /* step_capture has set the weights */
             return dev_graph_launch(

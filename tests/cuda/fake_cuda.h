@@ -37,7 +37,8 @@ typedef struct fake_cuda_settings {
     int64_t links; /* between GPUs: 0 none, 1 PCI, 2 NVLink */
     /* Versions that the libraries return; 0: those of the headers. */
     int64_t cublaslt, cudnn;
-    int64_t hang_copy; /* this copy never ends. 1: the next one; 0: none */
+    int64_t hang_copy;  /* this copy never ends. 1: the next one; 0: none */
+    int64_t no_capture; /* 1: no capture can begin */
     /* Of NCCL. [nccl]: 0 means that there is no library. [nccl_late]: each call
      * on a communicator stays in progress for so many polls of its state.
      * [nccl_async]: the number of the poll of an open communicator that finds

@@ -193,6 +193,8 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream,
         error = cudaErrorInvalidValue;
     if (error == cudaSuccess && (stream->capture != NULL || fake_capturing()))
         error = cudaErrorIllegalState;
+    if (error == cudaSuccess && fake.settings.no_capture != 0)
+        error = cudaErrorMemoryAllocation;
     if (error == cudaSuccess && (graph = calloc(1, sizeof *graph)) == NULL)
         error = cudaErrorMemoryAllocation;
     if (error == cudaSuccess) {

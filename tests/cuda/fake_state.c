@@ -52,6 +52,7 @@ static const struct {
     {"cublaslt", offsetof(fake_cuda_settings_t, cublaslt)},
     {"cudnn", offsetof(fake_cuda_settings_t, cudnn)},
     {"hang_copy", offsetof(fake_cuda_settings_t, hang_copy)},
+    {"no_capture", offsetof(fake_cuda_settings_t, no_capture)},
     {"nccl", offsetof(fake_cuda_settings_t, nccl)},
     {"nccl_late", offsetof(fake_cuda_settings_t, nccl_late)},
     {"nccl_async", offsetof(fake_cuda_settings_t, nccl_async)},

@@ -41,6 +41,7 @@ typedef struct plan {
     bool fixed;    /* in reproducible mode */
     bool hook;     /* gradients are rounded */
     bool meets;    /* ranks wait for each other in captures */
+    bool plain;    /* no capture can begin on the last rank */
 } plan_t;
 
 /* ---- runs ---------------------------------------------------------------- */
@@ -72,6 +73,8 @@ static void prepare(int rank, int ranks, void *context)
     emu_set(plan->fake, nccl_meets, plan->meets);
     if (last)
         emu_set(plan->fake, nccl_stuck, plan->stuck);
+    if (last)
+        emu_set(plan->fake, no_capture, plan->plain);
     if (last && (plan->signal != 0 || plan->stops))
         pthread_create(&thread, NULL, victim_main, plan);
 }
@@ -175,6 +178,26 @@ Test(nccl, micro_batches)
 Test(nccl, shards)
 {
     agree("ddp.zero=1", NULL, all_sizes, 1e-5);
+}
+
+/* Where no capture can begin on the last rank, all ranks make plain steps: they
+ * learn what they learn with graphs, and do not wait in a capture. */
+Test(nccl, a_capture_that_cannot_begin_on_one_rank)
+{
+    double values[2][VALUES_MAX];
+
+    for (int i = 0; i < 2; i++) {
+        plan_t plan = {.fake = emu_open(), .meets = true, .plain = i == 1};
+        harness_t harness;
+        int count;
+
+        harness_open(&harness, SAMPLES);
+        settings(&harness, NULL, NULL);
+        count = learn(&harness, &plan, 3, values[i]);
+        if (i == 1)
+            same(values[0], values[1], count, 0, 3);
+        harness_close(&harness);
+    }
 }
 
 /* ---- batch norm over all ranks ------------------------------------------- */
