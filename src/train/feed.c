@@ -137,15 +137,17 @@ static err_code_t field_copy(const train_feed_t *feed, void *to,
 err_code_t train_feed_put(train_feed_t *feed, const hdf5io_batch_t *batch,
                           err_t *err)
 {
-    feed_slot_t *slot = &feed->slots[++feed->puts % feed->plan.slots];
+    feed_slot_t *slot = &feed->slots[(feed->puts + 1) % feed->plan.slots];
     const nn_graph_t *graph = feed->plan.graph;
     const size_t count = (size_t)batch->count;
     hdf5io_batch_t *own = &slot->batch;
     err_code_t rc = ERR_OK;
 
     feed->host = batch;
-    if (feed->stream == NULL)
+    if (feed->stream == NULL) {
+        feed->puts++;
         return ERR_OK;
+    }
     check(batch->count <= feed->plan.most, "%lld samples, but room for %lld",
           (long long)batch->count, (long long)feed->plan.most);
     own->epoch = batch->epoch;
@@ -161,8 +163,10 @@ err_code_t train_feed_put(train_feed_t *feed, const hdf5io_batch_t *batch,
     if (rc == ERR_OK)
         rc = field_copy(feed, own->sample_ids, batch->sample_ids,
                         count * sizeof *own->sample_ids, err);
-    return rc == ERR_OK ? dev_event_record(slot->copied, feed->stream, err)
-                        : rc;
+    if (rc == ERR_OK)
+        rc = dev_event_record(slot->copied, feed->stream, err);
+    feed->puts += rc == ERR_OK;
+    return rc;
 }
 
 void train_feed_skip(train_feed_t *feed)

@@ -39,8 +39,8 @@ void train_feed_close(train_feed_t *feed);
 err_code_t train_feed_put(train_feed_t *feed, const hdf5io_batch_t *batch,
                           err_t *err);
 
-/* Call this instead of a put if there is no batch, so that all ranks of a run
- * use the same slot. */
+/* Call this instead of a put if there is no batch, or after a put that failed,
+ * so that all ranks of a run use the same slot. */
 void train_feed_skip(train_feed_t *feed);
 
 /* Set [out] to the batch that was put last, in the memory of the device. Later

@@ -166,6 +166,35 @@ Test(feed, failures)
     nn_graph_close(graph);
 }
 
+/* A put that fails, with a skip after it, uses up one slot, as a put that
+ * succeeds does: so all ranks go on with the same slot. */
+Test(feed, a_put_that_fails_is_one_turn)
+{
+    nn_graph_t *graph = fixture_graph(model);
+    own_batch_t own;
+    dev_device_t *dev;
+    train_feed_t *feed;
+    err_t err = ERR_INIT;
+
+    batch_make(&own, 0);
+    cr_assert_eq(dev_open("far", 0, &dev, &err), ERR_OK);
+    cr_assert_eq(feed_open(dev, graph, &feed, &err), ERR_OK);
+    cr_assert_eq(train_feed_put(feed, &own.batch, &err), ERR_OK);
+    cr_expect_eq(train_feed_slot(feed), 1);
+    for (int64_t call = 1; call <= 4; call++) { /* three copies and a record */
+        dev_far_fail(dev, call);
+        cr_expect_eq(train_feed_put(feed, &own.batch, &err), ERR_UNAVAILABLE);
+        train_feed_skip(feed);
+        cr_expect_eq(train_feed_slot(feed), (int)(call + 1) % 2, "call %d",
+                     (int)call);
+    }
+    cr_assert_eq(train_feed_put(feed, &own.batch, &err), ERR_OK);
+    cr_expect_eq(train_feed_slot(feed), 0);
+    train_feed_close(feed);
+    dev_close(dev);
+    nn_graph_close(graph);
+}
+
 Test(feed, copies_nothing_on_the_cpu)
 {
     nn_graph_t *graph = fixture_graph(model);
