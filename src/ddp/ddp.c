@@ -273,15 +273,16 @@ void ddp_step_replay(ddp_t *ddp)
 {
     check(ddp->hooked == NULL, "a step with a hook is no graph");
     for (int b = 0; b < ddp->bucket_count; b++) {
-        /* With shards each bucket is sent twice: its gradients are reduced,
-         * and its parameters gathered. */
         const size_t count = ddp->shards != NULL
-                                 ? 2 * ddp_shards_whole(ddp->shards, b).count
+                                 ? ddp_shards_whole(ddp->shards, b).count
                                  : ddp->buckets[b].count;
+        size_t bytes = count * sizeof *ddp->grads;
 
-        ddp->stats.bytes +=
-            (int64_t)(ddp->half != NULL ? ddp_half_bytes(ddp, b)
-                                        : count * sizeof *ddp->grads);
+        if (ddp->half != NULL)
+            bytes = ddp_half_bytes(ddp, b);
+        if (ddp->shards != NULL) /* after the update, the parameters */
+            bytes += count * sizeof *ddp->grads;
+        ddp->stats.bytes += (int64_t)bytes;
     }
     ddp->stats.bytes += (int64_t)(ddp->tail_doubles * sizeof *ddp->tail);
     ddp->step++;

@@ -64,6 +64,12 @@ err_code_t train_shard_open(const train_shard_plan_t *plan, train_shard_t **out,
     return rc;
 }
 
+bool train_shard_enqueues(const train_shard_t *shard)
+{
+    return shard->size == 1 ||
+           (shard->group != NULL && comm_group_enqueues(shard->group));
+}
+
 size_t train_shard_bytes(const train_shard_t *shard)
 {
     return (shard->block_count + 1) * sizeof *shard->blocks;
@@ -76,7 +82,9 @@ err_code_t train_shard_alloc(train_shard_t *shard, err_t *err)
                               "gradient norm", &blocks, err);
 
     shard->blocks = blocks;
-    return rc;
+    return rc == ERR_OK && shard->size > 1 && train_shard_enqueues(shard)
+               ? dev_event_open(shard->dev, &shard->written, err)
+               : rc;
 }
 
 void train_shard_close(train_shard_t *shard)
@@ -85,6 +93,7 @@ void train_shard_close(train_shard_t *shard)
         return;
     ddp_shards_close(shard->cut);
     mem_free(shard->parts);
+    dev_event_close(shard->written);
     dev_free(shard->dev, shard->blocks);
     mem_free(shard->ranges);
     mem_free(shard);
@@ -161,9 +170,26 @@ void train_shard_parts(train_shard_t *shard, optim_t *optim, int slot,
 
 /* ---- one update ---------------------------------------------------------- */
 
+/* Enqueue on [stream] that the ranks sum [count] numbers on the device. */
+static err_code_t ranks_sum_on(const train_shard_t *shard, double *numbers,
+                               size_t count, dev_stream_t *stream, err_t *err)
+{
+    comm_work_t *work = NULL;
+    err_t reason = ERR_INIT;
+    err_code_t rc = dev_event_record(shard->written, stream, err);
+
+    if (rc != ERR_OK)
+        return rc;
+    comm_group_after(shard->group, shard->written);
+    if (comm_allreduce_start(shard->group, numbers, count, COMM_FLOAT64,
+                             COMM_SUM, &work, &reason) == COMM_FAILED)
+        return err_copy(err, &reason);
+    return comm_work_wait_on(work, stream, err);
+}
+
 /* Sum [count] numbers on the device over the ranks, after the work that is in
- * [stream]. With one rank the host does not wait, because [stream] may be
- * capturing the step. */
+ * [stream]. The host waits only if the group of the ranks needs it: [stream]
+ * may be capturing the step. */
 static err_code_t ranks_sum(const train_shard_t *shard, double *numbers,
                             size_t count, dev_stream_t *stream, err_t *err)
 {
@@ -171,6 +197,8 @@ static err_code_t ranks_sum(const train_shard_t *shard, double *numbers,
 
     if (shard->size == 1)
         return ERR_OK;
+    if (train_shard_enqueues(shard))
+        return ranks_sum_on(shard, numbers, count, stream, err);
     rc = dev_stream_wait(stream, err);
     return rc == ERR_OK ? comm_allreduce(shard->group, numbers, count,
                                          COMM_FLOAT64, COMM_SUM, err)

@@ -30,6 +30,7 @@ typedef struct train_shard {
      * [dev]. */
     double *blocks;
     size_t block_count;
+    dev_event_t *written; /* the numbers that ranks sum; NULL: not used */
     const train_mirror_t *mirror; /* where [parts] find the state's numbers */
     hdf5io_part_t *parts; /* [part_limit]: parts of a checkpoint's tensors */
     int part_count, part_limit;
@@ -47,6 +48,10 @@ typedef struct train_shard_plan {
 err_code_t train_shard_open(const train_shard_plan_t *plan, train_shard_t **out,
                             err_t *err);
 void train_shard_close(train_shard_t *shard); /* NULL allowed */
+
+/* Is an update only enqueued on the stream of the device? If not, the host
+ * waits for the exchanges of ranks. Equal on all ranks. */
+bool train_shard_enqueues(const train_shard_t *shard);
 
 /* Return how many bytes of the device's memory updates need, and allocate them.
  * Allocate only when it is known that so many bytes are free. */

@@ -229,9 +229,9 @@ static const char *capture_lacks(const train_state_t *run)
         return "ddp.hook works on the host's memory";
     if (!train_world_graphs(&run->world))
         return "ranks sum gradients through the host";
-    if (!alone && run->config->ddp.local_sgd.period > 0)
-        return "ddp.local_sgd is on";
-    return !alone && run->replica.shard != NULL ? "ddp.zero is 1" : NULL;
+    return !alone && run->config->ddp.local_sgd.period > 0
+               ? "ddp.local_sgd is on"
+               : NULL;
 }
 
 /* The graph of this step; NULL: the step is made without a graph. All ranks get

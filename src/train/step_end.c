@@ -67,8 +67,9 @@ static err_code_t moments_fold(const train_replica_t *replica,
     return nn_graph_fold(replica->graph, replica->backend, &fold, stream, err);
 }
 
-/* With shards, ranks exchange parameters, so the host has to know whether there
- * is an update. One rank exchanges nothing, and its device decides alone. */
+/* The device decides alone whether there is an update. If there is none, ranks
+ * that only enqueue exchange the old parameters. Other ranks exchange them on
+ * the host, which learns first whether this is needed. */
 static err_code_t shard_update(const train_replica_t *replica,
                                const optim_args_t *args, dev_stream_t *stream,
                                err_t *err)
@@ -77,7 +78,7 @@ static err_code_t shard_update(const train_replica_t *replica,
                                      stream};
     err_code_t rc = ERR_OK;
 
-    if (replica->shard->size > 1) {
+    if (!train_shard_enqueues(replica->shard)) {
         rc = dev_stream_wait(stream, err);
         if (rc != ERR_OK || !replica->io.out->verdict.updates)
             return rc;

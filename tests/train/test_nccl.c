@@ -40,6 +40,7 @@ typedef struct plan {
     bool norms;    /* the model has syncbatchnorm layers */
     bool fixed;    /* in reproducible mode */
     bool hook;     /* gradients are rounded */
+    bool shards;   /* ZeRO-1 */
     bool meets;    /* ranks wait for each other in captures */
     bool plain;    /* no capture can begin on the last rank */
 } plan_t;
@@ -259,7 +260,7 @@ Test(nccl, batch_norm_of_ranks_with_other_numbers_of_micro_batches)
 }
 
 /* Steps without graphs, and steps with shards of the optimizer's state, have
- * the losses of steps that are graphs. */
+ * the losses of other steps. */
 Test(nccl, batch_norm_in_steps_that_are_launched_one_by_one)
 {
     double first[VALUES_MAX] = {0};
@@ -312,6 +313,45 @@ Test(nccl, hooks_of_the_device_have_the_bits_of_the_host)
     hook_same("ddp={hook: {fp16: {error_feedback: false}}, zero: 1}");
 }
 
+/* ---- shards ---- */
+
+/* Train with shards on [ranks] ranks; the setting [graphs] says how the steps
+ * are launched. */
+static void shards_run(harness_t *harness, const char *graphs,
+                       const char *optimizer, int ranks, int order)
+{
+    plan_t plan = {.fake = emu_open(), .order = order};
+    double values[VALUES_MAX];
+
+    harness_open(harness, SAMPLES);
+    settings(harness, graphs,
+             "ddp={zero: 1, bucket_cap_mb: 0.001, first_bucket_mb: 0.001, "
+             "last_bucket_mb: 0.001}");
+    /* Ranks have different numbers of blocks of 4096 elements. */
+    harness->settings[3] = "model.layers=[{linear: {out: 96}}, relu, {linear: "
+                           "{out: 96}}, relu, {linear: {out: 2}}]";
+    harness->settings[6] = optimizer;
+    harness->settings[7] = "train.clip_norm=0.5";
+    learn(harness, &plan, ranks, values);
+}
+
+/* LAMB also sums the norms of tensors over the ranks. */
+Test(nccl, shards_have_the_same_bits_with_graphs_and_without)
+{
+    static const char *const optimizers[] = {"optimizer={adamw: {lr: 0.01}}",
+                                             "optimizer={lamb: {lr: 0.01}}"};
+
+    for (int i = 0; i < 2; i++) {
+        harness_t plain, graphs;
+
+        shards_run(&plain, "train.graphs=false", optimizers[i], 2 + i, i);
+        shards_run(&graphs, "train.graphs=true", optimizers[i], 2 + i, 1 - i);
+        harness_compare(&plain, &graphs, -1, 0, optimizers[i]);
+        harness_close(&graphs);
+        harness_close(&plain);
+    }
+}
+
 /* ---- data that is wrong -------------------------------------------------- */
 
 /* A run with a bad label in row 77 ends on all ranks, after [steps] steps or
@@ -349,6 +389,7 @@ Test(nccl, a_bad_label_ends_all_ranks_in_a_replayed_step)
 {
     for (int ranks = 1; ranks <= 3; ranks++)
         bad_label(ranks, "train.batch=8", NULL, false, 7);
+    bad_label(3, "train.batch=8", "ddp.zero=1", false, 7);
 }
 
 Test(nccl, a_bad_label_ends_all_ranks_in_reproducible_mode)
@@ -412,6 +453,8 @@ static void fault(plan_t *plan, int result)
     }
     if (plan->hook)
         harness.settings[6] = "ddp.hook=bf16";
+    if (plan->shards)
+        harness.settings[6] = "ddp.zero=1";
     run(&harness, plan, 3, results, texts);
     for (int r = 0; r < 2; r++) {
         cr_assert_eq(results[r], ERR_PEER, "rank %d: %d: %s", r, results[r],
@@ -451,6 +494,15 @@ Test(nccl, a_rank_is_killed_in_reproducible_mode)
 Test(nccl, a_rank_is_killed_in_a_step_with_a_hook)
 {
     plan_t plan = {.signal = SIGKILL, .hook = true};
+
+    fault(&plan, 128 + SIGKILL);
+}
+
+/* Steps with shards are launches of graphs, too: only in the second launch is
+ * the rank killed. */
+Test(nccl, a_rank_is_killed_in_a_step_with_shards)
+{
+    plan_t plan = {.signal = SIGKILL, .shards = true};
 
     fault(&plan, 128 + SIGKILL);
 }
