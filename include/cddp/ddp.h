@@ -61,9 +61,10 @@ typedef struct cddp_ddp_config {
     const cddp_hook_t *const *hooks;
 } cddp_ddp_config_t;
 
-/* Open a reducer over [group]; collective. CDDP_CONFIG names the ranks whose
- * views differ. Only the hooks of [config] must stay valid after the call.
- * Close the reducer before the group. */
+/* Open a reducer over [group]; collective. If one rank cannot, all ranks get
+ * its error. CDDP_CONFIG names the ranks whose views differ. Only the hooks of
+ * [config] must stay valid after the call. Close the reducer before the group.
+ */
 cddp_code_t cddp_ddp_open(cddp_group_t *group, const cddp_ddp_config_t *config,
                           cddp_ddp_t **out, cddp_error_t *error);
 /* NULL allowed. After an error in a step it waits for what the step has

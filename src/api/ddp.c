@@ -8,6 +8,7 @@
 #include "api/hook.h"
 #include "base/hash.h"
 #include "base/mem.h"
+#include "comm/comm_vote.h"
 #include "conf/conf.h"
 #include "ddp/ddp.h"
 
@@ -86,32 +87,57 @@ static err_code_t views_make(const cddp_ddp_config_t *config, ddp_view_t **out,
     return rc;
 }
 
-static err_code_t ddp_make(cddp_group_t *group, const cddp_ddp_config_t *config,
-                           cddp_ddp_t *ddp, err_t *err)
-{
+/* What a rank needs to open its reducer. */
+typedef struct parts {
     ddp_config_t options;
-    tree_t *tree = NULL;
-    ddp_view_t *views = NULL;
+    bool read; /* [options] were read */
+    tree_t *tree;
+    ddp_view_t *views;
+} parts_t;
+
+/* Read and check what the program gave. On failure *out may be NULL. Local. */
+static err_code_t parts_make(const cddp_ddp_config_t *config, parts_t *parts,
+                             cddp_ddp_t **out, err_t *err)
+{
+    err_code_t rc = mem_new(cddp_ddp_t, 1, "reducer", out, err);
+
+    if (rc != ERR_OK)
+        return rc;
+    rc = options_read(config->options, &parts->tree, &parts->options, err);
+    parts->read = rc == ERR_OK;
+    if (rc == ERR_OK)
+        rc = api_hooks_open(config->hooks, &(*out)->hooks, err);
+    parts->options.hooks = (*out)->hooks.list;
+    return rc == ERR_OK ? views_make(config, &parts->views, err) : rc;
+}
+
+static void parts_free(parts_t *parts)
+{
+    mem_free(parts->views);
+    if (parts->read)
+        opt_free(ddp_options, &parts->options);
+    tree_free(parts->tree);
+}
+
+static err_code_t ddp_make(cddp_group_t *group, const cddp_ddp_config_t *config,
+                           cddp_ddp_t **out, err_t *err)
+{
+    parts_t parts = {.read = false};
+    err_t mine = ERR_INIT;
     ddp_layout_t layout = {.view_count = config->view_count,
                            .grad_elems = config->elems,
                            .tail_doubles = config->sums};
-    err_code_t rc = options_read(config->options, &tree, &options, err);
+    err_code_t rc;
 
-    if (rc != ERR_OK)
-        goto free_tree;
-    rc = api_hooks_open(config->hooks, &ddp->hooks, err);
-    options.hooks = ddp->hooks.list;
-    if (rc == ERR_OK)
-        rc = views_make(config, &views, err);
-    layout.views = views;
-    if (rc == ERR_OK)
-        rc = ddp_open(&options, group->inner, group->data, &layout, &ddp->inner,
-                      err);
-    ddp->stream = group->stream;
-    mem_free(views);
-    opt_free(ddp_options, &options);
-free_tree:
-    tree_free(tree);
+    (void)parts_make(config, &parts, out, &mine);
+    rc = comm_vote(group->inner, &mine, err);
+    layout.views = parts.views;
+    if (rc == ERR_OK && *out != NULL) {
+        (*out)->stream = group->stream;
+        rc = ddp_open(&parts.options, group->inner, group->data, &layout,
+                      &(*out)->inner, err);
+    }
+    parts_free(&parts);
     return rc;
 }
 
@@ -120,10 +146,8 @@ cddp_code_t cddp_ddp_open(cddp_group_t *group, const cddp_ddp_config_t *config,
 {
     cddp_ddp_t *ddp = NULL;
     err_t err = ERR_INIT;
-    err_code_t rc = mem_new(cddp_ddp_t, 1, "reducer", &ddp, &err);
+    err_code_t rc = ddp_make(group, config, &ddp, &err);
 
-    if (rc == ERR_OK)
-        rc = ddp_make(group, config, ddp, &err);
     if (rc == ERR_OK)
         *out = ddp;
     else

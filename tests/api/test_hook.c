@@ -247,6 +247,43 @@ Test(hook, steps_that_no_run_comes_to_are_refused)
                  error.text);
 }
 
+/* How each rank ends if only rank 1 has options that are wrong. */
+typedef struct alone {
+    cddp_code_t codes[3];
+    bool named[3]; /* the text names rank 1 */
+} alone_t;
+
+static cddp_code_t alone_main(cddp_group_t *group, void *context,
+                              cddp_error_t *error)
+{
+    alone_t *alone = context;
+    const int rank = cddp_group_rank(group);
+    const cddp_ddp_config_t config = {.views = views,
+                                      .view_count = 2,
+                                      .elems = ELEMS,
+                                      .options =
+                                          rank == 1 ? "{no_key: 1}" : "{}"};
+    cddp_ddp_t *ddp = NULL;
+
+    alone->codes[rank] = cddp_ddp_open(group, &config, &ddp, error);
+    alone->named[rank] = strncmp(error->text, "rank 1 on ", 10) == 0;
+    return CDDP_OK;
+}
+
+Test(hook, options_that_are_wrong_on_one_rank_end_all)
+{
+    alone_t alone = {0};
+    cddp_run_config_t config = {.local = 3, .timeout = 20};
+    cddp_error_t error = {.text = ""};
+
+    cr_assert_eq(cddp_run(&config, alone_main, &alone, &error), CDDP_OK, "%s",
+                 error.text);
+    for (int rank = 0; rank < 3; rank++) {
+        cr_expect_eq(alone.codes[rank], CDDP_CONFIG, "rank %d", rank);
+        cr_expect(alone.named[rank], "rank %d", rank);
+    }
+}
+
 Test(hook, the_built_in_ones)
 {
     const char *const options[] = {"{hook: bf16}", "{hook: fp16}",
