@@ -7,32 +7,22 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "comm/comm_split.h"
+#include "comm/comm_vote.h"
 
 /* ---- opening ------------------------------------------------------------- */
 
-static err_code_t group_open(comm_group_t *parent, comm_group_t **out,
-                             err_t *err)
-{
-    int size = comm_group_size(parent);
-    int *ranks = NULL;
-    err_code_t rc;
-
-    rc = mem_new(int, (size_t)size, "syncbatchnorm", &ranks, err);
-    for (int r = 0; rc == ERR_OK && r < size; r++)
-        ranks[r] = r;
-    if (rc == ERR_OK)
-        rc = comm_split_open(parent, ranks, size, out, err);
-    mem_free(ranks);
-    return rc;
-}
-
-/* Open what sums on the host need. Collective. */
-static err_code_t host_open(train_sync_t *sync, comm_group_t *parent,
-                            size_t room, err_t *err)
+/* Open what sums on the host need beside their group; *ranks becomes the list
+ * of its ranks. Local. */
+static err_code_t host_open(train_sync_t *sync, int size, size_t room,
+                            int **ranks, err_t *err)
 {
     err_code_t rc = mem_new(double, room, "syncbatchnorm", &sync->zeros, err);
 
-    return rc == ERR_OK ? group_open(parent, &sync->group, err) : rc;
+    if (rc == ERR_OK)
+        rc = mem_new(int, (size_t)size, "syncbatchnorm", ranks, err);
+    for (int r = 0; rc == ERR_OK && r < size; r++)
+        (*ranks)[r] = r;
+    return rc;
 }
 
 /* Open what sums of the data group need. Local. */
@@ -51,27 +41,44 @@ static err_code_t device_open(train_sync_t *sync, comm_group_t *data,
     return rc == ERR_OK ? dev_event_open(dev, &sync->written, err) : rc;
 }
 
-err_code_t train_sync_open(const train_sync_plan_t *plan, train_sync_t **out,
-                           err_t *err)
+/* Open all but the group of sums on the host. On failure *out may be NULL.
+ * Local. */
+static err_code_t parts_open(const train_sync_plan_t *plan, int **ranks,
+                             train_sync_t **out, err_t *err)
 {
     const int calls = 2 * nn_graph_syncs(plan->graph);
-    train_sync_t *sync = NULL;
     size_t room = 1;
-    err_code_t rc;
+    err_code_t rc = mem_new(train_sync_t, 1, "syncbatchnorm", out, err);
 
-    if (calls == 0 || comm_group_size(plan->group) == 1)
-        return ERR_OK;
+    if (rc != ERR_OK)
+        return rc;
     for (int i = 0; i < calls; i++)
         if (nn_graph_sync(plan->graph, i).count > room)
             room = nn_graph_sync(plan->graph, i).count;
-    rc = mem_new(train_sync_t, 1, "syncbatchnorm", &sync, err);
-    if (rc != ERR_OK)
-        return rc;
-    sync->graph = plan->graph;
-    sync->ddp = plan->ddp;
-    rc = comm_group_enqueues(plan->data)
-             ? device_open(sync, plan->data, room, err)
-             : host_open(sync, plan->group, room, err);
+    (*out)->graph = plan->graph;
+    (*out)->ddp = plan->ddp;
+    return comm_group_enqueues(plan->data)
+               ? device_open(*out, plan->data, room, err)
+               : host_open(*out, comm_group_size(plan->group), room, ranks,
+                           err);
+}
+
+err_code_t train_sync_open(const train_sync_plan_t *plan, train_sync_t **out,
+                           err_t *err)
+{
+    const int size = comm_group_size(plan->group);
+    train_sync_t *sync = NULL;
+    int *ranks = NULL;
+    err_t mine = ERR_INIT;
+    err_code_t rc;
+
+    if (nn_graph_syncs(plan->graph) == 0 || size == 1)
+        return ERR_OK;
+    (void)parts_open(plan, &ranks, &sync, &mine);
+    rc = comm_vote(plan->group, &mine, err);
+    if (rc == ERR_OK && sync != NULL && !sync->enqueues)
+        rc = comm_split_open(plan->group, ranks, size, &sync->group, err);
+    mem_free(ranks);
     if (rc != ERR_OK)
         train_sync_close(sync);
     else

@@ -50,7 +50,8 @@ typedef struct train_sync_plan {
 } train_sync_plan_t;
 
 /* Open the sums of plan->graph over the ranks. *out is NULL if the graph has no
- * syncbatchnorm layer, or there is one rank. Collective. */
+ * syncbatchnorm layer, or there is one rank. If a rank has no memory for its
+ * part, all ranks get its error. Collective. */
 err_code_t train_sync_open(const train_sync_plan_t *plan, train_sync_t **out,
                            err_t *err);
 /* NULL allowed; call it before the groups are closed, and when the device has

@@ -9,7 +9,11 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "lib/alloc_fail.h"
+#include "lib/ranks.h"
+#include "nn/fixture.h"
 #include "train/harness.h"
+#include "train/sync.h"
 
 #define MODEL(norm)                                                         \
     "model={input: [12], layers: [{linear: {out: 16}}, {name: norm1, " norm \
@@ -121,4 +125,40 @@ Test(sync, reproducible_mode_refuses_it)
     cr_assert_eq(harness_run(&harness, 2, &out, &err), ERR_CONFIG);
     cr_assert(strstr(err.text, "syncbatchnorm"), "%s", err.text);
     harness_close(&harness);
+}
+
+/* ---- opening ------------------------------------------------------------- */
+
+/* The last rank has no memory for one of three blocks. */
+static int memory_main(const comm_oob_t *oob, void *argument)
+{
+    static const char model[] =
+        "model: {input: [4], layers: [{linear: {out: 3}}, syncbatchnorm]}\n"
+        "loss: mse\n";
+    const comm_config_t config = {.backend = "threads", .timeout = 60};
+    nn_graph_t *graph = fixture_graph(model);
+    train_sync_plan_t plan = {.graph = graph};
+    train_sync_t *sync = NULL;
+    err_t err = ERR_INIT;
+
+    (void)argument;
+    RANKS_OK(comm_group_open(&config, oob, &plan.group, &err), err);
+    plan.data = plan.group;
+    for (long block = 1; block <= 3; block++) {
+        if (oob->rank == oob->size - 1)
+            alloc_fail(block);
+        RANKS_CHECK(train_sync_open(&plan, &sync, &err) == ERR_MEMORY);
+        RANKS_CHECK(alloc_fail_end() == (oob->rank == oob->size - 1));
+        RANKS_CHECK(strncmp(err.text, "rank 2 on ", 10) == 0);
+    }
+    RANKS_OK(train_sync_open(&plan, &sync, &err), err);
+    train_sync_close(sync);
+    comm_group_close(plan.group);
+    nn_graph_close(graph);
+    return 0;
+}
+
+Test(sync, is_opened_by_all_ranks_or_by_none, .timeout = 60)
+{
+    cr_assert_eq(ranks_threads(3, memory_main, NULL), 0);
 }
