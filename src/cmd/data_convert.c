@@ -182,7 +182,19 @@ static err_code_t args_take(int argc, char **argv, import_args_t *args,
 typedef struct work {
     import_args_t *args;
     cmd_team_t *team;
+    bool failed; /* all tasks know of an error */
 } work_t;
+
+/* See import_share_t. */
+static err_code_t work_gather(void *context, int64_t mine, err_code_t rc,
+                              int64_t *out, int count, err_t *err)
+{
+    work_t *work = context;
+
+    rc = cmd_team_gather(work->team, mine, rc, out, count, err);
+    work->failed = rc != ERR_OK;
+    return rc;
+}
 
 /* See import_round_t. */
 static err_code_t work_meet(void *context, int64_t done, err_code_t rc,
@@ -238,7 +250,7 @@ static err_code_t source_convert(const work_t *work, import_source_t *source,
     return rc;
 }
 
-/* Do all tasks have the same samples, in files that they can divide? */
+/* Do all tasks have the same samples? */
 static err_code_t team_check(const work_t *work, const import_source_t *source,
                              err_t *err)
 {
@@ -247,14 +259,6 @@ static err_code_t team_check(const work_t *work, const import_source_t *source,
 
     if (work->team->size == 1)
         return ERR_OK;
-    if (source->kind->skip == NULL)
-        return cmd_team_vote(
-            work->team,
-            err_set(err, ERR_USAGE,
-                    "convert %s: these files are read from their beginning, "
-                    "so %d tasks cannot divide them: start one task",
-                    source->kind->name, work->team->size),
-            err);
     hash = hash_state_open();
     hash_state_add(hash, &source->rows, sizeof source->rows);
     for (int i = 0; i < source->field_count; i++) {
@@ -288,14 +292,17 @@ static void result_print(const work_t *work, const import_source_t *source,
 static err_code_t team_convert(import_args_t *args, cmd_team_t *team,
                                double start, err_t *err)
 {
-    const work_t work = {args, team};
+    work_t work = {.args = args, .team = team};
+    const import_share_t share = {team->rank, team->size, work_gather, &work};
     import_source_t *source = NULL;
     import_sink_report_t report;
     err_code_t rc;
 
     check(args->kind != NULL, "the tasks go on after a wrong command line");
+    args->config.share = team->size > 1 ? &share : NULL;
     rc = args->kind->open(&args->config, &source, err);
-    rc = cmd_team_vote(team, rc, err);
+    if (!work.failed)
+        rc = cmd_team_vote(team, rc, err);
     if (rc == ERR_OK)
         rc = team_check(&work, source, err);
     args->target.part = team->rank;

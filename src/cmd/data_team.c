@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 #include "cmd/data_team.h"
 
+#include "base/check.h"
 #include "base/mem.h"
 
 /* Seconds for which tasks wait for each other. PMIx ends the step when a task
@@ -32,35 +33,59 @@ void cmd_team_close(cmd_team_t *team)
     team->boot = NULL;
 }
 
+/* Get the words of all tasks, and vote. The caller frees *out by mem_free. */
+static err_code_t words_exchange(cmd_team_t *team, const team_word_t *mine,
+                                 team_word_t **out, err_t *err)
+{
+    team_word_t *all = NULL;
+    int first = 0;
+    err_code_t rc =
+        mem_new(team_word_t, (size_t)team->size, "a vote", &all, err);
+
+    if (rc == ERR_OK)
+        rc = boot_exchange(team->boot, mine, sizeof *mine, all, err);
+    *out = all;
+    if (rc != ERR_OK)
+        return rc;
+    while (first < team->size && all[first].code == ERR_OK)
+        first++;
+    if (first == team->size)
+        return ERR_OK;
+    rc = (err_code_t)all[first].code;
+    return first == team->rank ? rc : err_set(err, rc, "%s", "");
+}
+
 err_code_t cmd_team_meet(cmd_team_t *team, int64_t sums[CMD_TEAM_SUMS],
                          err_code_t rc, err_t *err)
 {
     team_word_t mine = {.code = rc}, *all = NULL;
-    err_code_t verdict;
-    int first = 0;
 
     if (team->size == 1)
         return rc;
     for (int i = 0; i < CMD_TEAM_SUMS; i++)
         mine.sums[i] = sums[i];
-    verdict = mem_new(team_word_t, (size_t)team->size, "a vote", &all, err);
-    if (verdict == ERR_OK)
-        verdict = boot_exchange(team->boot, &mine, sizeof mine, all, err);
-    if (verdict == ERR_OK) {
-        while (first < team->size && all[first].code == ERR_OK)
-            first++;
-        for (int i = 0; i < CMD_TEAM_SUMS; i++) {
-            sums[i] = 0;
-            for (int r = 0; r < team->size; r++)
-                sums[i] += all[r].sums[i];
-        }
-        if (first < team->size)
-            verdict = (err_code_t)all[first].code;
-        if (first < team->size && first != team->rank)
-            err_set(err, verdict, "%s", "");
+    rc = words_exchange(team, &mine, &all, err);
+    for (int i = 0; i < CMD_TEAM_SUMS && rc == ERR_OK; i++) {
+        sums[i] = 0;
+        for (int r = 0; r < team->size; r++)
+            sums[i] += all[r].sums[i];
     }
     mem_free(all);
-    return verdict;
+    return rc;
+}
+
+err_code_t cmd_team_gather(cmd_team_t *team, int64_t mine, err_code_t rc,
+                           int64_t *out, int count, err_t *err)
+{
+    const team_word_t word = {.code = rc, .sums = {mine}};
+    team_word_t *all = NULL;
+
+    check(count <= team->size, "%d numbers of %d tasks", count, team->size);
+    rc = words_exchange(team, &word, &all, err);
+    for (int r = 0; r < count && rc == ERR_OK; r++)
+        out[r] = all[r].sums[0];
+    mem_free(all);
+    return rc;
 }
 
 err_code_t cmd_team_vote(cmd_team_t *team, err_code_t rc, err_t *err)

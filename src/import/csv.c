@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Columns of CSV files, whose first line has their names. Every cell is parsed
+/*
+ * Columns of CSV files, whose first line has their names. Every cell is parsed
  * twice: before anything is written, to find mistakes and count the samples,
- * and when it is converted. */
+ * and when it is converted. Several processes only count the first time, and
+ * each parses the numbers of its own part. So a mistake is found when that part
+ * is converted.
+ */
 #include "import/csv.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "import/csv_cells.h"
@@ -20,6 +25,15 @@ typedef struct names {
     int count;
 } names_t;
 
+/* There is a mark before each of these rows but the first. */
+#define MARK_ROWS 65536
+
+/* Where a row begins that is passed over to. */
+typedef struct mark {
+    int file;
+    csv_place_t place;
+} mark_t;
+
 typedef struct csv {
     import_source_t source;
     const import_config_t *config;
@@ -30,6 +44,10 @@ typedef struct csv {
     int next;           /* file that is opened next */
     int *places; /* for each column of the open file its index in [wanted] */
     int columns;
+    bool counting; /* numbers are not parsed */
+    int64_t row;   /* number of the next row */
+    mark_t *marks; /* [mark_count]; mark i is before row (i + 1) MARK_ROWS */
+    size_t mark_count, mark_room;
 } csv_t;
 
 /* ---- names --------------------------------------------------------------- */
@@ -139,7 +157,7 @@ static err_code_t cell_parse(csv_t *self, int column, err_t *err)
     const csv_cells_t *cells = self->cells;
     char shown[64];
 
-    if (self->places[column] == UNUSED ||
+    if (self->places[column] == UNUSED || self->counting ||
         str_to_real(cells->cell, &self->values[self->places[column]]))
         return ERR_OK;
     return err_set(err, ERR_DATA,
@@ -233,22 +251,50 @@ static err_code_t row_read(csv_t *self, bool *more, err_t *err)
             break;
         rc = file_next(self, err);
     }
+    self->row += rc == ERR_OK && *more;
     return rc;
+}
+
+/* Add a mark before the next row. */
+static err_code_t mark_add(csv_t *self, err_t *err)
+{
+    if (self->mark_count == self->mark_room) {
+        const size_t room = 2 * self->mark_room + 16;
+        mark_t *larger = NULL;
+        err_code_t rc = mem_new(mark_t, room, "a table", &larger, err);
+
+        if (rc != ERR_OK)
+            return rc;
+        if (self->mark_count > 0)
+            memcpy(larger, self->marks, self->mark_count * sizeof *larger);
+        mem_free(self->marks);
+        self->marks = larger;
+        self->mark_room = room;
+    }
+    self->marks[self->mark_count++] =
+        (mark_t){.file = self->next - 1, .place = csv_cells_place(self->cells)};
+    return ERR_OK;
 }
 
 /* Read everything, and begin again. */
 static err_code_t rows_count(csv_t *self, err_t *err)
 {
-    err_code_t rc;
-    bool more;
+    err_code_t rc = ERR_OK;
+    bool more = true;
 
-    do {
-        rc = row_read(self, &more, err);
-        self->source.rows += rc == ERR_OK && more;
-    } while (rc == ERR_OK && more);
+    self->counting = self->config->share != NULL;
+    while (rc == ERR_OK && more) {
+        if (self->row > 0 && self->row % MARK_ROWS == 0)
+            rc = mark_add(self, err);
+        if (rc == ERR_OK)
+            rc = row_read(self, &more, err);
+    }
+    self->source.rows = self->row;
+    self->counting = false;
     csv_cells_close(self->cells);
     self->cells = NULL;
     self->next = 0;
+    self->row = 0;
     if (rc == ERR_OK && self->source.rows == 0)
         rc = err_set(err, ERR_DATA, "%s: there is no line behind the first one",
                      self->config->words[0]);
@@ -279,6 +325,7 @@ static void csv_close(import_source_t *source)
     names_free(&self->wanted);
     mem_free(self->values);
     mem_free(self->places);
+    mem_free(self->marks);
     mem_free(self);
 }
 
@@ -310,6 +357,18 @@ static err_code_t csv_open(const import_config_t *config, import_source_t **out,
     return rc;
 }
 
+/* The next row must be there, as it was counted. */
+static err_code_t row_again(csv_t *self, err_t *err)
+{
+    bool more = true;
+    err_code_t rc = row_read(self, &more, err);
+
+    if (rc == ERR_OK && !more)
+        rc = err_set(err, ERR_DATA, "%s: it was changed while it was read",
+                     self->config->words[self->next - 1]);
+    return rc;
+}
+
 static err_code_t csv_read(import_source_t *source, int64_t rows,
                            void *const *out, err_t *err)
 {
@@ -317,14 +376,10 @@ static err_code_t csv_read(import_source_t *source, int64_t rows,
     const int targets = self->wanted.count - self->inputs;
     float *input = out[0];
     double *target = self->inputs > 0 ? out[1] : out[0];
-    bool more = true;
     err_code_t rc = ERR_OK;
 
     for (int64_t row = 0; row < rows && rc == ERR_OK; row++) {
-        rc = row_read(self, &more, err);
-        if (rc == ERR_OK && !more)
-            rc = err_set(err, ERR_DATA, "%s: it was changed while it was read",
-                         self->config->words[self->next - 1]);
+        rc = row_again(self, err);
         for (int i = 0; i < self->inputs && rc == ERR_OK; i++)
             *input++ = (float)self->values[i];
         for (int i = 0; i < targets && rc == ERR_OK; i++)
@@ -333,8 +388,44 @@ static err_code_t csv_read(import_source_t *source, int64_t rows,
     return rc;
 }
 
+/* Go to the last mark that is not behind row [row], if it is ahead. */
+static err_code_t mark_reach(csv_t *self, int64_t row, err_t *err)
+{
+    const size_t number = (size_t)(row / MARK_ROWS);
+    const mark_t *mark;
+    err_code_t rc = ERR_OK;
+
+    if (number == 0 || (int64_t)number * MARK_ROWS <= self->row)
+        return ERR_OK;
+    check(number <= self->mark_count, "mark %zu of %zu", number,
+          self->mark_count);
+    mark = &self->marks[number - 1];
+    if (self->cells == NULL || self->next - 1 != mark->file) {
+        self->next = mark->file;
+        rc = file_next(self, err);
+    }
+    if (rc == ERR_OK)
+        rc = csv_cells_seek(self->cells, &mark->place, err);
+    self->row = (int64_t)number * MARK_ROWS;
+    return rc;
+}
+
+static err_code_t csv_skip(import_source_t *source, int64_t rows, err_t *err)
+{
+    csv_t *self = (csv_t *)source;
+    const int64_t last = self->row + rows;
+    err_code_t rc = mark_reach(self, last, err);
+
+    self->counting = true;
+    while (rc == ERR_OK && self->row < last)
+        rc = row_again(self, err);
+    self->counting = false;
+    return rc;
+}
+
 const import_kind_t import_csv = {.name = "csv",
                                   .takes = IMPORT_TAKES_COLUMNS,
                                   .open = csv_open,
                                   .read = csv_read,
+                                  .skip = csv_skip,
                                   .close = csv_close};

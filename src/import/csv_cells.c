@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/check.h"
 #include "base/mem.h"
 
 enum { END = -1 };
@@ -153,4 +154,31 @@ err_code_t csv_cells_next(csv_cells_t *cells, bool *more, err_t *err)
     if (rc == ERR_OK)
         *more = !(begins && ended && cells->cell[0] == '\0');
     return rc;
+}
+
+csv_place_t csv_cells_place(const csv_cells_t *cells)
+{
+    check(cells->last, "a place within line %lld", (long long)cells->line);
+    return (csv_place_t){.byte = import_stream_place(cells->stream) -
+                                 (int64_t)(cells->end - cells->at),
+                         .line = cells->next_line};
+}
+
+err_code_t csv_cells_seek(csv_cells_t *cells, const csv_place_t *place,
+                          err_t *err)
+{
+    const csv_place_t here = csv_cells_place(cells);
+    const int64_t kept = (int64_t)(cells->end - cells->at);
+    const int64_t ahead = place->byte - here.byte;
+
+    check(ahead >= 0, "%s: back from byte %lld to %lld",
+          import_stream_path(cells->stream), (long long)here.byte,
+          (long long)place->byte);
+    cells->next_line = place->line;
+    if (ahead <= kept) {
+        cells->at += (size_t)ahead;
+        return ERR_OK;
+    }
+    cells->at = cells->end = 0;
+    return import_stream_skip(cells->stream, ahead - kept, err);
 }

@@ -36,4 +36,18 @@ void csv_cells_close(csv_cells_t *cells); /* NULL allowed */
  * is too long, text behind a quote, a quote that is not closed, a zero byte. */
 err_code_t csv_cells_next(csv_cells_t *cells, bool *more, err_t *err);
 
+/* A place between two lines. */
+typedef struct csv_place {
+    int64_t byte, line;
+} csv_place_t;
+
+/* The place behind the last cell, which ends its line. */
+csv_place_t csv_cells_place(const csv_cells_t *cells);
+
+/* Go on at [place] of the same file, which lies behind the last cell. Bytes
+ * between them are not read, unless the file is packed. ERR_DATA: the file ends
+ * before. ERR_IO. */
+err_code_t csv_cells_seek(csv_cells_t *cells, const csv_place_t *place,
+                          err_t *err);
+
 #endif

@@ -20,6 +20,7 @@ libimport_la_SOURCES = \
 	src/import/picture_fit.c \
 	src/import/raw.c \
 	src/import/registry.c \
+	src/import/share.c src/import/share.h \
 	src/import/sink.c src/import/sink.h \
 	src/import/source.h \
 	src/import/stream.c src/import/stream.h \

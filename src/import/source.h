@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "import/share.h"
 #include "import/type.h"
 
 enum { IMPORT_FIELDS_MAX = 16 };
@@ -32,6 +33,10 @@ typedef struct import_config {
     int threads;        /* images */
     const char *vocab;  /* text: a file; see bpe.h */
     const char *merges; /* text: the same */
+    /* NULL: this process is alone. Else several processes open equal sources,
+     * each of which converts a part of the samples. Their opens may call
+     * gather. */
+    const import_share_t *share;
 } import_config_t;
 
 typedef struct import_source import_source_t;
@@ -52,7 +57,7 @@ typedef struct import_kind {
     err_code_t (*read)(import_source_t *source, int64_t rows, void *const *out,
                        err_t *err);
     /* Pass over the next [rows] samples, without reading all of them. NULL: the
-     * kind has to read its files from their beginning. Errors as for read. */
+     * kind is read as a whole. Errors as for read. */
     err_code_t (*skip)(import_source_t *source, int64_t rows, err_t *err);
     /* Add to a shard whose datasets were created what belongs to no sample,
      * such as attributes; sets[f] is the dataset of field f. Called with the

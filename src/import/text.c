@@ -2,7 +2,8 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /* Each file is encoded twice: first to count its tokens, then to write them. So
  * only the tokens of one file are in memory. If a file has another number of
- * tokens the second time, the conversion ends with an error. */
+ * tokens the second time, the conversion ends with an error. Several processes
+ * divide the files when they count, and the tokens when they write. */
 #include "import/text.h"
 
 #include <inttypes.h>
@@ -65,10 +66,9 @@ static err_code_t bytes_encode(const char *text, size_t bytes,
     return rc;
 }
 
-/* Encode the next file. */
-static err_code_t file_encode(text_t *self, err_t *err)
+/* Encode file number [file]. */
+static err_code_t file_encode(text_t *self, int file, err_t *err)
 {
-    const int file = self->next++;
     const char *path = self->config->words[file];
     const int64_t end = self->bpe == NULL ? 0 : import_bpe_end(self->bpe);
     import_stream_t *stream = NULL;
@@ -76,6 +76,7 @@ static err_code_t file_encode(text_t *self, err_t *err)
     size_t bytes = 0;
     err_code_t rc = import_stream_open(path, true, &stream, err);
 
+    self->next = file + 1;
     self->tokens.count = 0;
     self->at = 0;
     if (rc != ERR_OK)
@@ -124,6 +125,31 @@ static err_code_t vocab_open(text_t *self, err_t *err)
     return import_bpe_open(config->vocab, config->merges, &self->bpe, err);
 }
 
+/* See import_count_t. */
+static err_code_t file_count(void *context, int file, int64_t *out, err_t *err)
+{
+    text_t *self = context;
+    err_code_t rc = file_encode(self, file, err);
+
+    *out = self->tokens.count;
+    return rc;
+}
+
+/* Count the tokens of all files. [rc]: the outcome so far. */
+static err_code_t files_count(text_t *self, err_code_t rc, err_t *err)
+{
+    const import_config_t *config = self->config;
+
+    rc = import_share_count(config->share, config->word_count, file_count, self,
+                            rc, self->counts, err);
+    for (int i = 0; i < config->word_count && rc == ERR_OK; i++)
+        self->source.rows += self->counts[i];
+    self->next = 0;
+    self->tokens.count = 0;
+    self->at = 0;
+    return rc;
+}
+
 static err_code_t text_open(const import_config_t *config,
                             import_source_t **out, err_t *err)
 {
@@ -142,16 +168,11 @@ static err_code_t text_open(const import_config_t *config,
         self->counts[i] = -1;
     if (rc == ERR_OK)
         rc = vocab_open(self, err);
-    for (int i = 0; i < config->word_count && rc == ERR_OK; i++) {
-        rc = file_encode(self, err);
-        self->source.rows += self->tokens.count;
-    }
+    rc = files_count(self, rc, err);
     if (rc == ERR_OK && self->source.rows == 0)
         rc = err_set(err, ERR_DATA, "%s%s: there is no text in %s",
                      config->words[0], config->word_count > 1 ? ", ..." : "",
                      config->word_count > 1 ? "these files" : "this file");
-    self->next = 0;
-    self->tokens.count = 0;
     field = self->source.fields;
     *field = (import_field_t){.name = "tokens", .type = IMPORT_UINT8};
     if (self->bpe != NULL)
@@ -195,10 +216,33 @@ static err_code_t text_read(import_source_t *source, int64_t rows,
               "all texts are read, but %" PRId64 " tokens are missing",
               rows - done);
         if (take == 0)
-            rc = file_encode(self, err);
+            rc = file_encode(self, self->next, err);
         else
             tokens_put(self, take, done, out[0]);
         done += take;
+    }
+    return rc;
+}
+
+/* Files that are passed over as a whole are not read. */
+static err_code_t text_skip(import_source_t *source, int64_t rows, err_t *err)
+{
+    text_t *self = (text_t *)source;
+    err_code_t rc = ERR_OK;
+
+    while (rows > 0 && rc == ERR_OK) {
+        const int64_t left = self->tokens.count - self->at;
+
+        check(left > 0 || self->next < self->config->word_count,
+              "%" PRId64 " tokens are missing behind the last text", rows);
+        if (left > 0) {
+            self->at += left < rows ? left : rows;
+            rows -= left < rows ? left : rows;
+        } else if (self->counts[self->next] <= rows) {
+            rows -= self->counts[self->next++];
+        } else {
+            rc = file_encode(self, self->next, err);
+        }
     }
     return rc;
 }
@@ -207,4 +251,5 @@ const import_kind_t import_text = {.name = "text",
                                    .takes = IMPORT_TAKES_VOCAB,
                                    .open = text_open,
                                    .read = text_read,
+                                   .skip = text_skip,
                                    .close = text_close};

@@ -154,3 +154,97 @@ Test(csv, mistakes)
     fixture_refused("csv", WORDS("bad.csv"), &(import_config_t){.input = "x"},
                     ERR_DATA, "bad.csv:2", "zero byte");
 }
+
+/* ---- parts --------------------------------------------------------------- */
+
+enum { MANY = 140000, EDGE = 65536 };
+
+/* Rows are counted alone, and parsed by the process that converts them. */
+static const import_share_t others = {.part = 1, .parts = 3};
+
+static void table_write(const char *name, int first, int last)
+{
+    str_buf_t text = {0};
+
+    str_buf_add(&text, "a,b\n");
+    for (int i = first; i < last; i++)
+        str_buf_add(&text, "%d,%d\n%s", i, -i, i % 1000 == 0 ? "\n" : "");
+    if (strstr(name, ".gz") != NULL)
+        fixture_gzip(name, text.text, text.length);
+    else
+        text_write(name, text.text);
+    str_buf_free(&text);
+}
+
+/* Pass over [skip] rows, then over [more]; the next row must be right. */
+static void check_skip(const import_config_t *config, int64_t skip,
+                       int64_t more)
+{
+    const import_kind_t *kind = import_kind_find("csv");
+    import_source_t *source = NULL;
+    float row[2] = {0};
+    void *const out[] = {row, NULL};
+    err_t err = ERR_INIT;
+
+    cr_assert_eq(kind->open(config, &source, &err), ERR_OK, "%s", err.text);
+    cr_assert_eq(source->rows, MANY);
+    cr_assert_eq(kind->skip(source, skip, &err), ERR_OK, "%s", err.text);
+    cr_assert_eq(kind->skip(source, more, &err), ERR_OK, "%s", err.text);
+    cr_assert_eq(kind->read(source, 1, out, &err), ERR_OK, "%s", err.text);
+    cr_expect_eq((int64_t)row[0], skip + more);
+    cr_expect_eq((int64_t)row[1], -(skip + more));
+    kind->close(source);
+}
+
+static void check_skips(const char *first, const char *second)
+{
+    static const int64_t skips[][2] = {{0, 0},
+                                       {1, 0},
+                                       {EDGE - 1, 0},
+                                       {EDGE, 0},
+                                       {EDGE + 1, 70000 - EDGE - 1},
+                                       {70000, 0},
+                                       {3, 2 * EDGE - 3},
+                                       {2 * EDGE + 5, 1},
+                                       {MANY - 1, 0}};
+    char *words[] = {fixture_path(first), fixture_path(second)};
+    import_config_t config = {
+        .words = (const char *const *)words, .word_count = 2, .share = &others};
+
+    table_write(first, 0, 70000);
+    table_write(second, 70000, MANY);
+    for (size_t i = 0; i < sizeof skips / sizeof skips[0]; i++)
+        check_skip(&config, skips[i][0], skips[i][1]);
+    config.share = NULL;
+    check_skip(&config, 2 * EDGE, 7);
+    free(words[0]);
+    free(words[1]);
+}
+
+Test(csv, rows_are_passed_over)
+{
+    check_skips("a.csv", "b.csv");
+    check_skips("a.csv.gz", "b.csv.gz");
+}
+
+/* A mistake is found by the process that converts the row, and names the
+ * line. */
+Test(csv, a_mistake_behind_rows_that_were_passed_over)
+{
+    const import_kind_t *kind = import_kind_find("csv");
+    char *words[] = {fixture_path("a.csv")};
+    const import_config_t config = {
+        .words = (const char *const *)words, .word_count = 1, .share = &others};
+    import_source_t *source = NULL;
+    float row[2];
+    void *const out[] = {row, NULL};
+    err_t err = ERR_INIT;
+
+    text_write("a.csv", "a,b\n1,2\n\nx,4\n5,y\n7,8\n");
+    cr_assert_eq(kind->open(&config, &source, &err), ERR_OK, "%s", err.text);
+    cr_assert_eq(kind->skip(source, 2, &err), ERR_OK, "%s", err.text);
+    cr_assert_eq(kind->read(source, 1, out, &err), ERR_DATA);
+    cr_assert_not_null(strstr(err.text, "a.csv:5: column b"), "%s", err.text);
+    kind->close(source);
+    free(words[0]);
+}

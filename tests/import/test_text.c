@@ -99,6 +99,118 @@ Test(text, one_that_changes_between_both_reads_is_refused)
     check_changed("");
 }
 
+/* ---- parts --------------------------------------------------------------- */
+
+enum { TEXTS = 5, PARTS = 2 };
+
+/* Tokens of the texts below, with the zero after each that is not empty. */
+static const int64_t text_tokens[TEXTS] = {4, 0, 3, 1025, 2};
+
+/* What a process of [PARTS] gets from the others. */
+typedef struct rounds {
+    import_share_t share;
+    int next;        /* file of the next round that process 0 counts */
+    int counted;     /* files that this process has counted */
+    err_code_t fail; /* what another process has found */
+} rounds_t;
+
+static err_code_t rounds_gather(void *context, int64_t mine, err_code_t rc,
+                                int64_t *out, int count, err_t *err)
+{
+    rounds_t *rounds = context;
+    const int part = rounds->share.part;
+
+    cr_assert_eq(count,
+                 rounds->next + PARTS > TEXTS ? TEXTS - rounds->next : PARTS);
+    if (rc != ERR_OK)
+        return rc;
+    if (rounds->fail != ERR_OK)
+        return err_set(err, rounds->fail, "%s", "");
+    if (part < count)
+        cr_expect_eq(mine, text_tokens[rounds->next + part]);
+    rounds->counted += part < count;
+    for (int i = 0; i < count; i++)
+        out[i] = text_tokens[rounds->next + i];
+    rounds->next += PARTS;
+    return ERR_OK;
+}
+
+static void texts_write(char *words[TEXTS])
+{
+    static const char *const names[TEXTS] = {"a", "b", "c", "d.gz", "e"};
+    char large[1024];
+
+    memset(large, 'x', sizeof large);
+    large[7] = 'y';
+    fixture_write("a", "abc", 3);
+    fixture_write("b", "", 0);
+    fixture_write("c", "de", 2);
+    fixture_gzip("d.gz", large, sizeof large);
+    fixture_write("e", "f", 1);
+    for (int i = 0; i < TEXTS; i++)
+        words[i] = fixture_path(names[i]);
+}
+
+/* Read the [count] tokens from [first] on as one of [PARTS] processes. */
+static void part_read(const import_config_t *config, int64_t first,
+                      int64_t count, uint8_t *out)
+{
+    const import_kind_t *kind = import_kind_find("text");
+    void *const outs[] = {out};
+    import_source_t *source = NULL;
+    err_t err = ERR_INIT;
+
+    cr_assert_eq(kind->open(config, &source, &err), ERR_OK, "%s", err.text);
+    cr_assert_eq(source->rows, 1034);
+    cr_assert_eq(kind->skip(source, first, &err), ERR_OK, "%s", err.text);
+    cr_assert_eq(kind->read(source, count, outs, &err), ERR_OK, "%s", err.text);
+    kind->close(source);
+}
+
+Test(text, several_processes_count_some_of_the_files_each)
+{
+    static const int64_t firsts[] = {0, 1, 3, 4, 6, 7, 8, 1031, 1032, 1033};
+    static uint8_t whole[1034], some[1034];
+    char *words[TEXTS];
+    import_config_t config = {.words = (const char *const *)words,
+                              .word_count = TEXTS};
+
+    texts_write(words);
+    part_read(&config, 0, 1034, whole);
+    cr_expect_eq(whole[7 + 7], 'y');
+    for (size_t i = 0; i < sizeof firsts / sizeof firsts[0]; i++)
+        for (int part = 0; part < PARTS; part++) {
+            const int64_t count = 1034 - firsts[i];
+            rounds_t rounds = {.share = {part, PARTS, rounds_gather, &rounds}};
+
+            config.share = &rounds.share;
+            part_read(&config, firsts[i], count, some);
+            cr_expect_eq(rounds.counted, part == 0 ? 3 : 2);
+            cr_expect_arr_eq(some, whole + firsts[i], (size_t)count);
+        }
+    for (int i = 0; i < TEXTS; i++)
+        free(words[i]);
+}
+
+/* The opening ends with the error of any process. */
+Test(text, an_error_of_another_process_ends_all)
+{
+    const import_kind_t *kind = import_kind_find("text");
+    rounds_t rounds = {.share = {1, PARTS, rounds_gather, &rounds},
+                       .fail = ERR_IO};
+    char *words[TEXTS];
+    const import_config_t config = {.words = (const char *const *)words,
+                                    .word_count = TEXTS,
+                                    .share = &rounds.share};
+    import_source_t *source = NULL;
+    err_t err = ERR_INIT;
+
+    texts_write(words);
+    cr_expect_eq(kind->open(&config, &source, &err), ERR_IO);
+    for (int i = 0; i < TEXTS; i++)
+        free(words[i]);
+}
+
 #ifdef HAVE_PCRE2
 
 /* The character of GPT-2's table for a byte, as UTF-8. */

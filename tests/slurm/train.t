@@ -139,8 +139,8 @@ staged()
     expect_equal "files that are left" "$(find n1 n2 -name 'cddp*' | wc -l)" 0
 }
 
-# Several tasks write the same files as one task. A table is refused, as tasks cannot
-# divide it, and so are shards that exist already.
+# Several tasks write the same files as one task, also from tables and texts. A mistake
+# in one task's part ends all tasks with one message, as do shards that exist already.
 convert()
 {
     head -c 8000000 /dev/urandom >numbers
@@ -150,10 +150,23 @@ convert()
         --shape 100 --shards 7 -o four x=numbers
     expect_lines out 'four: 80,000 samples of train in 7 shards' 1
     diff -r one four || fail "shards differ"
-    echo a,b >table.csv
-    echo 1,2 >>table.csv
-    run 64 "${four[@]}" "$BUILD/cddp-data" convert csv -o table table.csv
-    expect_lines err 'cddp-data: .*cannot divide them' 1
+    { echo a,b; seq -f '%g,1' 150000; } >table.csv
+    seq 3000 >one.txt
+    seq 500 >two.txt
+    for kind in "csv table.csv" "text one.txt two.txt one.txt two.txt two.txt"; do
+        # shellcheck disable=SC2086
+        run 0 "$BUILD/cddp-data" convert --shards 6 -o one-${kind%% *} $kind
+        # shellcheck disable=SC2086
+        run 0 "${four[@]}" "$BUILD/cddp-data" convert --shards 6 \
+            -o four-${kind%% *} $kind
+        diff -r "one-${kind%% *}" "four-${kind%% *}" || fail "shards of $kind differ"
+    done
+    sed -i '$s/.*/1,x/' table.csv
+    run 65 "${four[@]}" "$BUILD/cddp-data" convert csv --shards 6 -o bad table.csv
+    expect_lines err 'cddp-data: table.csv:150001: .*expected a number, found "x"' 1
+    expect_equal "shards after a mistake" "$(find bad -type f)" ""
+    run 74 "${four[@]}" "$BUILD/cddp-data" convert text -o bad one.txt none.txt one.txt
+    expect_lines err 'cddp-data: .*none.txt' 1
     run 64 "${four[@]}" "$BUILD/cddp-data" convert raw --type uint8 \
         --shape 100 --shards 7 -o four x=numbers
     expect_lines err 'cddp-data: .*is there already' 1
