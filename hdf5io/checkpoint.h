@@ -62,15 +62,18 @@ typedef struct hdf5io_votes {
     err_code_t (*exchange)(void *context, const void *mine, size_t bytes,
                            void *all, err_t *err);
     /* (optional) Called repeatedly while bytes are moved, so that other ranks
-     * do not take a long checkpoint for a hanging rank. Default: nothing. */
+     * do not take a long checkpoint for a hanging rank. */
     void (*alive)(void *context);
     /* (optional) All-gather of ranges: rank r gives bytes cuts[r] to
      * cuts[r + 1] - 1 of [data], and every rank gets the bytes of all ranks.
      * All ranks have the same cuts: ascending multiples of
-     * HDF5IO_SPREAD_ALIGN, the first one 0. [data] is aligned to
-     * HDF5IO_SPREAD_ALIGN bytes. Default: by [exchange]. */
+     * HDF5IO_SPREAD_ALIGN, the first one 0. [data] is aligned to as many
+     * bytes. Default: by [exchange]. */
     err_code_t (*spread)(void *context, void *data, const size_t *cuts,
                          err_t *err);
+    /* All ranks are threads of one process, so each rank can read memory of the
+     * others. Then loads do not need [spread]. */
+    bool together;
     /* (optional) Copy [bytes] bytes at [data] from rank 0 to all ranks.
      * Default: by [exchange]. */
     err_code_t (*broadcast)(void *context, void *data, size_t bytes,
@@ -92,11 +95,10 @@ typedef struct hdf5io_mark {
 typedef struct hdf5io_checkpoint_config {
     const char *directory; /* RUNDIR/checkpoints */
     const hdf5io_votes_t *votes;
-    h5mpi_t *mpi; /* not NULL: one shared file, written by MPI-IO */
-    int keep;     /* number of newest checkpoints to keep, >= 1 */
-    /* Those of steps that are multiples of this are kept, too; 0: none */
-    int64_t keep_every;
-    bool retire_later; /* hdf5io_sweep, not the save, deletes the others */
+    h5mpi_t *mpi;       /* not NULL: one shared file, written by MPI-IO */
+    int keep;           /* number of newest checkpoints to keep, >= 1 */
+    int64_t keep_every; /* also those of multiples of this step; 0: none */
+    bool retire_later;  /* hdf5io_sweep, not the save, deletes the others */
     /* It is that of the best evaluation, which is kept, too; NULL: it is not */
     const hdf5io_best_t *best;
     /* Every file is read back past the page cache before the checkpoint is
@@ -107,7 +109,7 @@ typedef struct hdf5io_checkpoint_config {
      * together. NULL, and in format 1: each rank has a file of its own. */
     const int *heads;
     /* Bytes of a block of format 2, and of the window in which ranks exchange
-     * what they read. 0: 4 MiB and 32 MiB. Tests set less. */
+     * what they read. 0: the default. Tests set less. */
     uint64_t block_bytes, window_bytes;
     uint64_t config_hash, model_hash, build_hash;
     /* another model_hash is ERR_CONFIG, even if all tensors fit; else warn */
@@ -115,13 +117,11 @@ typedef struct hdf5io_checkpoint_config {
     const char *config_text;    /* resolved run file, for the manifest */
     const hdf5io_mark_t *marks; /* of the training data, for the manifest */
     int mark_count;
-    /* further libraries and the machine, for the manifest ("oneDNN 2.6.0, UCX
-     * 1.13.1"); NULL: none */
+    /* libraries and machine, for the manifest ("UCX 1.13.1"); NULL: none */
     const char *versions;
     const struct hdf5io_share *share; /* what this rank writes; NULL: make it */
     const struct hdf5io_io *io; /* NULL: system calls; tests inject faults */
-    /* A failed read is repeated three times in this time (base/retry.h) */
-    double retry_seconds;
+    double retry_seconds; /* a failed read is repeated 3 times in this time */
 } hdf5io_checkpoint_config_t;
 
 typedef struct hdf5io_checkpoint_info {

@@ -3,13 +3,14 @@
 /*
  * A chunk is read and hashed in bites that fit into the processor's cache. If
  * there is one rank, it reads long runs straight into the tensors. Several
- * ranks read into the window, a buffer in which each rank has room for a slice
- * of its chunk, or for some short chunks, and which fits into a cache, too. In
- * each pass of a turn, every rank reads and hashes a slice, then all ranks
- * exchange their slices and copy what they want to the tensors. So all ranks
- * send about as many bytes at a time: then an all-gather of ranges is fast. A
- * rank that cannot read takes part in the passes that are left, and tells its
- * error in the vote at the end of the turn.
+ * ranks read into the window (checkpoint_window.h), in which each rank has room
+ * for a slice of its chunk, or for some short chunks, and which fits into a
+ * cache, too. In each pass of a turn, every rank reads and hashes a slice, and
+ * copies what it wants of it to its tensors. Then all ranks exchange their
+ * slices and copy what they want of the others. So all ranks send about as many
+ * bytes at a time: then an all-gather of ranges is fast. A rank that cannot
+ * read takes part in the passes that are left, and tells its error in the vote
+ * at the end of the turn.
  */
 #include "hdf5io/checkpoint_load.h"
 
@@ -22,6 +23,7 @@
 #include "hdf5io/checkpoint_blocks.h"
 #include "hdf5io/checkpoint_cut.h"
 #include "hdf5io/checkpoint_wants.h"
+#include "hdf5io/checkpoint_window.h"
 
 #define BITE ((size_t)256 << 10)
 /* Runs of at least so many bytes are read straight into their tensor. */
@@ -48,13 +50,12 @@ typedef struct loader {
     hash_state_t *hash; /* of the current block, in version 1 of the file */
     char *path;         /* of the open file; NULL: none */
     hdf5io_io_file_t file;
-    int number;          /* of the open file in the manifest */
-    char *scratch;       /* [BITE], for bytes that are only hashed or copied */
-    size_t depth;        /* chunks of a rank in a turn */
-    uint64_t slice;      /* bytes of a chunk in one exchange */
-    char *window;        /* NULL if there is one rank */
-    size_t *cuts;        /* [size + 1] of the window */
-    retry_cause_t cause; /* of this rank's error */
+    int number;             /* of the open file in the manifest */
+    char *scratch;          /* [BITE]: bytes that are only hashed or copied */
+    size_t depth;           /* chunks of a rank in a turn */
+    uint64_t slice;         /* bytes of a chunk in one exchange */
+    hdf5io_window_t window; /* not if there is one rank */
+    retry_cause_t cause;    /* of this rank's error */
 } loader_t;
 
 err_code_t hdf5io_load_vote(const hdf5io_votes_t *votes,
@@ -109,23 +110,19 @@ static err_code_t window_open(loader_t *l, err_t *err)
     static const char what[] = "reading a checkpoint";
     const uint64_t chunk = room_of(l->cut.most > 0 ? l->cut.most : 1);
     const uint64_t each = window_each(l);
-    const uint64_t size = (uint64_t)l->votes->size;
     err_code_t rc;
 
     l->depth = 1;
     l->slice = chunk;
     rc = mem_new(char, BITE, what, &l->scratch, err);
-    if (size == 1 || rc != ERR_OK)
+    if (l->votes->size == 1 || rc != ERR_OK)
         return rc;
     if (each < chunk)
         l->slice = each;
     else if (l->cut.turns > 1)
         l->depth = (size_t)at_most(each / chunk, l->cut.turns);
-    rc = mem_new(char, (size_t)(l->slice * l->depth * size), what, &l->window,
-                 err);
-    if (rc == ERR_OK)
-        rc = mem_new(size_t, (size_t)size + 1, what, &l->cuts, err);
-    return rc;
+    return hdf5io_window_open(l->load->spread, (size_t)(l->slice * l->depth),
+                              &l->window, err);
 }
 
 static err_code_t loader_open(loader_t *l, err_t *err)
@@ -160,8 +157,7 @@ static void loader_close(loader_t *l)
     hdf5io_wants_close(l->wants);
     hdf5io_cut_close(&l->cut);
     mem_free(l->scratch);
-    mem_free(l->window);
-    mem_free(l->cuts);
+    hdf5io_window_close(&l->window);
 }
 
 /* ---- one chunk ----------------------------------------------------------- */
@@ -339,27 +335,37 @@ static size_t window_cut(loader_t *l, pass_t pass)
     for (int r = 0; r < size; r++) {
         pane_t pane;
 
-        l->cuts[r] = at;
+        l->window.cuts[r] = at;
         for (size_t i = 0; pane_get(l, r, i, pass, &pane); i++)
             at += pane.room;
     }
-    l->cuts[size] = at;
+    l->window.cuts[size] = at;
     return at;
 }
 
-/* Copy what this rank wants from the window to its tensors. */
-static void window_take(loader_t *l, pass_t pass)
+/* Copy what this rank wants of the slices of [rank], which are at [from], to
+ * its tensors. */
+static void slices_take(const loader_t *l, int rank, pass_t pass,
+                        const char *from)
 {
-    for (int r = 0; r < l->votes->size; r++) {
-        const char *from = l->window + l->cuts[r];
-        pane_t pane;
+    pane_t pane;
 
-        for (size_t i = 0; pane_get(l, r, i, pass, &pane); i++) {
-            hdf5io_wants_copy(l->wants, pane.chunk.file, pane.first, from,
-                              pane.bytes);
-            from += pane.room;
-        }
+    for (size_t i = 0; pane_get(l, rank, i, pass, &pane); i++) {
+        hdf5io_wants_copy(l->wants, pane.chunk.file, pane.first, from,
+                          pane.bytes);
+        from += pane.room;
     }
+}
+
+/* Exchange the slices, and copy what this rank wants of the other ranks. */
+static err_code_t window_pass(loader_t *l, pass_t pass, err_t *err)
+{
+    const err_code_t rc = hdf5io_window_exchange(&l->window, err);
+
+    for (int r = 0; r < l->votes->size && rc == ERR_OK; r++)
+        if (r != l->votes->rank)
+            slices_take(l, r, pass, hdf5io_window_bytes(&l->window, r));
+    return rc;
 }
 
 /* Are the last bytes of the pane's chunk in its slice of [pass]? */
@@ -371,12 +377,11 @@ static bool pane_ends(const loader_t *l, const pane_t *pane, pass_t pass)
            (bytes > pass.from || pass.from == 0);
 }
 
-/* Read this rank's slices of [pass] to the window. Slices that nobody wants are
- * only hashed. */
-static err_code_t pass_read(loader_t *l, pass_t pass, err_t *err)
+/* Read this rank's slices of [pass] to [to]. Slices that nobody wants are only
+ * hashed. */
+static err_code_t pass_read(loader_t *l, pass_t pass, char *to, err_t *err)
 {
     const int rank = l->votes->rank;
-    char *to = l->window + l->cuts[rank];
     pane_t pane;
     err_code_t rc = ERR_OK;
 
@@ -405,13 +410,12 @@ static err_code_t turn_pass(loader_t *l, size_t turn, err_t *mine, err_t *err)
 
     do {
         const size_t bytes = window_cut(l, pass);
+        char *room = hdf5io_window_room(&l->window);
 
-        if (mine->code == ERR_OK)
-            pass_read(l, pass, mine);
+        if (mine->code == ERR_OK && pass_read(l, pass, room, mine) == ERR_OK)
+            slices_take(l, l->votes->rank, pass, room);
         if (bytes > 0)
-            rc = hdf5io_spread_ranges(l->load->spread, l->window, l->cuts, err);
-        if (rc == ERR_OK && bytes > 0)
-            window_take(l, pass);
+            rc = window_pass(l, pass, err);
         pass.from += l->slice;
     } while (pass.from < l->cut.most && rc == ERR_OK);
     return rc;
@@ -438,7 +442,7 @@ static err_code_t turn_make(loader_t *l, size_t turn, bool *damaged, err_t *err)
     err_code_t rc = ERR_OK;
 
     l->cause = RETRY_ABSENT;
-    if (l->window == NULL)
+    if (l->votes->size == 1)
         turn_alone(l, turn, &mine);
     else
         rc = turn_pass(l, turn, &mine, err);
@@ -458,6 +462,8 @@ err_code_t hdf5io_load(const hdf5io_load_t *load, bool *damaged, err_t *err)
     *damaged = false;
     loader_open(&l, &mine);
     rc = hdf5io_vote(l.votes, &mine, NULL, NULL, NULL, err);
+    if (rc == ERR_OK && l.votes->size > 1)
+        rc = hdf5io_window_meet(&l.window, err);
     for (size_t turn = 0; turn * l.depth < l.cut.turns && rc == ERR_OK; turn++)
         rc = turn_make(&l, turn, damaged, err);
     loader_close(&l);

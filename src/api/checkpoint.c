@@ -108,6 +108,7 @@ static err_code_t storage_make(cddp_group_t *group,
                                       .exchange = storage_exchange,
                                       .alive = storage_alive,
                                       .spread = storage_spread,
+                                      .together = train_relay_together(inner),
                                       .broadcast = storage_broadcast};
     storage->config = (hdf5io_checkpoint_config_t){
         .directory = config->directory,

@@ -199,6 +199,7 @@ static err_code_t rank_work(ckpt_t *ckpt, member_t *member, comm_group_t *group,
                                   .size = comm_group_size(group),
                                   .exchange = group_exchange,
                                   .spread = group_spread,
+                                  .together = train_relay_together(group),
                                   .broadcast = group_broadcast};
     err_code_t rc = comm_barrier(group, err);
     const double begin = clock_now();

@@ -57,13 +57,15 @@ void train_checkpoint_config_fill(train_state_t *run,
     const train_config_t *config = run->config;
     bool best;
 
-    *out = (train_checkpoint_config_t){.votes = {.context = &run->world,
-                                                 .rank = run->world.rank,
-                                                 .size = run->world.size,
-                                                 .exchange = state_exchange,
-                                                 .alive = state_alive,
-                                                 .spread = state_spread,
-                                                 .broadcast = state_broadcast}};
+    *out = (train_checkpoint_config_t){
+        .votes = {.context = &run->world,
+                  .rank = run->world.rank,
+                  .size = run->world.size,
+                  .exchange = state_exchange,
+                  .alive = state_alive,
+                  .spread = state_spread,
+                  .together = train_relay_together(run->world.group),
+                  .broadcast = state_broadcast}};
     out->directory = str_printf("%s/checkpoints", config->run.dir);
     opt_print(train_options, config, 0, &out->text);
     best = train_best_of(run, &out->best);

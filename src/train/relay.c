@@ -2,6 +2,8 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 #include "train/relay.h"
 
+#include <string.h>
+
 #include "base/check.h"
 #include "base/mem.h"
 
@@ -25,4 +27,9 @@ err_code_t train_relay(comm_group_t *group, void *data, const size_t *cuts,
     rc = comm_allgather_ranges(group, data, elems, COMM_INT32, err);
     mem_free(elems);
     return rc;
+}
+
+bool train_relay_together(const comm_group_t *group)
+{
+    return strcmp(comm_group_backend(group), "threads") == 0;
 }

@@ -5,6 +5,7 @@
 #ifndef CDDP_TRAIN_RELAY_H
 #define CDDP_TRAIN_RELAY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "comm/comm.h"
@@ -13,5 +14,8 @@
  * which happens on one rank alone, the group has failed. Collective; blocks. */
 err_code_t train_relay(comm_group_t *group, void *data, const size_t *cuts,
                        err_t *err);
+
+/* See hdf5io_votes_t.together. */
+bool train_relay_together(const comm_group_t *group);
 
 #endif

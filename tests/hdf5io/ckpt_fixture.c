@@ -48,6 +48,17 @@ static err_code_t exchange(void *context, const void *mine, size_t bytes,
     return ERR_OK;
 }
 
+bool ckpt_together;
+
+static err_code_t refuse(void *context, void *data, const size_t *cuts,
+                         err_t *err)
+{
+    (void)context;
+    (void)data;
+    (void)cuts;
+    return err_set(err, ERR_IO, "a rank is to send parts of tensors");
+}
+
 /* Count a call; true: it must fail, and errno is set. */
 static bool io_strikes(ckpt_io_t *io)
 {
@@ -249,8 +260,12 @@ static void rank_init(ckpt_rank_t *rank, const char *home, int number, int size,
                       int64_t seed, member_t *member)
 {
     *rank = (ckpt_rank_t){.err = ERR_INIT};
-    rank->votes = (hdf5io_votes_t){
-        .context = member, .rank = number, .size = size, .exchange = exchange};
+    rank->votes = (hdf5io_votes_t){.context = member,
+                                   .rank = number,
+                                   .size = size,
+                                   .exchange = exchange,
+                                   .spread = ckpt_together ? refuse : NULL,
+                                   .together = ckpt_together};
     ckpt_io_init(&rank->io);
     ckpt_state_make(&rank->state, seed);
     rank->config =

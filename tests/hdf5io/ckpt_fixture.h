@@ -57,6 +57,10 @@ void ckpt_state_free(ckpt_state_t *state);
 /* The heads of ranks that all write one shard. */
 extern const int ckpt_heads_together[CKPT_RANKS_MAX];
 
+/* global: ranks that ckpt_ranks_run starts later may read memory of each other
+ * (hdf5io_votes_t.together), and then fail if they are to send tensors. */
+extern bool ckpt_together;
+
 /* Input and result of one rank in a collective call. */
 typedef struct ckpt_rank {
     hdf5io_votes_t votes;

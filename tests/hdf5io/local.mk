@@ -22,6 +22,7 @@ HDF5IO_TESTS = \
 	tests/hdf5io/test_checkpoint_space \
 	tests/hdf5io/test_checkpoint_sweep \
 	tests/hdf5io/test_checkpoint_verify \
+	tests/hdf5io/test_checkpoint_window \
 	tests/hdf5io/test_chunks \
 	tests/hdf5io/test_convert \
 	tests/hdf5io/test_cover \

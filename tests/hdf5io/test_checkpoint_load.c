@@ -85,6 +85,13 @@ Test(checkpoint_load, of_the_old_manifest_too)
     counts_check(ckpt_body_write_old, "manifest 1");
 }
 
+/* Ranks that read memory of each other send nothing. */
+Test(checkpoint_load, by_ranks_of_one_process)
+{
+    ckpt_together = true;
+    counts_check(ckpt_body_write, "one process");
+}
+
 static void byte_flip(const char *path, off_t at)
 {
     const int fd = open(path, O_RDWR);
@@ -99,7 +106,7 @@ static void byte_flip(const char *path, off_t at)
 
 /* The first block that a rank reads is damaged: before all ranks turn to the
  * older checkpoint, each rank has read at most one block in vain. */
-Test(checkpoint_load, a_damaged_block_costs_a_block)
+static void damage_check(void)
 {
     char *home = home_make(ckpt_body_write);
     char *path = str_printf("%s/step-0000000020/shard-0.h5", home);
@@ -116,6 +123,13 @@ Test(checkpoint_load, a_damaged_block_costs_a_block)
     io_count_begin(NULL);
     free(path);
     ckpt_home_remove(home);
+}
+
+Test(checkpoint_load, a_damaged_block_costs_a_block)
+{
+    damage_check();
+    ckpt_together = true;
+    damage_check();
 }
 
 /* ---- tensors larger than what is read at a time -------------------------- */
@@ -183,7 +197,7 @@ static void large_run(const char *home, int size, large_t large)
     ckpt_ranks_free(ranks, size);
 }
 
-Test(checkpoint_load, large_tensors_come_to_their_place)
+static void large_check(void)
 {
     const uint64_t blocks[] = {0, 64, 100003, 1 << 16};
 
@@ -198,4 +212,11 @@ Test(checkpoint_load, large_tensors_come_to_their_place)
         large_run(home, 3, (large_t){.block = blocks[b], .window = 30000});
         ckpt_home_remove(home);
     }
+}
+
+Test(checkpoint_load, large_tensors_come_to_their_place)
+{
+    large_check();
+    ckpt_together = true;
+    large_check();
 }

@@ -13,7 +13,7 @@
 #include "base/str.h"
 #include "ckpt_parts.h"
 
-Test(checkpoint_parts, come_back_in_other_parts_on_other_ranks)
+static void parts_check(void)
 {
     static const ckpt_deal_t deals[] = {{0, -1, false},
                                         {400, -1, false},
@@ -31,6 +31,13 @@ Test(checkpoint_parts, come_back_in_other_parts_on_other_ranks)
                 ckpt_parts_expect(home, size, 11, deals[r]);
         ckpt_home_remove(home);
     }
+}
+
+Test(checkpoint_parts, come_back_in_other_parts_on_other_ranks)
+{
+    parts_check();
+    ckpt_together = true;
+    parts_check();
 }
 
 static int64_t elems_of(const hdf5io_tensor_t *tensor)
