@@ -21,6 +21,7 @@ libfixtures_la_SOURCES = \
 	tests/comm/waits.c tests/comm/waits.h \
 	tests/comm/node/node_ranks.c tests/comm/node/node_ranks.h \
 	tests/ddp/hook_fixture.c tests/ddp/hook_fixture.h \
+	tests/ddp/hook_turns.c tests/ddp/hook_turns.h \
 	tests/hdf5io/chunk_files.c tests/hdf5io/chunk_files.h \
 	tests/hdf5io/ckpt_fixture.c tests/hdf5io/ckpt_fixture.h \
 	tests/hdf5io/ckpt_parts.c tests/hdf5io/ckpt_parts.h \

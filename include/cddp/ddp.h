@@ -15,8 +15,8 @@
  * On a GPU (cddp_run_config_t.device) the arena and the sums are in its memory.
  * A gradient is final there when the kernel that writes it is complete, so wait
  * for the kernel's stream before cddp_ddp_ready. cddp_device_copy copies from
- * and to the host's memory. A hook works on a copy of the gradients in the
- * host's memory, and the turns of the hook begin in cddp_ddp_wait.
+ * and to the host's memory. The table of a hook says whether the hook works
+ * there, too, or on a copy in the host's memory (<cddp/hook.h>).
  *
  * Thread rule: one thread per rank; every rank makes the same calls in the same
  * order.

@@ -14,9 +14,19 @@
  * waits for them. After its last turn the bucket must hold the sum over ranks,
  * or the hook's approximation, with the same bits on all ranks.
  *
- * On a GPU the hook gets a copy of the gradients in the host's memory, so the
- * same functions work for CPUs and GPUs. With a GPU, turn 0 of a bucket begins
- * in cddp_ddp_wait.
+ * The table says in which memory the hook wants the gradients (cddp_hook_t,
+ * place):
+ * - CDDP_HOOK_HOST, the default. On a GPU the hook gets a copy of the gradients
+ *   in the host's memory, so the same functions work for CPUs and GPUs. With a
+ *   GPU, turn 0 of a bucket begins in cddp_ddp_wait.
+ * - CDDP_HOOK_DEVICE. The hook gets the gradients in the memory of the GPU
+ *   (cddp_run_config_t.device), and the buffers of its collectives must be in
+ *   this memory, too. A turn must not wait for the GPU: it only enqueues its
+ *   kernels and copies, on the stream that cddp_wire_stream returns. A
+ *   collective begins behind what the stream has when the collective is
+ *   started. cddp_wire_wait lets the stream wait: what is enqueued after it
+ *   finds the results. cddp_ddp_wait waits for all of that. On the CPU
+ *   cddp_ddp_open refuses such a hook with CDDP_CONFIG.
  *
  * Thread rule: one thread per rank.
  */
@@ -52,8 +62,13 @@ cddp_code_t cddp_wire_sum(cddp_wire_t *wire, void *data, size_t count,
 cddp_code_t cddp_wire_gather(cddp_wire_t *wire, const void *mine, size_t bytes,
                              void *all, cddp_error_t *error);
 
-/* Wait for all collectives of the wire. */
+/* Wait for all collectives of the wire; with CDDP_HOOK_DEVICE the stream waits
+ * for them. */
 cddp_code_t cddp_wire_wait(cddp_wire_t *wire, cddp_error_t *error);
+
+/* CDDP_HOOK_DEVICE: the cudaStream_t on which a turn enqueues. Its GPU is the
+ * current one of the calling thread when this returns. CDDP_HOOK_HOST: NULL. */
+void *cddp_wire_stream(const cddp_wire_t *wire);
 
 /* ---- what a hook sees ---------------------------------------------------- */
 
@@ -79,13 +94,20 @@ typedef struct cddp_hook_plan {
     int rank, size;
 } cddp_hook_plan_t;
 
+/* The memory in which a hook wants the gradients. */
+typedef enum cddp_hook_place {
+    CDDP_HOOK_HOST,
+    CDDP_HOOK_DEVICE
+} cddp_hook_place_t;
+
 typedef struct cddp_hook {
     const char *name; /* name that the option `hook` chooses */
     void *context;    /* for the program's use, handed to open */
     int turns;        /* >= 1 */
 
     /* Allocate all memory that steps need. The plan and all that it points to
-     * outlive the state. */
+     * outlive the state. With CDDP_HOOK_DEVICE the memory for collectives must
+     * be that of the GPU cddp_group_device. */
     cddp_code_t (*open)(const cddp_hook_plan_t *plan, void **state,
                         cddp_error_t *error);
     void (*close)(void *state);
@@ -96,6 +118,8 @@ typedef struct cddp_hook {
     /* Carry out turn [turn] of [bucket]. */
     cddp_code_t (*turn)(void *state, const cddp_hook_bucket_t *bucket, int turn,
                         cddp_wire_t *wire, cddp_error_t *error);
+
+    cddp_hook_place_t place; /* 0: CDDP_HOOK_HOST */
 } cddp_hook_t;
 
 #ifdef __cplusplus

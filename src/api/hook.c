@@ -64,6 +64,13 @@ cddp_code_t cddp_wire_wait(cddp_wire_t *wire, cddp_error_t *error)
     return api_answer(ddp_wire_wait(wire_of(wire), &err), &err, error);
 }
 
+void *cddp_wire_stream(const cddp_wire_t *wire)
+{
+    dev_stream_t *stream = ddp_wire_stream((const ddp_wire_t *)wire);
+
+    return stream != NULL ? dev_stream_handle(stream) : NULL;
+}
+
 /* ---- a program's table --------------------------------------------------- */
 
 static cddp_hook_view_t view_of(const ddp_hook_view_t *view)
@@ -170,15 +177,27 @@ static err_code_t hook_turn(void *state, const ddp_hook_bucket_t *bucket,
 
 static const opt_row_t no_options[] = {{.name = NULL}};
 
+static ddp_hook_place_t place_of(const cddp_hook_t *hook)
+{
+    return hook->place == CDDP_HOOK_DEVICE ? DDP_HOOK_DEVICE : DDP_HOOK_HOST;
+}
+
 static err_code_t hook_check(const cddp_hook_t *hook, int index, err_t *err)
 {
-    if (hook->name != NULL && hook->turns >= 1 && hook->open != NULL &&
-        hook->close != NULL && hook->turn != NULL)
+    if (hook->name == NULL || hook->turns < 1 || hook->open == NULL ||
+        hook->close == NULL || hook->turn == NULL)
+        return err_set(
+            err, ERR_CONFIG,
+            "hook %d (%s) is incomplete: it needs name, turns (at least "
+            "1), open, close and turn",
+            index, hook->name != NULL ? hook->name : "no name");
+    if (hook->place == CDDP_HOOK_HOST || hook->place == CDDP_HOOK_DEVICE)
         return ERR_OK;
-    return err_set(err, ERR_CONFIG,
-                   "hook %d (%s) is incomplete: it needs name, turns (at least "
-                   "1), open, close and turn",
-                   index, hook->name != NULL ? hook->name : "no name");
+    return err_set(
+        err, ERR_CONFIG,
+        "hook %d (%s) has the place %d; expected CDDP_HOOK_HOST (%d) "
+        "or CDDP_HOOK_DEVICE (%d)",
+        index, hook->name, (int)hook->place, CDDP_HOOK_HOST, CDDP_HOOK_DEVICE);
 }
 
 err_code_t api_hooks_open(const cddp_hook_t *const *hooks, api_hooks_t *out,
@@ -204,6 +223,7 @@ err_code_t api_hooks_open(const cddp_hook_t *const *hooks, api_hooks_t *out,
                                                   .options = no_options},
                                           .context = hooks[i],
                                           .turns = hooks[i]->turns,
+                                          .place = place_of(hooks[i]),
                                           .open = hook_open,
                                           .close = hook_close,
                                           .begin = hook_begin,

@@ -80,14 +80,19 @@ static err_code_t hook_open(ddp_t *ddp, const ddp_config_t *config,
                               .stats = &ddp->stats,
                               .rank = comm_group_rank(ddp->group),
                               .size = comm_group_size(ddp->group)};
-    err_code_t rc = ERR_OK;
+    ddp_hook_place_t place;
+    err_code_t rc = ddp_hook_place(config, ddp->dev, &place, err);
 
-    if (away && comm_group_enqueues(ddp->group)) {
+    if (rc != ERR_OK)
+        return rc;
+    if (place == DDP_HOOK_DEVICE)
+        plan.dev = ddp->dev;
+    else if (away && comm_group_enqueues(ddp->group)) {
         rc = ddp_half_open(ddp, config, err);
         if (rc != ERR_OK || ddp->half != NULL)
             return rc;
     }
-    if (away) {
+    if (away && plan.dev == NULL) {
         rc = ddp_mirror_open(ddp, err);
         plan.grads = ddp->mirror;
         plan.group = ddp->control;
@@ -258,7 +263,7 @@ void ddp_step_begin(ddp_t *ddp, dev_stream_t *stream)
     ddp->stream = stream;
     ddp->gaps_due = ddp->shards != NULL;
     if (ddp->hooked != NULL)
-        ddp_hooked_begin(ddp->hooked, ddp->step);
+        ddp_hooked_begin(ddp->hooked, ddp->step, stream);
     ddp->step++;
 }
 
@@ -383,8 +388,8 @@ static err_code_t flight_start(ddp_t *ddp, int index, err_t *err)
 static err_code_t hook_start(ddp_t *ddp, int index, err_t *err)
 {
     ddp->flights[index].done = true;
-    return ddp->dev != NULL ? ddp_mirror_start(ddp, index, err)
-                            : ddp_hooked_start(ddp->hooked, index, err);
+    return ddp->mirror != NULL ? ddp_mirror_start(ddp, index, err)
+                               : ddp_hooked_start(ddp->hooked, index, err);
 }
 
 /* Start every bucket that is ready and whose predecessors have started; after
@@ -476,6 +481,21 @@ err_code_t ddp_step_skip(ddp_t *ddp, err_t *err)
     return buckets_start(ddp, err);
 }
 
+/* Take the hook's turns that are left. */
+static err_code_t hook_finish(ddp_t *ddp, dev_stream_t *on, err_t *err)
+{
+    err_t reason = ERR_INIT;
+    err_code_t rc;
+
+    if (ddp->mirror != NULL)
+        return ddp_mirror_finish(ddp, on, err);
+    rc = ddp_hooked_finish(ddp->hooked, ddp->next, err);
+    if (rc != ERR_OK || ddp->dev == NULL)
+        return rc;
+    rc = ddp_place_join(ddp, on, &reason);
+    return ddp_place_result(ddp, rc, &reason, err);
+}
+
 /* Wait for every flight even after a failure, as each has a work handle to be
  * freed. Returns the first error. */
 static err_code_t flights_wait(ddp_t *ddp, dev_stream_t *on, err_t *err)
@@ -484,8 +504,7 @@ static err_code_t flights_wait(ddp_t *ddp, dev_stream_t *on, err_t *err)
     err_code_t rc = ERR_OK;
 
     if (ddp->hooked != NULL && !ddp->local)
-        rc = ddp->dev != NULL ? ddp_mirror_finish(ddp, on, err)
-                              : ddp_hooked_finish(ddp->hooked, ddp->next, err);
+        rc = hook_finish(ddp, on, err);
     for (int b = 0; b < ddp->next && b <= ddp->bucket_count; b++) {
         ddp_flight_t *flight = &ddp->flights[b];
         err_code_t one;
@@ -538,7 +557,7 @@ int ddp_hook_parts(ddp_t *ddp, ddp_hook_part_t *parts)
 
 bool ddp_hook_away(const ddp_t *ddp)
 {
-    return ddp->dev != NULL && ddp->hooked != NULL;
+    return ddp->mirror != NULL;
 }
 
 ddp_stats_t ddp_stats_take(ddp_t *ddp)

@@ -50,11 +50,11 @@ struct ddp {
     ddp_gather_t *shares; /* [bucket_count]: all-gathers of parameters */
     uint64_t *hashes;     /* [size], of all ranks; for both checks */
     ddp_stats_t stats;
-    ddp_hooked_t *hooked; /* comm hook on the host's memory; NULL: none */
-    ddp_half_t *half;     /* comm hook on the device; NULL: none */
-    /* On a device: the host's copy of the gradients, on which the hook works.
-     */
-    float *mirror;  /* pinned, [grad_elems]; NULL: none */
+    ddp_hooked_t *hooked; /* comm hook that takes turns; NULL: none */
+    ddp_half_t *half;     /* fp16 or bf16 on the device; NULL: neither */
+    /* The host's copy of a device's gradients, on which the hook works. NULL:
+     * it works on [grads]. */
+    float *mirror;  /* pinned, [grad_elems] */
     int mirrored;   /* buckets whose copies were enqueued in this step */
     int64_t step;   /* updates before the next step */
     bool local;     /* this step's gradients stay on this rank */
@@ -69,7 +69,7 @@ void ddp_zero_close(ddp_t *ddp);
  * step. */
 err_code_t ddp_zero_gaps(ddp_t *ddp, err_t *err);
 
-/* mirror.c: a hook works on the host's memory. If gradients are on a device,
+/* mirror.c: a hook wants the host's memory. If gradients are on a device,
  * they are copied to the host while backward runs, and their sums are copied
  * back. The hook uses the collectives of the control group. If the device
  * fails, all ranks learn that this rank cannot go on. */
@@ -114,10 +114,16 @@ err_code_t ddp_place_after(ddp_t *ddp, dev_event_t *event, dev_stream_t *stream,
  * with [on] on that stream. */
 err_code_t ddp_place_wait(ddp_t *ddp, comm_work_t *work, dev_event_t *event,
                           dev_stream_t *on, err_t *err);
+/* Let [on] find what the step's stream has written so far; with NULL the host
+ * waits for it. [reason] gets the error of dev. */
+err_code_t ddp_place_join(ddp_t *ddp, dev_stream_t *on, err_t *reason);
 /* Return [rc], the result of a call of dev with the error [reason], as an error
  * of the data group. */
 err_code_t ddp_place_result(ddp_t *ddp, err_code_t rc, const err_t *reason,
                             err_t *err);
+/* The same as an error of [group]. */
+err_code_t ddp_group_result(comm_group_t *group, err_code_t rc,
+                            const err_t *reason, err_t *err);
 
 /* Compare the parameter tables. ERR_CONFIG on every rank if some rank has
  * another table than rank 0; the message names that rank. Allocates nothing.

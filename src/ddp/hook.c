@@ -25,6 +25,7 @@ struct ddp_hooked {
     ddp_wire_t *wires; /* [bucket_count] */
     int *turns;        /* [bucket_count]: number of turns taken in this step */
     int bucket_count;
+    bool failed;    /* a turn of this step has failed: none follows */
     trace_t *trace; /* NULL: none */
 };
 
@@ -152,6 +153,30 @@ err_code_t ddp_hook_rounds(const ddp_config_t *config, bool *rounds,
     return ERR_OK;
 }
 
+err_code_t ddp_hook_place(const ddp_config_t *config, const dev_device_t *dev,
+                          ddp_hook_place_t *out, err_t *err)
+{
+    const ddp_hook_ops_t *ops = NULL;
+    void *options = NULL;
+    err_code_t rc;
+
+    *out = DDP_HOOK_HOST;
+    if (!ddp_hook_wanted(config))
+        return ERR_OK;
+    rc = hook_pick(config, &ops, &options, err);
+    if (rc != ERR_OK)
+        return rc;
+    *out = ops->place;
+    options_free(ops, options);
+    if (*out != DDP_HOOK_DEVICE || dev != NULL)
+        return ERR_OK;
+    return err_set(err, ERR_CONFIG,
+                   "the comm hook \"%s\" wants gradients in the memory of a "
+                   "GPU, but in this run they are in the memory of the host; "
+                   "run on a GPU, or choose a hook for the host",
+                   ops->row.name);
+}
+
 bool ddp_hook_fits_device(const ddp_config_t *config)
 {
     ddp_rounding_t rounding;
@@ -188,6 +213,21 @@ static ddp_hook_view_t view_of(const ddp_view_t *view)
                                  rows > 0 ? (int64_t)(view->count / rows) : 0};
 }
 
+/* The events of all wires, for a hook on a device. */
+static err_code_t events_open(ddp_hooked_t *hooked, dev_device_t *dev,
+                              err_t *err)
+{
+    err_code_t rc = ERR_OK;
+
+    for (int i = 0; rc == ERR_OK && dev != NULL &&
+                    i < hooked->bucket_count * DDP_WIRE_WORKS;
+         i++)
+        rc = dev_event_open(
+            dev, &hooked->wires[i / DDP_WIRE_WORKS].after[i % DDP_WIRE_WORKS],
+            err);
+    return rc;
+}
+
 static err_code_t tables_make(ddp_hooked_t *hooked,
                               const ddp_hooked_plan_t *plan, err_t *err)
 {
@@ -221,7 +261,7 @@ static err_code_t tables_make(ddp_hooked_t *hooked,
             .views = hooked->views + buckets[b].first_view,
             .view_count = buckets[b].view_count};
     }
-    return ERR_OK;
+    return events_open(hooked, plan->dev, err);
 }
 
 static err_code_t hooked_make(const ddp_config_t *config,
@@ -246,7 +286,8 @@ static err_code_t hooked_make(const ddp_config_t *config,
                                      .bucket_count = plan->bucket_count,
                                      .elems = plan->layout->grad_elems,
                                      .rank = plan->rank,
-                                     .size = plan->size};
+                                     .size = plan->size,
+                                     .dev = plan->dev};
     rc = hooked->ops->open(&hooked->plan, &hooked->state, err);
     if (rc != ERR_OK)
         goto close;
@@ -300,6 +341,9 @@ void ddp_hooked_close(ddp_hooked_t *hooked)
     if (hooked->state != NULL)
         hooked->ops->close(hooked->state);
     options_free(hooked->ops, hooked->options);
+    for (int b = 0; hooked->wires != NULL && b < hooked->bucket_count; b++)
+        for (int i = 0; i < DDP_WIRE_WORKS; i++)
+            dev_event_close(hooked->wires[b].after[i]);
     mem_free(hooked->turns);
     mem_free(hooked->wires);
     mem_free(hooked->buckets);
@@ -309,8 +353,11 @@ void ddp_hooked_close(ddp_hooked_t *hooked)
 
 /* ---- a step -------------------------------------------------------------- */
 
-void ddp_hooked_begin(ddp_hooked_t *hooked, int64_t step)
+void ddp_hooked_begin(ddp_hooked_t *hooked, int64_t step, dev_stream_t *stream)
 {
+    for (int b = 0; hooked->plan.dev != NULL && b < hooked->bucket_count; b++)
+        hooked->wires[b].stream = stream;
+    hooked->failed = false;
     memset(hooked->turns, 0,
            (size_t)hooked->bucket_count * sizeof *hooked->turns);
     if (hooked->ops->begin != NULL)
@@ -332,6 +379,7 @@ static err_code_t turn_take(ddp_hooked_t *hooked, int bucket, int turn,
     hooked->turns[bucket]++;
     rc = hooked->ops->turn(hooked->state, &hooked->buckets[bucket], turn,
                            &hooked->wires[bucket], err);
+    hooked->failed = rc != ERR_OK;
     trace_end(hooked->trace, begin, hooked->ops->row.name, "hook", bucket + 1);
     return rc;
 }
@@ -352,7 +400,7 @@ void ddp_hooked_poll(ddp_hooked_t *hooked)
  * failed. */
 err_code_t ddp_hooked_finish(ddp_hooked_t *hooked, int started, err_t *err)
 {
-    const bool whole = started >= hooked->bucket_count;
+    const bool whole = started >= hooked->bucket_count && !hooked->failed;
     err_code_t rc = ERR_OK;
 
     for (int turn = 1; whole && turn < hooked->ops->turns; turn++)

@@ -15,10 +15,16 @@
  * ranks. The tail (losses, requests to stop, failures) does not pass through a
  * hook.
  *
- * A hook works on the host's memory. If gradients are on a device, it gets a
- * copy of them, and turn 0 of the buckets begins when all of backward is
- * enqueued. But fp16 and bf16 work on the device (half.c) if the data group
- * only enqueues its collectives there (comm_group_enqueues).
+ * The table says where a hook works (ddp_hook_place_t). Most hooks work on the
+ * host's memory. If gradients are on a device, such a hook gets a copy of them,
+ * and turn 0 of the buckets begins when all of backward is enqueued. But fp16
+ * and bf16 work on the device (half.c) if the data group only enqueues its
+ * collectives there (comm_group_enqueues).
+ *
+ * A hook of the place "device" gets the gradients in the device's memory. Its
+ * turns only enqueue, on ddp_wire_stream. Its collectives work on memory of the
+ * device, and they begin behind what this stream has when they are started.
+ * What is enqueued after ddp_wire_wait finds their results.
  *
  * Gradients are already divided by the global denominator: hooks sum over ranks
  * and do not average. Thread rule: one thread.
@@ -61,8 +67,20 @@ err_code_t ddp_wire_sum(ddp_wire_t *wire, void *data, size_t count,
 err_code_t ddp_wire_gather(ddp_wire_t *wire, const void *mine, size_t bytes,
                            void *all, err_t *err);
 
-/* Wait for all collectives of the wire. Blocks like any wait of comm. */
+/* Wait for all collectives of the wire. On the host's memory it blocks like any
+ * wait of comm. On a device the stream waits for the results, and the host no
+ * longer than the data group needs (comm_work_wait_on). */
 err_code_t ddp_wire_wait(ddp_wire_t *wire, err_t *err);
+
+/* The stream on which a hook of the place "device" enqueues in this step. NULL:
+ * the hook works on the host's memory. */
+dev_stream_t *ddp_wire_stream(const ddp_wire_t *wire);
+
+/* Where a hook wants the gradients. */
+typedef enum ddp_hook_place {
+    DDP_HOOK_HOST,  /* in the host's memory, on every run */
+    DDP_HOOK_DEVICE /* in the device's memory: only for runs on a device */
+} ddp_hook_place_t;
 
 /* ---- what a hook sees ---------------------------------------------------- */
 
@@ -91,6 +109,7 @@ typedef struct ddp_hook_plan {
     int bucket_count;
     size_t elems; /* elements of the gradient arena */
     int rank, size;
+    dev_device_t *dev; /* whose memory [buckets] has; NULL: the host's */
 } ddp_hook_plan_t;
 
 /* A part of a hook's state that checkpoints store. */
@@ -109,6 +128,7 @@ typedef struct ddp_hook_ops {
     /* Size of the struct that the option table fills; 0: no options. */
     size_t option_bytes;
     int turns; /* number of turns, >= 1 */
+    ddp_hook_place_t place;
     /* (optional) passed on to [open], for the author of the table. */
     const void *context;
 

@@ -23,6 +23,12 @@ typedef struct ddp_rounding {
 err_code_t ddp_hook_rounds(const ddp_config_t *config, bool *rounds,
                            ddp_rounding_t *out, err_t *err);
 
+/* Where does the hook of [config] want the gradients, which are in the memory
+ * of [dev] (NULL: of the host)? Without a hook: on the host. ERR_CONFIG if it
+ * wants them on a device and there is none. */
+err_code_t ddp_hook_place(const ddp_config_t *config, const dev_device_t *dev,
+                          ddp_hook_place_t *out, err_t *err);
+
 /* The largest magnitude that the gradients of a rank may have, so that the sum
  * over [size] ranks stays finite, in whatever order the ranks are added. */
 float ddp_rounding_limit(const ddp_rounding_t *rounding, int size);
@@ -33,6 +39,10 @@ struct ddp_wire {
     ddp_stats_t *stats; /* statistics of the reducer */
     comm_work_t *works[DDP_WIRE_WORKS];
     int count;
+    /* Of a hook on a device: the stream of this step, and events on it behind
+     * which [works] begin. Otherwise NULL. */
+    dev_stream_t *stream;
+    dev_event_t *after[DDP_WIRE_WORKS];
     double started; /* clock instant when the first of [works] started */
     bool flying;    /* some of [works] are not known to be complete */
     /* of the first of [works]: "all-reduce" or "all-gather" */
@@ -54,7 +64,9 @@ typedef struct ddp_hooked_plan {
     /* Gradient arena; NULL: only memory is counted, no step is made. */
     float *grads;
     comm_group_t *group; /* NULL if no step is made */
-    ddp_stats_t *stats;  /* bytes and seconds are added here */
+    /* In whose memory [grads] are, and collectives work; NULL: the host. */
+    dev_device_t *dev;
+    ddp_stats_t *stats; /* bytes and seconds are added here */
     int rank, size;
 } ddp_hooked_plan_t;
 
@@ -65,8 +77,9 @@ err_code_t ddp_hooked_open(const ddp_config_t *config,
                            err_t *err);
 void ddp_hooked_close(ddp_hooked_t *hooked); /* NULL allowed */
 
-/* Begin a step; [step] is the number of updates made so far. */
-void ddp_hooked_begin(ddp_hooked_t *hooked, int64_t step);
+/* Begin a step; [step] is the number of updates made so far. A hook on a device
+ * enqueues on [stream]. */
+void ddp_hooked_begin(ddp_hooked_t *hooked, int64_t step, dev_stream_t *stream);
 
 /* Take turn 0 of [bucket]. */
 err_code_t ddp_hooked_start(ddp_hooked_t *hooked, int bucket, err_t *err);

@@ -61,19 +61,13 @@ static err_code_t bucket_begin(ddp_t *ddp, int index, err_t *err)
 
 static err_code_t sums_return(ddp_t *ddp, dev_stream_t *on, err_t *err)
 {
-    dev_event_t *event = ddp->flights[0].after;
     err_t reason = ERR_INIT;
     err_code_t rc = dev_copy(ddp->stream, ddp->grads, ddp->mirror,
                              ddp->grad_elems * sizeof *ddp->grads,
                              DEV_HOST_TO_DEV, &reason);
 
-    if (rc == ERR_OK && on == NULL)
-        rc = dev_stream_wait(ddp->stream, &reason);
-    if (rc == ERR_OK && on != NULL && on != ddp->stream) {
-        rc = dev_event_record(event, ddp->stream, &reason);
-        if (rc == ERR_OK)
-            rc = dev_event_wait_on(event, on, &reason);
-    }
+    if (rc == ERR_OK)
+        rc = ddp_place_join(ddp, on, &reason);
     return mirror_result(ddp, rc, &reason, err);
 }
 

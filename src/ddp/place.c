@@ -4,14 +4,33 @@
 
 #include "ddp/ddp_priv.h"
 
-err_code_t ddp_place_result(ddp_t *ddp, err_code_t rc, const err_t *reason,
-                            err_t *err)
+err_code_t ddp_group_result(comm_group_t *group, err_code_t rc,
+                            const err_t *reason, err_t *err)
 {
     if (rc == ERR_OK)
         return ERR_OK;
-    comm_group_fail(ddp->group, reason);
-    rc = comm_group_check(ddp->group, err);
+    comm_group_fail(group, reason);
+    rc = comm_group_check(group, err);
     return rc != ERR_OK ? rc : err_copy(err, reason); /* one rank */
+}
+
+err_code_t ddp_place_result(ddp_t *ddp, err_code_t rc, const err_t *reason,
+                            err_t *err)
+{
+    return ddp_group_result(ddp->group, rc, reason, err);
+}
+
+err_code_t ddp_place_join(ddp_t *ddp, dev_stream_t *on, err_t *reason)
+{
+    dev_event_t *event = ddp->flights[0].after;
+    err_code_t rc;
+
+    if (on == NULL)
+        return dev_stream_wait(ddp->stream, reason);
+    if (on == ddp->stream)
+        return ERR_OK;
+    rc = dev_event_record(event, ddp->stream, reason);
+    return rc == ERR_OK ? dev_event_wait_on(event, on, reason) : rc;
 }
 
 err_code_t ddp_place_zero(ddp_t *ddp, size_t first, size_t count, err_t *err)

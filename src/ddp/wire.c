@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "ddp/hook_priv.h"
+#include "ddp/ddp_priv.h"
 
 int ddp_wire_rank(const ddp_wire_t *wire)
 {
@@ -14,6 +14,11 @@ int ddp_wire_rank(const ddp_wire_t *wire)
 int ddp_wire_size(const ddp_wire_t *wire)
 {
     return comm_group_size(wire->group);
+}
+
+dev_stream_t *ddp_wire_stream(const ddp_wire_t *wire)
+{
+    return wire->stream;
 }
 
 /* Note that all works of [wire] are complete. */
@@ -26,15 +31,24 @@ static void wire_complete(ddp_wire_t *wire)
     ddp_bucket_trace(wire->trace, wire->bucket, wire->what, wire->started);
 }
 
-/* ERR_CONFIG if the table of [wire] has no place for another work. */
-static err_code_t wire_limit(const ddp_wire_t *wire, err_t *err)
+/* Prepare the start of another work. On a device it begins behind what the
+ * stream has now. ERR_CONFIG if the table of [wire] has no place for it. */
+static err_code_t wire_prepare(ddp_wire_t *wire, err_t *err)
 {
-    if (wire->count < DDP_WIRE_WORKS)
+    err_t reason = ERR_INIT;
+    err_code_t rc;
+
+    if (wire->count == DDP_WIRE_WORKS)
+        return err_set(err, ERR_CONFIG,
+                       "a comm hook started more than %d collectives of a "
+                       "bucket without waiting for them",
+                       DDP_WIRE_WORKS);
+    if (wire->stream == NULL)
         return ERR_OK;
-    return err_set(err, ERR_CONFIG,
-                   "a comm hook started more than %d collectives of a bucket "
-                   "without waiting for them",
-                   DDP_WIRE_WORKS);
+    rc = dev_event_record(wire->after[wire->count], wire->stream, &reason);
+    if (rc == ERR_OK)
+        comm_group_after(wire->group, wire->after[wire->count]);
+    return ddp_group_result(wire->group, rc, &reason, err);
 }
 
 /* Count the start of a collective of kind [what] over [bytes] bytes. */
@@ -80,7 +94,7 @@ err_code_t ddp_wire_sum(ddp_wire_t *wire, void *data, size_t count,
                         comm_type_t type, err_t *err)
 {
     comm_work_t **work = &wire->works[wire->count];
-    err_code_t rc = wire_limit(wire, err);
+    err_code_t rc = wire_prepare(wire, err);
 
     if (rc != ERR_OK)
         return rc;
@@ -96,7 +110,7 @@ err_code_t ddp_wire_gather(ddp_wire_t *wire, const void *mine, size_t bytes,
                            void *all, err_t *err)
 {
     comm_work_t **work = &wire->works[wire->count];
-    err_code_t rc = wire_limit(wire, err);
+    err_code_t rc = wire_prepare(wire, err);
 
     if (rc != ERR_OK)
         return rc;
@@ -125,7 +139,10 @@ err_code_t ddp_wire_wait(ddp_wire_t *wire, err_t *err)
     for (int i = 0; i < wire->count; i++) {
         err_code_t one;
 
-        one = comm_work_wait(wire->works[i], rc == ERR_OK ? err : NULL);
+        one = wire->stream != NULL
+                  ? comm_work_wait_on(wire->works[i], wire->stream,
+                                      rc == ERR_OK ? err : NULL)
+                  : comm_work_wait(wire->works[i], rc == ERR_OK ? err : NULL);
         if (rc == ERR_OK)
             rc = one;
     }

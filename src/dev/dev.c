@@ -81,6 +81,13 @@ void dev_stream_close(dev_stream_t *stream)
         stream->dev->ops->stream_close(stream);
 }
 
+void *dev_stream_handle(dev_stream_t *stream)
+{
+    const dev_ops_t *ops = stream->dev->ops;
+
+    return ops->stream_handle != NULL ? ops->stream_handle(stream) : NULL;
+}
+
 /* Calls [look], and remembers whether its error ended the wait. */
 typedef struct look_noted {
     dev_look_fn *look;

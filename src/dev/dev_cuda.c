@@ -238,6 +238,7 @@ const dev_ops_t dev_cuda_ops = {
     .unpin = dev_cuda_unpin,
     .stream_open = dev_cuda_stream_open,
     .stream_close = dev_cuda_stream_close,
+    .stream_handle = dev_cuda_stream_handle,
     .stream_wait = dev_cuda_stream_wait,
     .stream_wait_or = dev_cuda_stream_wait_or,
     .copy = dev_cuda_copy,

@@ -48,6 +48,7 @@ err_code_t dev_cuda_poll_or(dev_cuda_poll_t *poll, void *object,
 err_code_t dev_cuda_stream_open(dev_device_t *base, dev_stream_kind_t kind,
                                 dev_stream_t **out, err_t *err);
 void dev_cuda_stream_close(dev_stream_t *base);
+void *dev_cuda_stream_handle(const dev_stream_t *base);
 err_code_t dev_cuda_stream_wait(dev_stream_t *base, err_t *err);
 err_code_t dev_cuda_stream_wait_or(dev_stream_t *base, dev_look_fn *look,
                                    void *context, err_t *err);

@@ -48,6 +48,11 @@ cudaStream_t dev_cuda_stream(const dev_stream_t *base)
     return stream->cuda;
 }
 
+void *dev_cuda_stream_handle(const dev_stream_t *base)
+{
+    return dev_cuda_stream(base);
+}
+
 cudaEvent_t dev_cuda_event(const dev_event_t *base)
 {
     return ((const cuda_event_t *)base)->cuda;

@@ -39,6 +39,8 @@ typedef struct dev_ops {
     err_code_t (*stream_open)(dev_device_t *dev, dev_stream_kind_t kind,
                               dev_stream_t **out, err_t *err);
     void (*stream_close)(dev_stream_t *stream);
+    /* (optional) NULL: dev_stream_handle returns NULL. */
+    void *(*stream_handle)(const dev_stream_t *stream);
     err_code_t (*stream_wait)(dev_stream_t *stream, err_t *err);
     /* (optional) NULL: dev_stream_wait_or calls stream_wait. */
     err_code_t (*stream_wait_or)(dev_stream_t *stream, dev_look_fn *look,

@@ -318,6 +318,18 @@ Test(hook, wrong_ones_are_sentences)
     means.turn = NULL;
     cr_assert_eq(ranks_run(2, &plan, &error), CDDP_CONFIG);
     cr_assert_not_null(strstr(error.text, "hook 0 (means)"), "%s", error.text);
+    means.turn = means_turn;
+    means.place = (cddp_hook_place_t)7;
+    cr_assert_eq(ranks_run(2, &plan, &error), CDDP_CONFIG);
+    cr_assert_not_null(strstr(error.text, "hook 0 (means) has the place 7"),
+                       "%s", error.text);
+    means.place = CDDP_HOOK_DEVICE;
+    plan.elems = 0;
+    cr_assert_eq(ranks_run(2, &plan, &error), CDDP_CONFIG);
+    cr_assert_not_null(strstr(error.text, "\"means\" wants gradients in the "
+                                          "memory of a GPU"),
+                       "%s", error.text);
+    means.place = CDDP_HOOK_HOST;
     plan.options = "{local_sgd: {period: 2}}";
     cr_assert_eq(ranks_run(2, &plan, &error), CDDP_CONFIG);
     cr_assert_not_null(strstr(error.text, "averages with cddp_allreduce"), "%s",

@@ -79,6 +79,12 @@ typedef struct fake_cuda {
     /* As in a new process: nothing counted, no error left. Nothing may be
      * open. */
     void (*reset)(void);
+    /* For a program that enqueues by itself: cudaMalloc and cudaFree on the
+     * current GPU; a copy within the memory of a GPU, enqueued on [stream], a
+     * cudaStream_t. NULL, and not 0, mean that CUDA returned an error. */
+    void *(*alloc)(size_t bytes);
+    void (*free)(void *block);
+    int (*copy)(void *stream, void *to, const void *from, size_t bytes);
 } fake_cuda_t;
 
 extern const fake_cuda_t fake_cuda;

@@ -163,9 +163,27 @@ static void control_reset(void)
     pthread_mutex_unlock(&lock);
 }
 
-__attribute__((visibility("default")))
-const fake_cuda_t fake_cuda = {control_get, control_set, control_counts,
-                               control_failed_call, control_reset};
+static void *program_alloc(size_t bytes)
+{
+    void *block = NULL;
+
+    return cudaMalloc(&block, bytes) == cudaSuccess ? block : NULL;
+}
+
+static void program_free(void *block)
+{
+    (void)cudaFree(block);
+}
+
+static int program_copy(void *stream, void *to, const void *from, size_t bytes)
+{
+    return (int)cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice,
+                                stream);
+}
+
+__attribute__((visibility("default"))) const fake_cuda_t fake_cuda = {
+    control_get,   control_set,   control_counts, control_failed_call,
+    control_reset, program_alloc, program_free,   program_copy};
 
 /* ---- calls --------------------------------------------------------------- */
 

@@ -12,6 +12,7 @@
 #include "comm/far_ranks.h"
 #include "conf/conf.h"
 #include "ddp/ddp.h"
+#include "ddp/hook_turns.h"
 #include "dev/dev_far.h"
 #include "lib/ranks.h"
 
@@ -81,9 +82,11 @@ static int rig_open(rig_t *rig, const plan_t *plan, const comm_oob_t *oob)
                                  &rig->shards, &err),
                  err);
     layout.shards = rig->shards;
+    config.hooks = hook_turns_host;
     RANKS_OK(ddp_open(&config, rig->far.control, rig->far.control, &layout,
                       &rig->host, &err),
              err);
+    config.hooks = hook_turns_device;
     RANKS_OK(ddp_open(&config, rig->far.control, rig->far.group, &layout,
                       &rig->device, &err),
              err);
@@ -317,6 +320,19 @@ Test(ddp_far, hooks_have_the_bits_of_the_host, .timeout = 300)
                          0, "%s, order %d", hooks[h], order);
 }
 
+/* It works on the device, and each of its turns needs what the one before has
+ * enqueued. */
+Test(ddp_far, a_hook_for_the_device_has_the_bits_of_the_host, .timeout = 300)
+{
+    for (int order = 0; order < DEV_FAR_ORDERS; order++)
+        for (int n = 1; n <= 4; n++)
+            cr_expect_eq(steps_wrong(n, (plan_t){.far.order = order,
+                                                 .hook = "turns: {}",
+                                                 .skipper = n == 3 ? 1 : -1,
+                                                 .backwards = n == 2}),
+                         0, "order %d, %d ranks", order, n);
+}
+
 /* What is written on another stream than the step's has no event. */
 Test(ddp_far, a_missing_event_shows, .timeout = 120)
 {
@@ -414,4 +430,9 @@ Test(ddp_far, every_call_that_fails_ends_all_ranks, .timeout = 300)
 Test(ddp_far, so_it_does_if_a_hook_works_on_the_host, .timeout = 300)
 {
     calls_fail("fp16: {}", 20);
+}
+
+Test(ddp_far, so_it_does_if_a_hook_works_on_the_device, .timeout = 300)
+{
+    calls_fail("turns: {}", 30);
 }

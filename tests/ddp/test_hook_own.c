@@ -12,6 +12,7 @@
 #include "conf/conf.h"
 #include "ddp/hook.h"
 #include "ddp/hook_fixture.h"
+#include "ddp/hook_turns.h"
 
 /* ---- a hook of one's own ------------------------------------------------- */
 
@@ -127,6 +128,25 @@ Test(hook_own, an_unknown_one_is_refused_with_those_that_there_are)
     hook_run(plan, 1);
     cr_assert_not_null(strstr(plan->text, "did you mean 'rank'"), "%s",
                        plan->text);
+    free(plan);
+}
+
+Test(hook_own, one_for_a_device_is_refused_on_the_cpu)
+{
+    hook_plan_t *plan = hook_plan_make("hook: turns", 1);
+
+    plan->hooks = hook_turns_host;
+    hook_run(plan, 2);
+    plan->hooks = hook_turns_device;
+    plan->expected = ERR_CONFIG;
+    for (int ranks = 1; ranks <= 2; ranks++) {
+        hook_run(plan, ranks);
+        cr_assert_not_null(strstr(plan->text,
+                                  "the comm hook \"turns\" wants gradients in "
+                                  "the memory of a GPU, but in this run they "
+                                  "are in the memory of the host"),
+                           "%s", plan->text);
+    }
     free(plan);
 }
 
