@@ -560,6 +560,11 @@ bool ddp_hook_away(const ddp_t *ddp)
     return ddp->mirror != NULL;
 }
 
+bool ddp_hook_turns(const ddp_t *ddp)
+{
+    return ddp->hooked != NULL;
+}
+
 ddp_stats_t ddp_stats_take(ddp_t *ddp)
 {
     ddp_stats_t stats = ddp->stats;

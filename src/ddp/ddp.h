@@ -99,10 +99,9 @@ typedef struct ddp_stats { /* since the last ddp_stats_take */
 } ddp_stats_t;
 
 /* Open over two groups of the same ranks: [control] compares, [data] reduces;
- * on the CPU they may be one. Checks that every rank has an equal layout
- * (names, sizes, order; ERR_CONFIG names the ranks that differ), and opens the
- * gradient arena through [data]. If the host cannot access that arena, a hook
- * on the host works on a copy and uses the collectives of [control]. If one
+ * on the CPU they may be one. ERR_CONFIG names the ranks whose layout differs
+ * (names, sizes, order). Opens the gradient arena through [data]. If the host
+ * cannot access it, a hook on the host works on a copy, over [control]. If one
  * rank fails, all fail, with its error (comm_vote). Copies [layout]; the groups
  * must outlive the reducer. Collective; blocks. */
 err_code_t ddp_open(const ddp_config_t *config, comm_group_t *control,
@@ -118,8 +117,7 @@ size_t ddp_grad_elems(const ddp_t *ddp);
 size_t ddp_tail_doubles(const ddp_t *ddp);
 int ddp_buckets(const ddp_t *ddp);
 
-/* Copy [bytes] bytes of the host's memory at [data] from rank 0 to all ranks.
- * Collective; blocks. */
+/* Copy [bytes] of the host at [data] from rank 0 to all. Collective; blocks. */
 err_code_t ddp_broadcast(ddp_t *ddp, void *data, size_t bytes, err_t *err);
 
 /* Check that [hash], a hash of the parameters, is equal on all ranks.
@@ -137,8 +135,10 @@ err_code_t ddp_step_set(ddp_t *ddp, int64_t step, err_t *err);
 /* List the hook's state for checkpoints in [parts], which has DDP_HOOK_PARTS
  * elements. Returns the number of parts. */
 int ddp_hook_parts(ddp_t *ddp, ddp_hook_part_t *parts);
-/* Does the hook work on the host's copy of a device's gradients? */
+/* Does a hook work on the host's copy of a device's gradients? Does a hook take
+ * turns, so that no graph contains a step? */
 bool ddp_hook_away(const ddp_t *ddp);
+bool ddp_hook_turns(const ddp_t *ddp);
 
 /*
  * The calls of a step, in this order:
@@ -171,9 +171,9 @@ err_code_t ddp_step_wait_on(ddp_t *ddp, dev_stream_t *stream, err_t *err);
 /* Call this instead of the above if a device's graph repeats a whole step. */
 void ddp_step_replay(ddp_t *ddp);
 
-/* Call after ddp_step_begin for a local step: the tail is reduced, gradients
- * are not. All ranks call ddp_step_skip, which starts the reduction of the
- * tail. Buckets that lack a gradient are zeroed. */
+/* Call after ddp_step_begin for a local step: only the tail is reduced. All
+ * ranks call ddp_step_skip, which starts that. Buckets that lack a gradient are
+ * zeroed. */
 void ddp_step_local(ddp_t *ddp);
 
 /*

@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "ddp/ddp_priv.h"
 #include "ddp/hook_priv.h"
+#include "op/op.h"
 
 #define HOOKS_MAX 16
 
@@ -156,6 +157,7 @@ err_code_t ddp_hook_rounds(const ddp_config_t *config, bool *rounds,
 err_code_t ddp_hook_place(const ddp_config_t *config, const dev_device_t *dev,
                           ddp_hook_place_t *out, err_t *err)
 {
+    const op_backend_ops_t *backend = NULL;
     const ddp_hook_ops_t *ops = NULL;
     void *options = NULL;
     err_code_t rc;
@@ -166,8 +168,12 @@ err_code_t ddp_hook_place(const ddp_config_t *config, const dev_device_t *dev,
     rc = hook_pick(config, &ops, &options, err);
     if (rc != ERR_OK)
         return rc;
-    *out = ops->place;
     options_free(ops, options);
+    *out = ops->place;
+    if (dev != NULL && ops->fits != NULL &&
+        op_backend_get(dev_name(dev), &backend, NULL) == ERR_OK &&
+        ops->fits(backend))
+        *out = DDP_HOOK_DEVICE;
     if (*out != DDP_HOOK_DEVICE || dev != NULL)
         return ERR_OK;
     return err_set(err, ERR_CONFIG,
@@ -177,13 +183,19 @@ err_code_t ddp_hook_place(const ddp_config_t *config, const dev_device_t *dev,
                    ops->row.name);
 }
 
-bool ddp_hook_fits_device(const ddp_config_t *config)
+bool ddp_hook_fits_device(const ddp_config_t *config, const dev_device_t *dev,
+                          bool enqueues)
 {
+    ddp_hook_place_t place;
     ddp_rounding_t rounding;
     bool rounds;
 
-    return ddp_hook_rounds(config, &rounds, &rounding, NULL) == ERR_OK &&
-           rounds;
+    if (ddp_hook_place(config, dev, &place, NULL) != ERR_OK)
+        return false;
+    return place == DDP_HOOK_DEVICE ||
+           (enqueues &&
+            ddp_hook_rounds(config, &rounds, &rounding, NULL) == ERR_OK &&
+            rounds);
 }
 
 void ddp_hook_document(str_buf_t *out)

@@ -19,7 +19,8 @@
  * host's memory. If gradients are on a device, such a hook gets a copy of them,
  * and turn 0 of the buckets begins when all of backward is enqueued. But fp16
  * and bf16 work on the device (half.c) if the data group only enqueues its
- * collectives there (comm_group_enqueues).
+ * collectives there (comm_group_enqueues), and powersgd does so if the device's
+ * op backend has its arithmetic (op_lowrank_offered).
  *
  * A hook of the place "device" gets the gradients in the device's memory. Its
  * turns only enqueue, on ddp_wire_stream. Its collectives work on memory of the
@@ -40,11 +41,14 @@
 #include "base/opt_pick.h"
 #include "comm/comm.h"
 
-struct ddp_config;   /* ddp.h */
-struct ddp_rounding; /* hook_priv.h */
+struct ddp_config;     /* ddp.h */
+struct op_backend_ops; /* op/op.h */
+struct ddp_rounding;   /* hook_priv.h */
 
-/* Can a device compute the hook of [config] itself? */
-bool ddp_hook_fits_device(const struct ddp_config *config);
+/* Does [dev] compute the hook of [config] itself? [enqueues]: the data group
+ * only enqueues its collectives there. */
+bool ddp_hook_fits_device(const struct ddp_config *config,
+                          const dev_device_t *dev, bool enqueues);
 
 /* ---- collectives of a turn ----------------------------------------------- */
 
@@ -157,6 +161,10 @@ typedef struct ddp_hook_ops {
     /* (optional) For a built-in hook that only rounds gradients: set [out] to
      * how it rounds, so that a device can do the same (half.c). */
     void (*rounds)(const void *options, struct ddp_rounding *out);
+
+    /* (optional) For a built-in hook of the place "host": can it work on the
+     * memory of devices with the op backend [backend], too? */
+    bool (*fits)(const struct op_backend_ops *backend);
 } ddp_hook_ops_t;
 
 #endif

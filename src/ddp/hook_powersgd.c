@@ -14,6 +14,10 @@
  *   over ranks.
  * - turn 2: M = P Q^T, from equal P and Q on all ranks.
  *
+ * If the backend of a device has this arithmetic (op/op_lowrank.h), the device
+ * computes all of it, and only messages leave its memory. From equal P and Q it
+ * computes the bits of P Q^T that the host would compute.
+ *
  * Both products are linear in M, so the sums give the P Q^T that one rank would
  * compute from the sum of all M. Summed over ranks, the gradients used and the
  * residuals equal the gradients. PyTorch's residual is the difference to the
@@ -25,40 +29,7 @@
 
 #include "base/mem.h"
 #include "base/rng.h"
-#include "ddp/hook_priv.h"
-#include "ddp/lowrank.h"
-
-typedef struct powersgd_options {
-    int64_t rank, start_step;
-    double min_compression;
-    bool error_feedback, warm_start;
-} powersgd_options_t;
-
-/* A matrix that is compressed. */
-typedef struct matrix {
-    lowrank_t shape;
-    size_t grad; /* index of its first gradient in the arena */
-    size_t p, q; /* indices of P in the message buffer, of Q in the Q arena */
-    uint64_t number; /* key of its random numbers */
-} matrix_t;
-
-/* The places of a bucket's numbers: its message (gradients that are not
- * compressed, then all P), and its Q. */
-typedef struct part {
-    int first, count; /* its matrices: index of the first one, number */
-    size_t message, message_count;
-    size_t q, q_count;
-} part_t;
-
-typedef struct powersgd {
-    powersgd_options_t options;
-    const ddp_hook_plan_t *plan;
-    matrix_t *matrices;
-    part_t *parts; /* [bucket_count] */
-    float *messages, *q, *residual;
-    size_t message_count, q_count;
-    int64_t step;
-} powersgd_t;
+#include "ddp/powersgd.h"
 
 static const opt_row_t powersgd_rows[] = {
     {.name = "rank",
@@ -110,7 +81,7 @@ static bool compressed(const powersgd_t *sgd, const ddp_hook_view_t *view)
 }
 
 /* Add [view] to the part if it is a matrix that gets compressed. */
-static void view_enter(powersgd_t *sgd, part_t *part,
+static void view_enter(powersgd_t *sgd, powersgd_part_t *part,
                        const ddp_hook_view_t *view, uint64_t number)
 {
     size_t rank = (size_t)sgd->options.rank;
@@ -118,13 +89,13 @@ static void view_enter(powersgd_t *sgd, part_t *part,
     if (!compressed(sgd, view))
         return;
     sgd->matrices[part->first + part->count] =
-        (matrix_t){.shape = {.rows = view->rows,
-                             .columns = view->columns,
-                             .rank = (int)sgd->options.rank},
-                   .grad = view->offset,
-                   .p = part->message + part->message_count,
-                   .q = part->q + part->q_count,
-                   .number = number};
+        (powersgd_matrix_t){.shape = {.rows = view->rows,
+                                      .columns = view->columns,
+                                      .rank = (int)sgd->options.rank},
+                            .grad = view->offset,
+                            .p = part->message + part->message_count,
+                            .q = part->q + part->q_count,
+                            .number = number};
     part->message_count += rank * (size_t)view->rows;
     part->q_count += rank * (size_t)view->columns;
     part->count++;
@@ -141,10 +112,10 @@ static void parts_plan(powersgd_t *sgd, size_t *messages)
     *messages = 0;
     for (int b = 0; b < plan->bucket_count; b++) {
         const ddp_hook_bucket_t *bucket = &plan->buckets[b];
-        part_t *part = &sgd->parts[b];
+        powersgd_part_t *part = &sgd->parts[b];
 
-        *part =
-            (part_t){.first = first, .message = *messages, .q = sgd->q_count};
+        *part = (powersgd_part_t){
+            .first = first, .message = *messages, .q = sgd->q_count};
         for (int v = 0; v < bucket->view_count; v++)
             if (!compressed(sgd, &bucket->views[v]))
                 part->message_count += bucket->views[v].count;
@@ -154,20 +125,41 @@ static void parts_plan(powersgd_t *sgd, size_t *messages)
         *messages += part->message_count;
         sgd->q_count += part->q_count;
     }
+    sgd->matrix_count = first;
 }
 
-static err_code_t floats_alloc(size_t count, float **out, err_t *err)
+/* Zeros, where the gradients are. */
+static err_code_t floats_alloc(const powersgd_t *sgd, size_t count, float **out,
+                               err_t *err)
 {
-    return mem_new(float, count, "PowerSGD", out, err);
+    void *block = NULL;
+    err_code_t rc;
+
+    if (sgd->plan->dev == NULL)
+        return mem_new(float, count, "PowerSGD", out, err);
+    rc = count == 0 ? ERR_OK
+                    : dev_alloc(sgd->plan->dev, count * sizeof **out,
+                                "PowerSGD", &block, err);
+    *out = block;
+    return rc;
+}
+
+static void floats_free(const powersgd_t *sgd, float *block)
+{
+    if (sgd->plan->dev == NULL)
+        mem_free(block);
+    else
+        dev_free(sgd->plan->dev, block);
 }
 
 static void powersgd_close(void *state)
 {
     powersgd_t *sgd = state;
 
-    mem_free(sgd->residual);
-    mem_free(sgd->q);
-    mem_free(sgd->messages);
+    op_lowrank_close(sgd->device);
+    floats_free(sgd, sgd->residual);
+    floats_free(sgd, sgd->q);
+    floats_free(sgd, sgd->messages);
     mem_free(sgd->parts);
     mem_free(sgd->matrices);
     mem_free(sgd);
@@ -189,18 +181,20 @@ static err_code_t powersgd_alloc(powersgd_t *sgd, err_t *err)
 
     for (int b = 0; b < plan->bucket_count; b++)
         views += (size_t)plan->buckets[b].view_count;
-    rc = mem_new(matrix_t, views, "PowerSGD", &sgd->matrices, err);
+    rc = mem_new(powersgd_matrix_t, views, "PowerSGD", &sgd->matrices, err);
     if (rc == ERR_OK)
-        rc = mem_new(part_t, (size_t)plan->bucket_count, "PowerSGD",
+        rc = mem_new(powersgd_part_t, (size_t)plan->bucket_count, "PowerSGD",
                      &sgd->parts, err);
     if (rc != ERR_OK)
         return rc;
     parts_plan(sgd, &sgd->message_count);
-    rc = floats_alloc(sgd->message_count, &sgd->messages, err);
+    rc = floats_alloc(sgd, sgd->message_count, &sgd->messages, err);
     if (rc == ERR_OK)
-        rc = floats_alloc(sgd->q_count, &sgd->q, err);
+        rc = floats_alloc(sgd, sgd->q_count, &sgd->q, err);
     if (rc == ERR_OK && sgd->options.error_feedback)
-        rc = floats_alloc(plan->elems, &sgd->residual, err);
+        rc = floats_alloc(sgd, plan->elems, &sgd->residual, err);
+    if (rc == ERR_OK && plan->dev != NULL)
+        rc = powersgd_device_open(sgd, err);
     return rc;
 }
 
@@ -234,7 +228,8 @@ static void powersgd_begin(void *state, int64_t step)
 }
 
 /* Fill vector [k] of Q with random numbers, which are equal on all ranks. */
-static void q_draw(const powersgd_t *sgd, const matrix_t *matrix, int k)
+static void q_draw(const powersgd_t *sgd, const powersgd_matrix_t *matrix,
+                   int k)
 {
     float *q = sgd->q + matrix->q + (int64_t)k * matrix->shape.columns;
     rng_t rng;
@@ -248,7 +243,7 @@ static void q_draw(const powersgd_t *sgd, const matrix_t *matrix, int k)
 /* Make Q orthonormal. A vector that depends on the others (at first all are
  * zero) is replaced by a random vector. One try is enough, as a random vector
  * is never in the span of the others. */
-static void q_prepare(const powersgd_t *sgd, const matrix_t *matrix)
+static void q_prepare(const powersgd_t *sgd, const powersgd_matrix_t *matrix)
 {
     float *q = sgd->q + matrix->q;
     int rank = matrix->shape.rank;
@@ -266,93 +261,114 @@ static void q_prepare(const powersgd_t *sgd, const matrix_t *matrix)
     lowrank_orthonormalize(q, rank, count);
 }
 
+static err_code_t floats_copy(const powersgd_t *sgd, float *to,
+                              const float *from, size_t count,
+                              const ddp_wire_t *wire, err_t *err)
+{
+    if (sgd->device != NULL)
+        return powersgd_device_copy(to, from, count, wire, err);
+    memcpy(to, from, count * sizeof *to);
+    return ERR_OK;
+}
+
 /* Copy the gradients of [bucket] that are not compressed to the front of its
  * message or, with [back], their sums from there to the bucket. */
-static void plain_copy(const powersgd_t *sgd, const ddp_hook_bucket_t *bucket,
-                       bool back)
+static err_code_t plain_copy(const powersgd_t *sgd,
+                             const ddp_hook_bucket_t *bucket, bool back,
+                             const ddp_wire_t *wire, err_t *err)
 {
     float *at = sgd->messages + sgd->parts[bucket->index].message;
+    err_code_t rc = ERR_OK;
 
-    for (int v = 0; v < bucket->view_count; v++) {
+    for (int v = 0; rc == ERR_OK && v < bucket->view_count; v++) {
         const ddp_hook_view_t *view = &bucket->views[v];
         float *grads = bucket->grads + (view->offset - bucket->offset);
 
         if (compressed(sgd, view))
             continue;
-        memcpy(back ? grads : at, back ? at : grads,
-               view->count * sizeof *grads);
+        rc = floats_copy(sgd, back ? grads : at, back ? at : grads, view->count,
+                         wire, err);
         at += view->count;
+    }
+    return rc;
+}
+
+/* Compute a turn of one matrix, whose gradients are at [m]. */
+static void matrix_run(const powersgd_t *sgd, const powersgd_matrix_t *matrix,
+                       op_lowrank_turn_t turn, float *m)
+{
+    const lowrank_t *shape = &matrix->shape;
+    const size_t elems = (size_t)(shape->rows * shape->columns);
+    float *residual =
+        sgd->residual == NULL ? NULL : sgd->residual + matrix->grad;
+    float *p = sgd->messages + matrix->p, *q = sgd->q + matrix->q;
+
+    if (turn == OP_LOWRANK_M) {
+        lowrank_expand(shape, p, q, m);
+    } else if (turn == OP_LOWRANK_P) {
+        for (size_t e = 0; residual != NULL && e < elems; e++)
+            m[e] += residual[e];
+        q_prepare(sgd, matrix);
+        lowrank_right(shape, m, q, p);
+    } else {
+        lowrank_orthonormalize(p, shape->rank, shape->rows);
+        lowrank_left(shape, m, p, q);
+        if (residual != NULL)
+            lowrank_rest(shape, m, p, q, residual);
     }
 }
 
-static float *grads_of(const ddp_hook_bucket_t *bucket, const matrix_t *matrix)
+/* Compute a turn of all matrices of [bucket]. */
+static err_code_t matrices_run(powersgd_t *sgd, const ddp_hook_bucket_t *bucket,
+                               op_lowrank_turn_t turn, const ddp_wire_t *wire,
+                               err_t *err)
 {
-    return bucket->grads + (matrix->grad - bucket->offset);
+    const powersgd_part_t *part = &sgd->parts[bucket->index];
+
+    if (sgd->device != NULL)
+        return powersgd_device_run(sgd, part, turn, wire, err);
+    for (int i = part->first; i < part->first + part->count; i++)
+        matrix_run(sgd, &sgd->matrices[i], turn,
+                   bucket->grads + (sgd->matrices[i].grad - bucket->offset));
+    return ERR_OK;
 }
 
 static err_code_t turn_p(powersgd_t *sgd, const ddp_hook_bucket_t *bucket,
                          ddp_wire_t *wire, err_t *err)
 {
-    const part_t *part = &sgd->parts[bucket->index];
+    const powersgd_part_t *part = &sgd->parts[bucket->index];
+    err_code_t rc = plain_copy(sgd, bucket, false, wire, err);
 
-    plain_copy(sgd, bucket, false);
-    for (int i = part->first; i < part->first + part->count; i++) {
-        const matrix_t *matrix = &sgd->matrices[i];
-        float *m = grads_of(bucket, matrix);
-        size_t elems = (size_t)(matrix->shape.rows * matrix->shape.columns);
-
-        if (sgd->residual != NULL)
-            for (size_t e = 0; e < elems; e++)
-                m[e] += sgd->residual[matrix->grad + e];
-        q_prepare(sgd, matrix);
-        lowrank_right(&matrix->shape, m, sgd->q + matrix->q,
-                      sgd->messages + matrix->p);
-    }
-    return ddp_wire_sum(wire, sgd->messages + part->message,
-                        part->message_count, COMM_FLOAT32, err);
+    if (rc == ERR_OK)
+        rc = matrices_run(sgd, bucket, OP_LOWRANK_P, wire, err);
+    return rc == ERR_OK ? ddp_wire_sum(wire, sgd->messages + part->message,
+                                       part->message_count, COMM_FLOAT32, err)
+                        : rc;
 }
 
 static err_code_t turn_q(powersgd_t *sgd, const ddp_hook_bucket_t *bucket,
                          ddp_wire_t *wire, err_t *err)
 {
-    const part_t *part = &sgd->parts[bucket->index];
+    const powersgd_part_t *part = &sgd->parts[bucket->index];
     err_code_t rc = ddp_wire_wait(wire, err);
 
-    if (rc != ERR_OK)
+    if (rc == ERR_OK)
+        rc = plain_copy(sgd, bucket, true, wire, err);
+    if (rc != ERR_OK || part->count == 0)
         return rc;
-    plain_copy(sgd, bucket, true);
-    if (part->count == 0)
-        return ERR_OK;
-    for (int i = part->first; i < part->first + part->count; i++) {
-        const matrix_t *matrix = &sgd->matrices[i];
-        const lowrank_t *shape = &matrix->shape;
-        const float *m = grads_of(bucket, matrix);
-        float *p = sgd->messages + matrix->p;
-        float *q = sgd->q + matrix->q;
-
-        lowrank_orthonormalize(p, shape->rank, shape->rows);
-        lowrank_left(shape, m, p, q);
-        if (sgd->residual != NULL)
-            lowrank_rest(shape, m, p, q, sgd->residual + matrix->grad);
-    }
-    return ddp_wire_sum(wire, sgd->q + part->q, part->q_count, COMM_FLOAT32,
-                        err);
+    rc = matrices_run(sgd, bucket, OP_LOWRANK_Q, wire, err);
+    return rc == ERR_OK ? ddp_wire_sum(wire, sgd->q + part->q, part->q_count,
+                                       COMM_FLOAT32, err)
+                        : rc;
 }
 
 static err_code_t turn_m(powersgd_t *sgd, const ddp_hook_bucket_t *bucket,
                          ddp_wire_t *wire, err_t *err)
 {
-    const part_t *part = &sgd->parts[bucket->index];
     err_code_t rc = ddp_wire_wait(wire, err);
 
-    for (int i = part->first; rc == ERR_OK && i < part->first + part->count;
-         i++) {
-        const matrix_t *matrix = &sgd->matrices[i];
-
-        lowrank_expand(&matrix->shape, sgd->messages + matrix->p,
-                       sgd->q + matrix->q, grads_of(bucket, matrix));
-    }
-    return rc;
+    return rc == ERR_OK ? matrices_run(sgd, bucket, OP_LOWRANK_M, wire, err)
+                        : rc;
 }
 
 static err_code_t powersgd_turn(void *state, const ddp_hook_bucket_t *bucket,
@@ -379,12 +395,15 @@ static int powersgd_parts(void *state, ddp_hook_part_t *parts)
         parts[count] = (ddp_hook_part_t){.name = "residual",
                                          .data = sgd->residual,
                                          .count = sgd->plan->elems,
-                                         .own = true};
+                                         .own = true,
+                                         .device = sgd->device != NULL};
         count++;
     }
     if (sgd->options.warm_start && sgd->q_count > 0) {
-        parts[count] = (ddp_hook_part_t){
-            .name = "powersgd_q", .data = sgd->q, .count = sgd->q_count};
+        parts[count] = (ddp_hook_part_t){.name = "powersgd_q",
+                                         .data = sgd->q,
+                                         .count = sgd->q_count,
+                                         .device = sgd->device != NULL};
         count++;
     }
     return count;
@@ -402,4 +421,5 @@ const ddp_hook_ops_t ddp_hook_powersgd = {
     .begin = powersgd_begin,
     .turn = powersgd_turn,
     .parts = powersgd_parts,
-    .bytes = powersgd_bytes};
+    .bytes = powersgd_bytes,
+    .fits = powersgd_device_fits};

@@ -23,9 +23,9 @@ typedef struct ddp_rounding {
 err_code_t ddp_hook_rounds(const ddp_config_t *config, bool *rounds,
                            ddp_rounding_t *out, err_t *err);
 
-/* Where does the hook of [config] want the gradients, which are in the memory
- * of [dev] (NULL: of the host)? Without a hook: on the host. ERR_CONFIG if it
- * wants them on a device and there is none. */
+/* Where does the hook of [config] work, if gradients are in the memory of [dev]
+ * (NULL: of the host)? Without a hook: on the host. ERR_CONFIG if it wants them
+ * on a device and there is none. */
 err_code_t ddp_hook_place(const ddp_config_t *config, const dev_device_t *dev,
                           ddp_hook_place_t *out, err_t *err);
 

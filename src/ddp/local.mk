@@ -12,6 +12,8 @@ libddp_la_SOURCES = \
 	src/ddp/lowrank.c src/ddp/lowrank.h \
 	src/ddp/mirror.c \
 	src/ddp/options.c \
+	src/ddp/powersgd.h \
+	src/ddp/powersgd_device.c \
 	src/ddp/place.c \
 	src/ddp/shard.c src/ddp/shard.h \
 	src/ddp/tree.c src/ddp/tree.h \

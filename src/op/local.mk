@@ -19,6 +19,8 @@ liboppure_la_SOURCES = \
 	src/op/op_hash.h \
 	src/op/op_kind.h \
 	src/op/op_loss.h \
+	src/op/op_lowrank.c \
+	src/op/op_lowrank.h \
 	src/op/op_mask.c \
 	src/op/op_mask.h \
 	src/op/op_ops.h \

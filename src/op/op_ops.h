@@ -11,7 +11,10 @@
 
 #include "op/op.h"
 
-struct op_half; /* op_half.h */
+struct op_half;    /* op_half.h */
+struct op_lowrank; /* op_lowrank.h */
+struct op_lowrank_config;
+struct op_lowrank_part;
 
 typedef struct op_kernel {
     /* (optional) Prepare the op. May change out, grad_in, workspace and scratch
@@ -22,6 +25,22 @@ typedef struct op_kernel {
     err_code_t (*forward)(op_t *op, const op_args_t *args, err_t *err);
     err_code_t (*backward)(op_t *op, const op_args_t *args, err_t *err);
 } op_kernel_t;
+
+/* The functions of op_lowrank.h. */
+typedef struct op_lowrank_ops {
+    err_code_t (*open)(dev_device_t *dev,
+                       const struct op_lowrank_config *config,
+                       struct op_lowrank **out, err_t *err);
+    void (*close)(struct op_lowrank *lowrank);
+    err_code_t (*run)(struct op_lowrank *lowrank,
+                      const struct op_lowrank_part *part, dev_stream_t *stream,
+                      err_t *err);
+} op_lowrank_ops_t;
+
+/* The first member of a backend's own struct; op_lowrank_open fills it. */
+struct op_lowrank {
+    const op_lowrank_ops_t *ops;
+};
 
 struct op_backend_ops {
     const char *name;
@@ -49,6 +68,7 @@ struct op_backend_ops {
      * NULL: not offered. */
     err_code_t (*half)(const struct op_half *half, bool widen,
                        dev_stream_t *stream, err_t *err);
+    const op_lowrank_ops_t *lowrank; /* (optional) NULL: not offered */
 };
 
 struct op {

@@ -149,7 +149,8 @@ static err_code_t check_open(check_t *check, err_t *err)
 static bool hook_there(const check_t *check)
 {
     return dev_host_visible(check->device.dev) ||
-           (ddp_hook_fits_device(&check->config->ddp) && by_nccl(check));
+           ddp_hook_fits_device(&check->config->ddp, check->device.dev,
+                                by_nccl(check));
 }
 
 static err_code_t hook_measure(check_t *check, err_t *err)

@@ -227,6 +227,8 @@ static const char *capture_lacks(const train_state_t *run)
         return "the device captures no graphs";
     if (ddp_hook_away(run->replica.ddp))
         return "ddp.hook works on the host's memory";
+    if (ddp_hook_turns(run->replica.ddp))
+        return "the host takes the turns of ddp.hook";
     if (!train_world_graphs(&run->world))
         return "ranks sum gradients through the host";
     return !alone && run->config->ddp.local_sgd.period > 0

@@ -126,7 +126,8 @@ Test(device, gradients_are_reduced_in_its_memory, .timeout = 300)
     }
 }
 
-/* Before start_step this hook sends plain gradients, whose sum is exact. */
+/* Before start_step powersgd sends plain gradients, whose sum is exact. It
+ * works in the memory of the GPU. */
 static cddp_code_t hooked(cddp_group_t *group, void *context,
                           cddp_error_t *error)
 {
@@ -137,7 +138,7 @@ static cddp_code_t hooked(cddp_group_t *group, void *context,
                       NULL, error);
 }
 
-Test(device, hooks_work_on_a_copy_of_the_host, .timeout = 60)
+Test(device, powersgd_works_in_its_memory, .timeout = 60)
 {
     const cddp_run_config_t config = {.local = 2, .device = "cuda"};
     cddp_error_t error = {.text = ""};
@@ -207,6 +208,36 @@ static cddp_code_t last_turn(void *state, const cddp_hook_bucket_t *bucket,
     return CDDP_OK;
 }
 
+/* The same in the memory of the host. */
+static cddp_code_t copy_open(const cddp_hook_plan_t *plan, void **state,
+                             cddp_error_t *error)
+{
+    *state = calloc(plan->elems * (size_t)plan->size, sizeof(float));
+    CHECK(*state != NULL);
+    return CDDP_OK;
+}
+
+static cddp_code_t copy_turn(void *state, const cddp_hook_bucket_t *bucket,
+                             int turn, cddp_wire_t *wire, cddp_error_t *error)
+{
+    const size_t size = (size_t)cddp_wire_size(wire), count = bucket->count;
+    float *all = (float *)state + size * bucket->offset;
+
+    CHECK(cddp_wire_stream(wire) == NULL);
+    if (turn == 0)
+        return cddp_wire_gather(wire, bucket->grads, count * sizeof *all, all,
+                                error);
+    OK(cddp_wire_wait(wire, error));
+    for (size_t i = 0; i < count; i++) {
+        float sum = all[(size - 1) * count + i];
+
+        for (size_t r = 0; i < count / 2 && r + 1 < size; r++)
+            sum += all[r * count + i];
+        bucket->grads[i] = sum;
+    }
+    return CDDP_OK;
+}
+
 static cddp_code_t placed(cddp_group_t *group, void *context,
                           cddp_error_t *error)
 {
@@ -242,6 +273,25 @@ Test(device, a_hook_can_work_in_its_memory, .timeout = 120)
                                                   "the memory of a GPU"),
                                "%s", error.text);
         }
+}
+
+Test(device, other_hooks_work_on_a_copy_of_the_host, .timeout = 60)
+{
+    cddp_hook_t hook = {.name = "last",
+                        .turns = 2,
+                        .open = copy_open,
+                        .close = free,
+                        .turn = copy_turn};
+
+    emu_open();
+    for (int i = 0; i < 2; i++) {
+        const cddp_run_config_t config = {.local = 3,
+                                          .device = i == 0 ? "cuda" : "cpu"};
+        cddp_error_t error = {.text = ""};
+
+        cr_expect_eq(cddp_run(&config, placed, &hook, &error), CDDP_OK, "%s",
+                     error.text);
+    }
 }
 
 /* Without a GPU the same program gives the same bits. */

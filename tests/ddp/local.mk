@@ -24,4 +24,9 @@ check_PROGRAMS += $(DDP_FAR_TESTS)
 $(DDP_FAR_TESTS): libfar.la $(DDP_TEST_LIBS)
 $(DDP_FAR_TESTS): LDADD = libfar.la $(DDP_TEST_LIBS) $(TEST_LIBS)
 $(DDP_FAR_TESTS): AM_LDFLAGS += $(FAR_FLAGS)
+
+# powersgd on the emulated device "cuda" (tests/cuda).
+check_PROGRAMS += tests/ddp/test_powersgd_cuda
+tests_ddp_test_powersgd_cuda_LDADD = $(DDP_TEST_LIBS) $(TEST_LIBS) -ldl
+EXTRA_tests_ddp_test_powersgd_cuda_DEPENDENCIES = $(EMU_MODULE)
 # End of tests/ddp

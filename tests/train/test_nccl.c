@@ -313,6 +313,41 @@ Test(nccl, hooks_of_the_device_have_the_bits_of_the_host)
     hook_same("ddp={hook: {fp16: {error_feedback: false}}, zero: 1}");
 }
 
+/* Two lives with powersgd, on the devices [first] and [second]. */
+static void powersgd_run(harness_t *harness, const char *first,
+                         const char *second)
+{
+    plan_t plan = {.fake = emu_open()};
+    double values[VALUES_MAX];
+
+    harness_open(harness, SAMPLES);
+    settings(harness, "ddp.hook={powersgd: {start_step: 3}}", NULL);
+    harness->settings[0] = first;
+    harness->settings[5] = "train.epochs=2";
+    learn(harness, &plan, 2, values);
+    harness->settings[0] = second;
+    harness->settings[5] = NULL;
+    learn(harness, &plan, 2, values);
+}
+
+/* Checkpoints have the residuals and Q, wherever these are: a run goes on from
+ * them on either device. */
+Test(nccl, powersgd_goes_on_on_another_device)
+{
+    static const char cpu[] = "train.device=cpu", cuda[] = "train.device=cuda";
+    static const char *const lives[][2] = {
+        {cuda, cuda}, {cuda, cpu}, {cpu, cuda}};
+    harness_t host, other;
+
+    powersgd_run(&host, cpu, cpu);
+    for (int i = 0; i < 3; i++) {
+        powersgd_run(&other, lives[i][0], lives[i][1]);
+        harness_compare(&other, &host, -1, 1e-5, lives[i][1]);
+        harness_close(&other);
+    }
+    harness_close(&host);
+}
+
 /* ---- shards ---- */
 
 /* Train with shards on [ranks] ranks; the setting [graphs] says how the steps

@@ -31,19 +31,15 @@ err_code_t cuda_kernel_started(cudaError_t code, const char *does, err_t *err)
                                          does, cudaGetErrorString(code));
 }
 
-err_code_t cuda_constant(const op_t *op, const void *from, size_t bytes,
-                         const char *what, void **out, err_t *err)
+err_code_t cuda_table(dev_device_t *dev, const void *from, size_t bytes,
+                      const char *what, void **out, err_t *err)
 {
     dev_stream_t *stream = NULL;
     void *block = NULL;
-    err_code_t rc;
+    err_code_t rc = dev_stream_open(dev, DEV_STREAM_COPY, &stream, err);
 
-    *out = NULL;
-    if (from == NULL)
-        return ERR_OK;
-    rc = dev_stream_open(op->dev, DEV_STREAM_COPY, &stream, err);
     if (rc == ERR_OK)
-        rc = dev_alloc(op->dev, bytes, what, &block, err);
+        rc = dev_alloc(dev, bytes, what, &block, err);
     if (rc == ERR_OK)
         rc = dev_copy(stream, block, from, bytes, DEV_HOST_TO_DEV, err);
     if (rc == ERR_OK)
@@ -52,8 +48,16 @@ err_code_t cuda_constant(const op_t *op, const void *from, size_t bytes,
     if (rc == ERR_OK)
         *out = block;
     else
-        dev_free(op->dev, block);
+        dev_free(dev, block);
     return rc;
+}
+
+err_code_t cuda_constant(const op_t *op, const void *from, size_t bytes,
+                         const char *what, void **out, err_t *err)
+{
+    *out = NULL;
+    return from == NULL ? ERR_OK
+                        : cuda_table(op->dev, from, bytes, what, out, err);
 }
 
 /* bfloat16 and tf32 came with sm_80. */
@@ -90,4 +94,5 @@ const op_backend_ops_t op_cuda_backend = {
     .fold = cuda_fold,
     .hash = cuda_hash,
     .half = cuda_half,
+    .lowrank = &cuda_lowrank_ops,
 };

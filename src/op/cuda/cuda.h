@@ -54,6 +54,10 @@ err_code_t cuda_kernel_started(cudaError_t code, const char *does, err_t *err);
 err_code_t cuda_constant(const op_t *op, const void *from, size_t bytes,
                          const char *what, void **out, err_t *err);
 
+/* The same on [dev], where [from] is not NULL. */
+err_code_t cuda_table(dev_device_t *dev, const void *from, size_t bytes,
+                      const char *what, void **out, err_t *err);
+
 /* to[i] += from[i], see op_add (ops/sum.cu). */
 err_code_t cuda_sum(void *to, const void *from, size_t count, op_type_t type,
                     dev_stream_t *stream, err_t *err);
@@ -64,6 +68,9 @@ err_code_t cuda_fold(const op_fold_t *fold, dev_stream_t *stream, err_t *err);
 /* See op_half_round and op_half_widen (ops/half.cu). */
 err_code_t cuda_half(const struct op_half *half, bool widen,
                      dev_stream_t *stream, err_t *err);
+
+/* See op_lowrank.h (lowrank.c). */
+extern const op_lowrank_ops_t cuda_lowrank_ops;
 
 /* See op_hash (ops/hash.cu). */
 err_code_t cuda_hash(uint64_t *to, const void *from, size_t words,

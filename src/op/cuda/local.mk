@@ -23,6 +23,8 @@ libcddp_cuda_la_SOURCES += \
 	src/op/cuda/launch.h \
 	src/op/cuda/libs.c \
 	src/op/cuda/libs.h \
+	src/op/cuda/lowrank.c \
+	src/op/cuda/lowrank.h \
 	src/op/cuda/ops/attention_bf16.c \
 	src/op/cuda/ops/conv.c \
 	src/op/cuda/ops/conv_bf16.c \
@@ -51,6 +53,7 @@ CUDA_KERNELS += \
 	src/op/cuda/ops/fold.cu \
 	src/op/cuda/ops/half.cu \
 	src/op/cuda/ops/hash.cu \
+	src/op/cuda/ops/lowrank.cu \
 	src/op/cuda/ops/norm.cu \
 	src/op/cuda/ops/pad.cu \
 	src/op/cuda/ops/permute.cu \
@@ -75,6 +78,7 @@ CUDA_PARTS += \
 	src/op/cuda/device/each.cuh \
 	src/op/cuda/device/index.cuh \
 	src/op/cuda/device/pack.cuh \
+	src/op/cuda/device/philox.cuh \
 	src/op/cuda/device/reduce.cuh \
 	src/op/cuda/device/round.cuh \
 	src/op/cuda/device/rows.cuh \

@@ -5,13 +5,9 @@
  * computes the mask again. A thread treats the four elements of a sample that
  * one block of Philox decides about. Evaluation: y = x.
  */
-#include "base/rng_philox.h"
 #include "op/cuda/device/copy.cuh"
 #include "op/cuda/device/index.cuh"
-
-extern "C" {
-#include "base/rng.h"
-}
+#include "op/cuda/device/philox.cuh"
 
 namespace
 {
@@ -29,21 +25,6 @@ struct dropout_work {
 };
 
 } // namespace
-
-/* rng_philox of one block. */
-static __device__ uint4 philox(uint2 key, uint4 x)
-{
-    for (int round = 0; round < RNG_ROUNDS; round++) {
-        const uint64_t first = (uint64_t)RNG_FIRST * x.x;
-        const uint64_t third = (uint64_t)RNG_THIRD * x.z;
-
-        x = make_uint4((uint32_t)(third >> 32) ^ x.y ^ key.x, (uint32_t)third,
-                       (uint32_t)(first >> 32) ^ x.w ^ key.y, (uint32_t)first);
-        key.x += RNG_STEP0;
-        key.y += RNG_STEP1;
-    }
-    return x;
-}
 
 /* The key of the masks of this step, as op_mask_make has it. */
 static __device__ uint2 dropout_key(const op_step_t *step)

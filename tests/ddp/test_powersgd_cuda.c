@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-FileCopyrightText: The cddp authors */
+/*
+ * powersgd on the emulated GPU: sums and residuals are those of the host, up to
+ * rounding; all ranks have the same bits, and every run repeats them, in
+ * whatever order the GPU executes its streams.
+ */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "comm/comm_split.h"
+#include "conf/conf.h"
+#include "cuda/emu.h"
+#include "ddp/hook_fixture.h"
+
+enum { STEPS = 5, RANKS = 3 };
+
+typedef struct gpu_plan {
+    hook_plan_t fill; /* how gradients are made */
+    const char *hook;
+    int ranks;
+    float sums[RANKS][HOOK_ELEMS]; /* of the last step, from the GPU */
+    float rests[RANKS][HOOK_ELEMS];
+} gpu_plan_t;
+
+/* A rank's two reducers. */
+typedef struct rig {
+    int rank;
+    comm_group_t *control, *data;
+    dev_device_t *dev;
+    dev_stream_t *stream;
+    tree_t *tree;
+    ddp_t *host, *device;
+    float given[HOOK_ELEMS], back[HOOK_ELEMS];
+} rig_t;
+
+static int rig_open(rig_t *rig, const gpu_plan_t *plan, const comm_oob_t *oob)
+{
+    const ddp_layout_t layout = {.views = hook_views,
+                                 .view_count = HOOK_VIEWS,
+                                 .grad_elems = HOOK_ELEMS,
+                                 .tail_doubles = 1};
+    ddp_config_t config = {.first_bucket_mb = 0.002,
+                           .bucket_cap_mb = 0.011,
+                           .last_bucket_mb = 0.001};
+    comm_config_t comm = {.backend = oob->size == 1 ? "self" : "threads",
+                          .timeout = 60};
+    err_t err = ERR_INIT;
+
+    rig->rank = oob->rank;
+    RANKS_OK(conf_parse("hook", plan->hook, &rig->tree, &err), err);
+    config.hook = rig->tree;
+    RANKS_OK(comm_group_open(&comm, oob, &rig->control, &err), err);
+    RANKS_OK(dev_open("cuda", 0, &rig->dev, &err), err);
+    RANKS_OK(dev_stream_open(rig->dev, DEV_STREAM_COMPUTE, &rig->stream, &err),
+             err);
+    comm.dev = rig->dev;
+    RANKS_OK(comm_split_whole(rig->control, &comm, &rig->data, &err), err);
+    RANKS_OK(ddp_open(&config, rig->control, rig->control, &layout, &rig->host,
+                      &err),
+             err);
+    RANKS_OK(
+        ddp_open(&config, rig->control, rig->data, &layout, &rig->device, &err),
+        err);
+    RANKS_CHECK(ddp_hook_turns(rig->device) && !ddp_hook_away(rig->device));
+    return 0;
+}
+
+static void rig_close(rig_t *rig)
+{
+    ddp_close(rig->device);
+    ddp_close(rig->host);
+    comm_group_close(rig->data);
+    dev_stream_close(rig->stream);
+    dev_close(rig->dev);
+    comm_group_close(rig->control);
+    tree_free(rig->tree);
+}
+
+static err_code_t step_run(rig_t *rig, ddp_t *ddp, dev_stream_t *stream,
+                           err_t *err)
+{
+    err_code_t rc = ERR_OK, waited;
+
+    ddp_step_begin(ddp, stream);
+    if (stream == NULL)
+        memcpy(ddp_grads(ddp), rig->given, sizeof rig->given);
+    else
+        rc = dev_copy(stream, ddp_grads(ddp), rig->given, sizeof rig->given,
+                      DEV_HOST_TO_DEV, err);
+    for (int v = 0; rc == ERR_OK && v < HOOK_VIEWS; v++)
+        rc = ddp_grad_ready(ddp, v, err);
+    waited = ddp_step_wait_on(ddp, stream, rc == ERR_OK ? err : NULL);
+    return rc == ERR_OK ? waited : rc;
+}
+
+static err_code_t fetch(rig_t *rig, float *to, const float *from, err_t *err)
+{
+    err_code_t rc = dev_copy(rig->stream, to, from, HOOK_ELEMS * sizeof *to,
+                             DEV_DEV_TO_HOST, err);
+
+    return rc == ERR_OK ? dev_stream_wait(rig->stream, err) : rc;
+}
+
+/* Is each number of [gpu] that of [host], up to rounding? The gradients are
+ * about 1, but a few ranks add them. */
+static bool near(const float *gpu, const float *host)
+{
+    for (int i = 0; i < HOOK_ELEMS; i++)
+        if (!(fabsf(gpu[i] - host[i]) <= 1e-5f * fmaxf(1, fabsf(host[i]))))
+            return false;
+    return true;
+}
+
+/* The residuals, if the hook keeps any, are in the GPU's memory. */
+static int rests_check(rig_t *rig, gpu_plan_t *plan)
+{
+    ddp_hook_part_t host[DDP_HOOK_PARTS], gpu[DDP_HOOK_PARTS];
+    const int count = ddp_hook_parts(rig->host, host);
+    err_t err = ERR_INIT;
+
+    RANKS_CHECK(ddp_hook_parts(rig->device, gpu) == count);
+    for (int p = 0; p < count; p++) {
+        RANKS_CHECK(gpu[p].device && !host[p].device);
+        RANKS_CHECK(gpu[p].count == host[p].count &&
+                    gpu[p].own == host[p].own &&
+                    strcmp(gpu[p].name, host[p].name) == 0);
+        if (!gpu[p].own)
+            continue;
+        RANKS_OK(fetch(rig, plan->rests[rig->rank], gpu[p].data, &err), err);
+        RANKS_CHECK(near(plan->rests[rig->rank], host[p].data));
+    }
+    return 0;
+}
+
+static int steps_main(const comm_oob_t *oob, void *argument)
+{
+    gpu_plan_t *plan = argument;
+    rig_t *rig = calloc(1, sizeof *rig);
+    err_t err = ERR_INIT;
+
+    RANKS_CHECK(rig != NULL);
+    if (rig_open(rig, plan, oob))
+        return 1;
+    for (int step = 0; step < STEPS; step++) {
+        hook_fill(&plan->fill, oob->rank, step, rig->given);
+        RANKS_OK(step_run(rig, rig->host, NULL, &err), err);
+        RANKS_OK(step_run(rig, rig->device, rig->stream, &err), err);
+        RANKS_OK(fetch(rig, rig->back, ddp_grads(rig->device), &err), err);
+        RANKS_CHECK(near(rig->back, ddp_grads(rig->host)));
+        if (rests_check(rig, plan))
+            return 1;
+    }
+    memcpy(plan->sums[oob->rank], rig->back, sizeof rig->back);
+    rig_close(rig);
+    free(rig);
+    return 0;
+}
+
+/* Run in each order of the GPU's streams. */
+static void hook_check(const char *hook, hook_kind_t kind, int ranks)
+{
+    const fake_cuda_t *fake = emu_open();
+    gpu_plan_t *plans = calloc(2, sizeof *plans);
+
+    cr_assert_not_null(plans);
+    for (int order = 0; order < 2; order++) {
+        gpu_plan_t *plan = &plans[order];
+
+        plan->fill.kind = kind;
+        plan->fill.even = 1;
+        plan->hook = hook;
+        emu_set(fake, order, order);
+        cr_assert_eq(ranks_threads(ranks, steps_main, plan), 0,
+                     "%s, %d ranks, order %d", hook, ranks, order);
+        for (int r = 1; r < ranks; r++)
+            cr_assert_eq(
+                memcmp(plan->sums[0], plan->sums[r], sizeof *plan->sums), 0,
+                "rank %d has other bits", r);
+    }
+    cr_expect_eq(memcmp(plans[0].sums, plans[1].sums, sizeof plans->sums), 0);
+    cr_expect_eq(memcmp(plans[0].rests, plans[1].rests, sizeof plans->rests),
+                 0);
+    cr_expect_eq(fake->counts().bytes, 0);
+    cr_expect_eq(fake->counts().objects, 0);
+    free(plans);
+}
+
+Test(powersgd_cuda, sums_are_those_of_the_host, .timeout = 300)
+{
+    for (int ranks = 1; ranks <= RANKS; ranks++)
+        hook_check("powersgd: {rank: 2, start_step: 1}", HOOK_RANDOM, ranks);
+}
+
+/* All elements are equal. So the second vector of P depends on the first one,
+ * that of Q becomes zero, and it is drawn in each step. */
+Test(powersgd_cuda, dependent_vectors_are_drawn, .timeout = 300)
+{
+    hook_check("powersgd: {rank: 2, start_step: 0}", HOOK_EVEN, 2);
+}
+
+Test(powersgd_cuda, all_vectors_can_be_drawn, .timeout = 300)
+{
+    hook_check("powersgd: {rank: 3, start_step: 0, warm_start: false, "
+               "error_feedback: false}",
+               HOOK_RANDOM, 2);
+}
+
+/* No matrix is worth it: all is sent as it is. */
+Test(powersgd_cuda, nothing_may_be_compressed, .timeout = 300)
+{
+    hook_check("powersgd: {start_step: 0, min_compression: 1000}", HOOK_RANDOM,
+               2);
+}
