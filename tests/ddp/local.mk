@@ -26,7 +26,8 @@ $(DDP_FAR_TESTS): LDADD = libfar.la $(DDP_TEST_LIBS) $(TEST_LIBS)
 $(DDP_FAR_TESTS): AM_LDFLAGS += $(FAR_FLAGS)
 
 # powersgd on the emulated device "cuda" (tests/cuda).
-check_PROGRAMS += tests/ddp/test_powersgd_cuda
+DDP_CUDA_TESTS = tests/ddp/test_powersgd_cuda
+check_PROGRAMS += $(DDP_CUDA_TESTS)
 tests_ddp_test_powersgd_cuda_LDADD = $(DDP_TEST_LIBS) $(TEST_LIBS) -ldl
 EXTRA_tests_ddp_test_powersgd_cuda_DEPENDENCIES = $(EMU_MODULE)
 # End of tests/ddp
