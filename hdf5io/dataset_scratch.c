@@ -22,6 +22,12 @@ void hdf5io_read_scratch_free(read_scratch_t *scratch)
     }
 }
 
+size_t hdf5io_read_stage_bytes(const hdf5io_dataset_t *dataset)
+{
+    return dataset->row_bytes > READ_STAGE_BYTES ? dataset->row_bytes
+                                                 : READ_STAGE_BYTES;
+}
+
 err_code_t hdf5io_read_stage_grow(read_scratch_t *scratch, size_t bytes,
                                   err_t *err)
 {
@@ -102,7 +108,6 @@ static trace_t *read_trace_take(hdf5io_dataset_t *dataset)
 err_code_t hdf5io_read_scratch_take(hdf5io_dataset_t *dataset, int64_t count,
                                     read_scratch_t **out, err_t *err)
 {
-    size_t bytes = READ_STAGE_BYTES;
     read_scratch_t *scratch;
     err_code_t rc = ERR_OK;
 
@@ -115,9 +120,7 @@ err_code_t hdf5io_read_scratch_take(hdf5io_dataset_t *dataset, int64_t count,
         rc = mem_new(read_scratch_t, 1, "reading samples", &scratch, err);
     if (rc != ERR_OK)
         return rc;
-    if (bytes < dataset->row_bytes)
-        bytes = dataset->row_bytes;
-    rc = hdf5io_read_stage_grow(scratch, bytes, err);
+    rc = hdf5io_read_stage_grow(scratch, hdf5io_read_stage_bytes(dataset), err);
     if (rc == ERR_OK)
         rc = read_room_grow(scratch, count, err);
     scratch->trace = read_trace_take(dataset);

@@ -23,6 +23,9 @@ struct read_scratch {
     trace_t *trace; /* of this read; NULL: none */
 };
 
+/* Bytes of the stage of buffers that nobody has used yet. */
+size_t hdf5io_read_stage_bytes(const hdf5io_dataset_t *dataset);
+
 /* Get buffers for [count] samples, unused or new ones, and a trace, if one is
  * free. The stage has room for at least one row of each column. ERR_MEMORY. */
 err_code_t hdf5io_read_scratch_take(hdf5io_dataset_t *dataset, int64_t count,

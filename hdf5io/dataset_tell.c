@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "hdf5io/dataset_impl.h"
+#include "hdf5io/dataset_scratch.h"
 #include "hdf5io/filter.h"
 
 /* Bytes of all chunks of a column with [rows] rows; UINT64_MAX if they cannot
@@ -21,6 +22,11 @@ static uint64_t chunks_bytes(const hdf5io_column_t *column, int64_t rows)
         __builtin_mul_overflow(bytes, ((uint64_t)rows - 1) / band + 1, &bytes))
         return UINT64_MAX;
     return bytes;
+}
+
+uint64_t hdf5io_dataset_stages(const hdf5io_dataset_t *dataset, int reads)
+{
+    return (uint64_t)reads * (uint64_t)hdf5io_read_stage_bytes(dataset);
 }
 
 uint64_t hdf5io_dataset_chunks_most(const hdf5io_dataset_t *dataset)

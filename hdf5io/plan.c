@@ -18,6 +18,21 @@ struct hdf5io_plan {
     int64_t *samples; /* of all batches */
 };
 
+/* Number of batches that are known, of at most [each] samples. */
+static int64_t batches_of(int64_t most, int64_t each)
+{
+    const int64_t fit = PLAN_SAMPLES / (each > 0 ? each : 1);
+    const int64_t batches = fit < most ? fit : most;
+
+    return batches > 1 ? batches : 1;
+}
+
+uint64_t hdf5io_plan_bytes(int64_t most, int64_t each)
+{
+    return (uint64_t)batches_of(most, each) *
+           (sizeof(plan_batch_t) + (uint64_t)each * sizeof(int64_t));
+}
+
 err_code_t hdf5io_plan_open(const hdf5io_plan_config_t *config,
                             hdf5io_plan_t **out, err_t *err)
 {
@@ -34,11 +49,7 @@ err_code_t hdf5io_plan_open(const hdf5io_plan_config_t *config,
         plan->step = 0;
         plan->epoch++;
     }
-    plan->most = PLAN_SAMPLES / (each > 0 ? each : 1);
-    if (plan->most > config->most)
-        plan->most = config->most;
-    if (plan->most < 1)
-        plan->most = 1;
+    plan->most = batches_of(config->most, each);
     rc = mem_new(plan_batch_t, (size_t)plan->most, "the plan", &plan->batches,
                  err);
     if (rc == ERR_OK)

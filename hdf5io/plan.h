@@ -33,6 +33,9 @@ typedef struct plan_batch {
     int64_t *index; /* [count] global sample numbers */
 } plan_batch_t;
 
+/* Bytes of a plan that knows up to [most] batches of at most [each] samples. */
+uint64_t hdf5io_plan_bytes(int64_t most, int64_t each);
+
 /* ERR_MEMORY. Local. */
 err_code_t hdf5io_plan_open(const hdf5io_plan_config_t *config,
                             hdf5io_plan_t **out, err_t *err);

@@ -26,6 +26,11 @@
 #include "train/stage.h"
 #include "train/ways.h"
 
+/* Bytes that a run needs in addition to those of this process: stacks and heaps
+ * of threads, the code of training, and what HDF5 needs to write. Measured:
+ * 2.5 MiB, at any size of model and data (docs/benchmarks/io.md). */
+#define PROGRAM_LATER ((uint64_t)5 << 19)
+
 typedef struct check {
     const train_config_t *config;
     int ranks;
@@ -178,6 +183,13 @@ static uint64_t chunks_most(const check_t *check)
         if (both[i] != NULL)
             bytes += hdf5io_dataset_chunks_most(both[i]);
     return bytes;
+}
+
+/* Bytes of the plans and the reads of both splits. */
+static uint64_t reading_of(const check_t *check)
+{
+    return train_data_reading(&check->train) +
+           train_data_reading(&check->valid);
 }
 
 static void shape_format(const int64_t *dims, int ndim, char *out, size_t room)
@@ -340,6 +352,7 @@ static void host_print(const check_t *check)
         train_memory_batches(&check->plan, check->config->data.prefetch + 2));
     if (chunks > 0)
         memory_line(train_memory_name(TRAIN_MEMORY_CHUNKS), chunks);
+    memory_line(train_memory_name(TRAIN_MEMORY_READING), reading_of(check));
     if (check->ranks > 1 && !by_nccl(check))
         memory_line("staged sums, pinned", comm_staged_bytes(check->ranks));
     if (check->hook > 0)
@@ -363,15 +376,17 @@ static void local_print(const check_t *check)
 static err_code_t memory_print(check_t *check, err_t *err)
 {
     const bool host = dev_host_visible(check->device.dev);
-    /* What this process needs before a replica is there. */
-    const uint64_t program = host ? (uint64_t)mem_peak() : 0;
+    /* What this process needs before a replica is there, and later. */
+    const uint64_t program = host ? (uint64_t)mem_peak() + PROGRAM_LATER : 0;
     size_t have = 0, all = 0;
     err_code_t rc = dev_room(check->device.dev, &have, &all, err);
 
     if (rc != ERR_OK)
         return rc;
-    if (host)
+    if (host) {
         check->memory.bytes[TRAIN_MEMORY_CHUNKS] = chunks_most(check);
+        check->memory.bytes[TRAIN_MEMORY_READING] = reading_of(check);
+    }
     str_print("memory per rank (%d ranks", check->ranks);
     if (check->config->train.reproducible)
         str_print(", %d micro-batches side by side", check->teams);
@@ -381,9 +396,10 @@ static err_code_t memory_print(check_t *check, err_t *err)
     for (int k = 0; k < TRAIN_MEMORY_KINDS; k++) {
         const uint64_t bytes = check->memory.bytes[k];
 
-        if (bytes == 0 && (k == TRAIN_MEMORY_PARTIALS ||
-                           k == TRAIN_MEMORY_HOOK || k == TRAIN_MEMORY_NORM ||
-                           k == TRAIN_MEMORY_CHUNKS || k == TRAIN_MEMORY_SAVE))
+        if (bytes == 0 &&
+            (k == TRAIN_MEMORY_PARTIALS || k == TRAIN_MEMORY_HOOK ||
+             k == TRAIN_MEMORY_NORM || k == TRAIN_MEMORY_CHUNKS ||
+             k == TRAIN_MEMORY_READING || k == TRAIN_MEMORY_SAVE))
             continue;
         memory_line(host && k == TRAIN_MEMORY_BATCHES ? "batches read ahead"
                                                       : train_memory_name(k),

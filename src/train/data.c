@@ -9,6 +9,8 @@
 #include "ddp/fold.h"
 #include "hdf5io/attribute.h"
 #include "hdf5io/descriptor.h"
+#include "hdf5io/plan.h"
+#include "hdf5io/pool.h"
 #include "hdf5io/shard.h"
 #include "train/fields.h"
 #include "train/limits.h"
@@ -226,6 +228,16 @@ static int readers_of(const train_split_t *split)
         return 0;
     return (int)(threads < config->data.prefetch ? threads
                                                  : config->data.prefetch);
+}
+
+uint64_t train_data_reading(const train_data_t *data)
+{
+    if (data->dataset == NULL)
+        return 0;
+    return hdf5io_plan_bytes(data->readers > 0 ? POOL_AHEAD : 1,
+                             hdf5io_sampler_share_max(data->sampler)) +
+           hdf5io_dataset_stages(data->dataset,
+                                 data->readers > 0 ? data->readers : 1);
 }
 
 err_code_t train_data_open(const train_split_t *split, train_data_t *out,

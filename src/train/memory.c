@@ -17,6 +17,7 @@ static const char *const names[TRAIN_MEMORY_KINDS] = {
     [TRAIN_MEMORY_ACTIVATIONS] = "activations, scratch",
     [TRAIN_MEMORY_BATCHES] = "batches",
     [TRAIN_MEMORY_CHUNKS] = "chunks, short rows",
+    [TRAIN_MEMORY_READING] = "plan, reads",
     [TRAIN_MEMORY_SAVE] = "copy for checkpoints",
 };
 

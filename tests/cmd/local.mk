@@ -26,7 +26,8 @@ tests_cmd_test_ckpt_repair_LDFLAGS = $(AM_LDFLAGS) \
 
 dist_check_SCRIPTS += tests/cmd/cddp_bench.sh tests/cmd/cddp_bench_step.sh \
 	tests/cmd/cddp_data.sh tests/cmd/data_stats.sh tests/cmd/data_tools.sh \
-	tests/cmd/cddp_report.sh tests/cmd/cddp_train.sh tests/cmd/check_plan.sh \
+	tests/cmd/cddp_report.sh tests/cmd/cddp_train.sh tests/cmd/check_memory.sh \
+	tests/cmd/check_plan.sh \
 	tests/cmd/cuda_plugin.sh tests/cmd/emu_runs.sh \
 	tests/cmd/examples.sh tests/cmd/examples_data.sh tests/cmd/far_runs.sh tests/cmd/info_gpus.sh \
 	tests/cmd/local_gpus.sh tests/cmd/many_shards.sh tests/cmd/order.sh tests/cmd/record.sh \
