@@ -146,6 +146,9 @@ err_code_t hdf5io_chunks_fill(const hdf5io_chunks_t *chunks,
     } else {
         mask = chunks->places[number].mask;
         stored.bytes = chunks->places[number].bytes;
+        if (slow_doubts(from->slow))
+            hdf5io_slow_look(from->slow, from->fd, chunks->places[number].at,
+                             stored.bytes);
         begin = clock_now();
         rc = fill_pread(chunks, from->fd, &chunks->places[number], row,
                         stored.data, err);

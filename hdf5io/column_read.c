@@ -203,43 +203,59 @@ bool hdf5io_column_ahead(const hdf5io_column_t *column,
     return hdf5io_chunks_ahead(column->chunks, &where, &block, batch);
 }
 
+/* The byte of the file at which [run] begins; false: the column's bytes are not
+ * read from there. */
+static bool column_place(const hdf5io_column_t *column, const column_run_t *run,
+                         uint64_t *at)
+{
+    if (column->chunks != NULL)
+        return hdf5io_chunks_place(column->chunks, (hsize_t)run->row, at);
+    *at = column->offset + (uint64_t)run->row * column->row_bytes;
+    return column->located;
+}
+
 void hdf5io_column_tell(const hdf5io_column_t *column, int fd,
                         const column_run_t *run)
 {
-    const uint64_t bytes = (uint64_t)run->count * column->row_bytes;
-    uint64_t at = column->offset + (uint64_t)run->row * column->row_bytes;
+    uint64_t at;
 
     if (column->fd >= 0)
         fd = column->fd;
-    if (column->chunks != NULL &&
-        !hdf5io_chunks_place(column->chunks, (hsize_t)run->row, &at)) {
+    if (column_place(column, run, &at)) {
+        hdf5io_slow_tell(fd, at, (uint64_t)run->count * column->row_bytes);
+    } else if (column->chunks != NULL) {
         const chunks_block_t block = column_block(column, run);
 
         hdf5io_chunks_tell(column->chunks, fd, &block);
-    } else if (column->chunks != NULL || column->located) {
-        hdf5io_slow_tell(fd, at, bytes);
     }
 }
 
-/* Storage was slow: tell the system which runs follow, so that it reads all of
- * them at the same time. */
-static void column_tell_rest(const hdf5io_column_t *column, int fd,
-                             const column_run_t *runs, int64_t count)
+/* If storage may be slow, ask whether the first of the next [count] runs waits
+ * for it. If so, tell the system of these runs, so that it reads all of them at
+ * the same time, and return true. */
+static bool column_look(const hdf5io_column_t *column,
+                        const chunks_from_t *from, const column_run_t *runs,
+                        int64_t count)
 {
     const int number = errno;
+    uint64_t at;
 
-    if (hdf5io_way_decodes(column->way))
-        return;
+    if (!slow_doubts(from->slow) || !column_place(column, runs, &at) ||
+        !hdf5io_slow_look(from->slow, from->fd, at,
+                          (uint64_t)runs->count * column->row_bytes))
+        return false;
     for (int64_t i = 0; i < count; i++)
-        hdf5io_column_tell(column, fd, &runs[i]);
+        hdf5io_column_tell(column, from->fd, &runs[i]);
     errno = number;
+    return true;
 }
 
 err_code_t hdf5io_column_read(const hdf5io_column_t *column,
                               const column_rows_t *rows, void *out, err_t *err)
 {
     const chunks_from_t from = column_from(column, rows);
-    bool tells = rows->count > 1;
+    const bool direct = column->located || column->way == HDF5IO_WAY_ROWS;
+    bool told = false;
     err_code_t rc = ERR_OK;
     char *next = out;
     double begin;
@@ -259,17 +275,15 @@ err_code_t hdf5io_column_read(const hdf5io_column_t *column,
               (long long)i, (long long)run->count, (long long)run->row);
         if (rows->slots != NULL)
             next = (char *)out + (size_t)rows->slots[i] * column->row_bytes;
+        /* Other ways of reading take time for more than storage. */
+        if (direct && !told)
+            told = column_look(column, &from, run, rows->count - i);
         begin = clock_now();
         rc = column_read_run(column, &from, run, next, err);
         next += (size_t)run->count * column->row_bytes;
-        /* Other ways of reading take time for more than storage. */
-        if ((column->located || column->way == HDF5IO_WAY_ROWS) &&
+        if (direct)
             slow_note(rows->slow, (size_t)run->count * column->row_bytes,
-                      clock_now() - begin) &&
-            tells) {
-            column_tell_rest(column, from.fd, run + 1, rows->count - i - 1);
-            tells = false;
-        }
+                      clock_now() - begin);
     }
     return rc;
 }

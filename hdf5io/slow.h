@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * slow: finds out from the time that reads take whether storage is slow. After
- * a slow read, the system is told in advance of the next SLOW_TELLS reads,
- * which makes these reads fast. Later reads are not announced until a read is
- * slow again.
+ * slow: finds out whether storage is slow. A read that takes long may have
+ * waited for storage, or its thread may have waited for a core. So before each
+ * of the next SLOW_DOUBTS reads, the system is asked whether it holds their
+ * bytes in the page cache. If it does not, storage is slow: the system is told
+ * in advance of the next SLOW_TELLS reads, which makes these reads fast. Later
+ * reads are not announced until storage is found to be slow again.
  *
  * Thread rule: any thread.
  */
@@ -16,31 +18,43 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Number of reads of which the system is still to be told; at first 0. */
-typedef atomic_int slow_t;
+/* At first all 0. */
+typedef struct slow {
+    atomic_int doubts; /* reads before which the system is still to be asked */
+    atomic_int tells;  /* reads of which the system is still to be told */
+} slow_t;
 
-/* The system is told of this number of reads after a slow read. */
+/* The system is asked before this number of reads after a long read. */
+#define SLOW_DOUBTS 4
+/* The system is told of this number of reads after storage was slow. */
 #define SLOW_TELLS 4096
-/* A read that takes longer than this, and than SLOW_BYTE_S for each byte, did
- * not come from the page cache. */
+/* A read takes long if it takes longer than this, and than SLOW_BYTE_S for each
+ * byte. */
 #define SLOW_S 1e-4
 #define SLOW_BYTE_S 1e-9
 
-/* A read of [bytes] took [seconds]. Returns whether that is slow, and notes it
- * in [slow], unless that is NULL. */
-static inline bool slow_note(slow_t *slow, size_t bytes, double seconds)
+/* A read of [bytes] took [seconds]. [slow] may be NULL. */
+static inline void slow_note(slow_t *slow, size_t bytes, double seconds)
 {
-    const bool is = seconds > SLOW_S + SLOW_BYTE_S * (double)bytes;
-
-    if (is && slow != NULL)
-        atomic_store(slow, SLOW_TELLS);
-    return is;
+    if (slow != NULL && seconds > SLOW_S + SLOW_BYTE_S * (double)bytes)
+        atomic_store(&slow->doubts, SLOW_DOUBTS);
 }
+
+/* Is hdf5io_slow_look to be called before the next read? [slow] may be NULL. */
+static inline bool slow_doubts(slow_t *slow)
+{
+    return slow != NULL && atomic_load(&slow->doubts) > 0;
+}
+
+/* Ask the system whether it holds the [bytes] bytes of [fd] from byte [at] on,
+ * and note the answer. True: it does not, or cannot tell, so storage is slow.
+ * Does not change errno. */
+bool hdf5io_slow_look(slow_t *slow, int fd, uint64_t at, uint64_t bytes);
 
 /* Is the system to be told of reads? */
 static inline bool slow_is(slow_t *slow)
 {
-    return atomic_load(slow) > 0;
+    return atomic_load(&slow->tells) > 0;
 }
 
 /* Tell the system that [bytes] bytes of [fd] will be read soon, from byte [at]
@@ -51,7 +65,7 @@ void hdf5io_slow_tell(int fd, uint64_t at, uint64_t bytes);
 static inline void slow_told(slow_t *slow)
 {
     if (slow_is(slow))
-        atomic_fetch_sub(slow, 1);
+        atomic_fetch_sub(&slow->tells, 1);
 }
 
 #endif

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /* Reading ahead of use: which bytes are read, how often, and which reads the
- * system is told of. This program defines its own pread and posix_fadvise. */
+ * system is told of. This program defines its own pread, preadv2 and
+ * posix_fadvise. */
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -23,6 +26,8 @@
 static atomic_int together, reading;
 /* global: the next read is slow */
 static atomic_bool slow;
+/* global: the system says that it does not hold what is read next */
+static atomic_bool cold = true;
 /* global: how often the system was told of a read of [told_length] bytes */
 static atomic_int told;
 static off_t told_length;
@@ -41,6 +46,19 @@ ssize_t pread(int fd, void *bytes, size_t count, off_t offset)
             ;
     }
     return syscall(SYS_pread64, fd, bytes, count, offset);
+}
+
+/* Only hdf5io_slow_look calls it. */
+ssize_t preadv2(int fd, const struct iovec *to, int count, off_t offset,
+                int flags)
+{
+    (void)fd;
+    (void)to;
+    (void)count;
+    (void)offset;
+    (void)flags;
+    errno = EAGAIN;
+    return atomic_load(&cold) ? -1 : 1;
 }
 
 int posix_fadvise(int fd, off_t offset, off_t length, int advice)
@@ -232,6 +250,23 @@ Test(ahead, slow_storage_is_told_of_later_batches)
         sched_yield();
     while (reader_next(&reader))
         ;
+    reader_close(&reader);
+}
+
+/* The thread of the first read waits for a core, not for storage. */
+Test(ahead, the_system_is_told_of_nothing_that_it_holds)
+{
+    const chunk_file_t file = contiguous(256);
+    reader_t reader = reader_make(&file, 0);
+
+    told_length = 4096;
+    atomic_store(&cold, false);
+    atomic_store(&slow, true);
+    reader_start(&reader, HDF5IO_SHUFFLE_FULL, 4, 1);
+    while (reader_next(&reader))
+        ;
+    cr_expect_eq(atomic_load(&told), 0);
+    cr_expect_not(atomic_load(&slow));
     reader_close(&reader);
 }
 

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -48,6 +49,19 @@ ssize_t pread(int fd, void *bytes, size_t count, off_t offset)
             ;
     }
     return syscall(SYS_pread64, fd, bytes, count, offset);
+}
+
+/* Only hdf5io_slow_look calls it: no byte is in the page cache. */
+ssize_t preadv2(int fd, const struct iovec *to, int count, off_t offset,
+                int flags)
+{
+    (void)fd;
+    (void)to;
+    (void)count;
+    (void)offset;
+    (void)flags;
+    errno = EAGAIN;
+    return -1;
 }
 
 int posix_fadvise(int fd, off_t offset, off_t length, int advice)
