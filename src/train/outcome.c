@@ -8,12 +8,16 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/thread.h"
 #include "obs/summary.h"
 #include "slurm/job.h"
 #include "train/limits.h"
 #include "train/lives.h"
 #include "train/nodeset.h"
 #include "train/seen.h"
+
+/* Seconds for which a rank waits for the thread that writes its record. */
+#define APART_WAIT 30.0
 
 void train_outcome_fill(const train_state_t *run, train_outcome_t *out)
 {
@@ -76,6 +80,13 @@ static void record_write(const train_state_t *run, err_code_t rc,
         log_warn("train", "%s", trouble.text);
 }
 
+/* Does this rank write what a run leaves in its directory? */
+static bool writes(const train_state_t *run, err_code_t rc, const err_t *err)
+{
+    return run->dir.owned && !train_outcome_refused(&run->dir, rc) &&
+           train_outcome_survivor(&run->world, rc, err);
+}
+
 /* Write the record. A rank on the culprit's node may know better why the
  * culprit died. That rank writes its file (oom.h) first and the record
  * afterwards. So this rank looks for the file after it has written the record:
@@ -86,16 +97,15 @@ void train_outcome_record(const train_state_t *run, err_code_t rc,
     char cause[TRAIN_OOM_CAUSE_MAX];
     err_t better = ERR_INIT;
 
-    if (!run->dir.owned || train_outcome_refused(&run->dir, rc) ||
-        !train_outcome_survivor(&run->world, rc, err))
+    if (!writes(run, rc, err))
         return;
     record_write(run, rc, err, run->life.oom.cause);
     if (rc == ERR_PEER && train_oom_found(&run->life.oom, &better, cause))
         record_write(run, better.code, &better, cause);
 }
 
-err_code_t train_outcome_summary(const train_state_t *run, err_code_t rc,
-                                 const err_t *why, err_t *err)
+static err_code_t summary_write(const train_state_t *run, err_code_t rc,
+                                err_t *err)
 {
     obs_summary_t summary = {
         .status = rc,
@@ -121,9 +131,105 @@ err_code_t train_outcome_summary(const train_state_t *run, err_code_t rc,
         .cpu_efficiency = NAN,
         .memory_limit_mb = 1e-6 * (double)train_limits_node("").bytes};
 
+    summary.cpu_efficiency = train_seen_cpu(run);
+    return obs_summary_write(run->config->run.dir, &summary, err);
+}
+
+err_code_t train_outcome_summary(const train_state_t *run, err_code_t rc,
+                                 const err_t *why, err_t *err)
+{
     if (!run->life.opened || !run->dir.owned ||
         !train_outcome_survivor(&run->world, rc, why))
         return ERR_OK;
-    summary.cpu_efficiency = train_seen_cpu(run);
-    return obs_summary_write(run->config->run.dir, &summary, err);
+    return summary_write(run, rc, err);
+}
+
+/* ---- in a thread --------------------------------------------------------- */
+
+/* What the thread writes. If it is not done in time, it stays with this. */
+typedef struct apart {
+    const train_state_t *run;
+    err_code_t rc;
+    err_t err;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool done; /* under lock */
+} apart_t;
+
+static void *apart_main(void *argument)
+{
+    apart_t *apart = argument;
+    const train_state_t *run = apart->run;
+    err_t trouble = ERR_INIT;
+
+    log_rank_set(run->world.rank);
+    record_write(run, apart->rc, &apart->err, run->life.oom.cause);
+    if (run->life.opened && summary_write(run, apart->rc, &trouble) != ERR_OK)
+        log_warn("train", "%s", trouble.text);
+    pthread_mutex_lock(&apart->lock);
+    apart->done = true;
+    pthread_cond_signal(&apart->changed);
+    pthread_mutex_unlock(&apart->lock);
+    return NULL;
+}
+
+/* Wait until the thread is done (true) or until [instant] (false). */
+static bool apart_wait(apart_t *apart, double instant)
+{
+    bool done;
+
+    pthread_mutex_lock(&apart->lock);
+    while (!apart->done &&
+           thread_cond_wait(&apart->changed, &apart->lock, instant))
+        continue;
+    done = apart->done;
+    pthread_mutex_unlock(&apart->lock);
+    return done;
+}
+
+static err_code_t apart_start(const train_state_t *run, err_code_t rc,
+                              const err_t *why, apart_t **out,
+                              pthread_t *thread, err_t *err)
+{
+    apart_t *apart = NULL;
+    err_code_t started = mem_new(apart_t, 1, "the end of the run", &apart, err);
+
+    if (started != ERR_OK)
+        return started;
+    apart->run = run;
+    apart->rc = rc;
+    apart->err = *why;
+    pthread_mutex_init(&apart->lock, NULL);
+    thread_cond_init(&apart->changed);
+    started = thread_start("cddp-end", apart_main, apart, thread, err);
+    if (started == ERR_OK)
+        *out = apart;
+    else
+        mem_free(apart);
+    return started;
+}
+
+void train_outcome_apart(const train_state_t *run, err_code_t rc,
+                         const err_t *err)
+{
+    const bool alone = rc == ERR_PEER && run->world.rank == 0 &&
+                       err->culprit == 0 && run->dir.owned;
+    apart_t *apart = NULL;
+    pthread_t thread;
+    err_t why = ERR_INIT;
+
+    if (!alone && !writes(run, rc, err))
+        return;
+    if (apart_start(run, rc, err, &apart, &thread, &why) != ERR_OK) {
+        log_warn("train", "how the run ended is not recorded: %s", why.text);
+    } else if (apart_wait(apart, clock_now() + APART_WAIT)) {
+        pthread_join(thread, NULL);
+        mem_free(apart);
+    } else {
+        pthread_detach(thread);
+        log_warn("train",
+                 "how the run ended is not recorded: the storage of the run "
+                 "directory has not answered for %.3g s, either",
+                 APART_WAIT);
+    }
 }

@@ -544,8 +544,11 @@ static err_code_t run_do(train_state_t *run, train_outcome_t *out, err_t *err)
         rc = complete(run, err);
     if (rc != ERR_OK && rc != ERR_PEER)
         save_finish(run);
-    /* The record and the summary would go to the same storage: omit them. */
+    /* The record and the summary of a run would go to the same storage as its
+     * checkpoints: omit them. Those of checkpoint.local are elsewhere. */
     if (train_saver_stuck(run->saving.saver)) {
+        if (run->saving.local)
+            train_outcome_apart(run, rc, err);
         /* After ERR_PEER another rank reports the end of the run. */
         *out =
             (train_outcome_t){.speaker = run->world.size == 1 ||

@@ -3,19 +3,24 @@
 /* Storage never answers the thread that writes a checkpoint: the run does not
  * wait for ever. */
 #include <criterion/criterion.h>
+#include <pthread.h>
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/str.h"
+#include "base/thread.h"
 #include "hdf5io/checkpoint.h"
 #include "hdf5io/nodeset.h"
 #include "train/saves.h"
 
-/* The step whose checkpoint never comes to an end. */
+/* The step whose checkpoint never comes to an end: on rank 0, or on all ranks.
+ */
 static _Atomic int64_t stuck_at;
+static _Atomic bool stuck_all;
 
 err_code_t
 __real_hdf5io_checkpoint_write(const hdf5io_checkpoint_config_t *config,
@@ -30,9 +35,9 @@ __wrap_hdf5io_checkpoint_write(const hdf5io_checkpoint_config_t *config,
 
 static void storage_wait(int64_t step, int rank)
 {
-    static sem_t never;
+    sem_t never;
 
-    if (step != stuck_at || rank != 0)
+    if (step != stuck_at || (rank != 0 && !stuck_all))
         return;
     sem_init(&never, 0, 0);
     while (sem_wait(&never) != 0)
@@ -127,17 +132,95 @@ Test(save_stuck, the_last_save_is_given_up, .timeout = 240)
     stuck_run("checkpoint.every=never", 10);
 }
 
-/* The message names the storage of checkpoint.local. */
+/* As stuck_open, but the local checkpoint of step 2 never ends. The caller
+ * frees the setting that is returned. */
+static char *stuck_local_open(harness_t *harness)
+{
+    char *option;
+
+    stuck_open(harness, "checkpoint.every=9 steps",
+               "checkpoint.local_every=2 steps", 2);
+    option = str_printf("checkpoint.local=%s/local", harness->dir);
+    harness->settings[8] = option;
+    return option;
+}
+
+/* The run directory says how the run ended: with [status]. */
+static void recorded(const harness_t *harness, int status)
+{
+    static const char *const names[] = {"exit.json", "summary.json"};
+    char *want = str_printf("\"status\": %d,", status);
+
+    for (int i = 0; i < 2; i++) {
+        char *path = str_printf("%s/run/%s", harness->dir, names[i]);
+        char *text = NULL;
+        err_t err = ERR_INIT;
+
+        cr_assert_eq(file_read(path, &text, NULL, &err), ERR_OK, "%s",
+                     err.text);
+        cr_expect_not_null(strstr(text, want), "%s: %s", names[i], text);
+        cr_expect(i > 0 || strstr(text, "not answered the local checkpoint"),
+                  "%s", text);
+        free(text);
+        free(path);
+    }
+    cr_expect_eq(harness_events(harness, "end"), 1);
+    free(want);
+}
+
+/* The message names the storage of checkpoint.local. The storage of the run
+ * directory answers, so the end of the run is recorded there. */
 Test(save_stuck, a_local_checkpoint_is_given_up, .timeout = 240)
 {
     harness_t harness;
-    char *option;
+    char *option = stuck_local_open(&harness);
 
-    stuck_open(&harness, "checkpoint.every=9 steps",
-               "checkpoint.local_every=2 steps", 2);
-    option = str_printf("checkpoint.local=%s/local", harness.dir);
-    harness.settings[8] = option;
     stuck_make(&harness, "local checkpoint");
+    recorded(&harness, ERR_IO);
+    free(option);
+    harness_close(&harness);
+}
+
+typedef struct one {
+    const harness_t *harness;
+    boot_t *boot;
+    err_code_t rc;
+} one_t;
+
+static void *one_run(void *argument)
+{
+    one_t *one = argument;
+    train_outcome_t out;
+    err_t err = ERR_INIT;
+
+    one->rc = harness_rank_run(one->harness, one->boot, "threads", &out, &err);
+    return NULL;
+}
+
+/* The storage of checkpoint.local answers no rank: each rank knows only that it
+ * has not got an answer itself, and rank 0 records that. */
+Test(save_stuck, storage_that_answers_no_rank_is_recorded, .timeout = 240)
+{
+    const boot_config_t config = {.timeout = 20.0};
+    one_t ranks[2];
+    pthread_t threads[2];
+    boot_t *boots[2];
+    harness_t harness;
+    err_t err = ERR_INIT;
+    char *option = stuck_local_open(&harness);
+
+    stuck_all = true;
+    cr_assert_eq(boot_threads_open(2, &config, boots, &err), ERR_OK);
+    for (int r = 0; r < 2; r++) {
+        ranks[r] = (one_t){.harness = &harness, .boot = boots[r]};
+        cr_assert_eq(
+            thread_start("rank", one_run, &ranks[r], &threads[r], &err),
+            ERR_OK);
+    }
+    for (int r = 0; r < 2; r++)
+        pthread_join(threads[r], NULL);
+    cr_expect(ranks[0].rc == ERR_PEER && ranks[1].rc == ERR_PEER);
+    recorded(&harness, ERR_PEER);
     free(option);
     harness_close(&harness);
 }
