@@ -71,12 +71,29 @@ train_line_t train_line_read(const char *dir, bool says)
     return line;
 }
 
+char *train_line_places(const char *dir)
+{
+    char *path = line_path(dir), *text = NULL, *places;
+    const char *rest = NULL;
+    train_line_t line = {0};
+
+    if (file_read_own(path, &text, NULL, NULL) == ERR_OK) {
+        line_parse(text, &line);
+        rest = strchr(text, '\n');
+    }
+    places = str_dup(rest == NULL || is_copy(dir, &line) ? "" : rest + 1);
+    free(text);
+    free(path);
+    return places;
+}
+
 err_code_t train_line_write(const char *dir, const train_line_t *line,
-                            const char *where, err_t *err)
+                            const char *where, const char *places, err_t *err)
 {
     char *path = line_path(dir);
-    char *text = str_printf("%016" PRIx64 " %016" PRIx64 " %016" PRIx64 " %s\n",
-                            line->run, line->line, inode_of(dir), where);
+    char *text =
+        str_printf("%016" PRIx64 " %016" PRIx64 " %016" PRIx64 " %s\n%s",
+                   line->run, line->line, inode_of(dir), where, places);
     err_code_t rc = file_publish(path, text, strlen(text), err);
 
     free(text);
@@ -105,7 +122,8 @@ static bool is_old(const train_line_t *line, const char *host, const char *name)
            other != line->line;
 }
 
-void train_line_clean(const train_line_t *line, const char *where,
+/* Delete the sets in the directory [where]. */
+static void dir_clean(const train_line_t *line, const char *where,
                       const char *host)
 {
     DIR *dir = opendir(where);
@@ -123,4 +141,17 @@ void train_line_clean(const train_line_t *line, const char *where,
     }
     if (dir != NULL)
         closedir(dir);
+}
+
+void train_line_clean(const train_line_t *line, const char *dirs,
+                      const char *host)
+{
+    while (*dirs != '\0') {
+        const size_t bytes = strcspn(dirs, "\n");
+        char *where = str_printf("%.*s", (int)bytes, dirs);
+
+        dir_clean(line, where, host);
+        free(where);
+        dirs += bytes + (dirs[bytes] == '\n');
+    }
 }

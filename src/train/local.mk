@@ -35,6 +35,7 @@ libtrain_la_SOURCES = \
 	src/train/leaves.c \
 	src/train/limits.c src/train/limits.h \
 	src/train/line.c src/train/line.h \
+	src/train/places.c src/train/places.h \
 	src/train/links.c src/train/links.h \
 	src/train/lives.c src/train/lives.h \
 	src/train/local_sgd.c \

@@ -18,6 +18,7 @@
 #include "train/hosts.h"
 #include "train/line.h"
 #include "train/partners.h"
+#include "train/places.h"
 
 struct train_nodeset {
     hdf5io_nodeset_t set;
@@ -133,23 +134,39 @@ static void home_set(const train_state_t *run)
     nodeset->set.home = nodeset->home;
 }
 
-/* Delete the homes of older lines of this run on this node, also in another
- * directory that an earlier start has used. */
-static void homes_clean(const train_state_t *run)
+/* The text [*dirs] of rank 0 becomes that of all ranks; free() it, also after a
+ * failure. Collective. */
+static err_code_t dirs_tell(train_state_t *run, char **dirs, err_t *err)
 {
-    const train_nodeset_t *nodeset = run->saving.nodeset;
-    const train_line_t *line = &nodeset->line;
-    const char *where = run->config->checkpoint.local;
+    uint64_t bytes = *dirs == NULL ? 0 : strlen(*dirs);
+    err_code_t rc = train_tell(&run->world.votes, 0, &bytes, sizeof bytes, err);
 
-    train_line_clean(line, where, nodeset->host);
-    if (line->where[0] != '\0' && strcmp(line->where, where) != 0)
-        train_line_clean(line, line->where, nodeset->host);
+    if (rc != ERR_OK)
+        return rc;
+    if (run->world.rank != 0)
+        *dirs = str_printf("%*s", (int)bytes, "");
+    return bytes == 0
+               ? ERR_OK
+               : train_tell(&run->world.votes, 0, *dirs, (size_t)bytes, err);
+}
+
+/* The places of earlier starts, and those of this start. Rank 0 only; to be
+ * freed. */
+static char *places_of(const train_state_t *run)
+{
+    char *old = train_line_places(run->dir.path);
+    char *places =
+        train_places_add(old, run->world.group, run->saving.nodeset->nodes,
+                         run->config->checkpoint.local);
+
+    free(old);
+    return places;
 }
 
 /* Rank 0 begins a new line. No later start may find the old line, even if the
  * new one cannot be written. */
 static err_code_t line_begin(const train_state_t *run, train_line_t *line,
-                             err_t *err)
+                             const char *places, err_t *err)
 {
     err_t why = ERR_INIT;
 
@@ -157,7 +174,7 @@ static err_code_t line_begin(const train_state_t *run, train_line_t *line,
         line->run = hdf5io_dir_nonce();
     line->line = hdf5io_dir_nonce();
     if (train_line_write(run->dir.path, line, run->config->checkpoint.local,
-                         &why) == ERR_OK)
+                         places, &why) == ERR_OK)
         return ERR_OK;
     log_warn("train", "%s: this start writes no local checkpoints", why.text);
     line->line = 0;
@@ -177,17 +194,20 @@ static err_code_t line_tell(train_state_t *run, err_t *err)
 }
 
 /* Rank 0 ends the line in the file. The file keeps the number of the run and
- * the place of its sets, so that this start, or a later one, finds the sets. */
+ * the places of its sets, so that this start, or a later one, finds the sets.
+ */
 static err_code_t line_end(const train_state_t *run, const train_line_t *line,
                            err_t *err)
 {
+    char *places = train_line_places(run->dir.path);
     train_line_t ended = *line;
     err_t why = ERR_INIT;
+    err_code_t rc;
 
     ended.line = 0;
-    return train_line_write(run->dir.path, &ended, line->where, &why) == ERR_OK
-               ? ERR_OK
-               : train_line_remove(run->dir.path, err);
+    rc = train_line_write(run->dir.path, &ended, line->where, places, &why);
+    free(places);
+    return rc == ERR_OK ? ERR_OK : train_line_remove(run->dir.path, err);
 }
 
 /* For rank 0 of a run without local checkpoints: keep what the file says of the
@@ -218,14 +238,32 @@ err_code_t train_nodeset_leave(train_state_t *run, err_t *err)
     return line.line == 0 ? ERR_OK : line_end(run, &line, err);
 }
 
+/* This start has no sets, and those on its nodes are deleted. Rank 0 removes
+ * the file, unless other nodes may still have sets: then a later start that has
+ * these nodes finds them in the file. */
+static err_code_t left_done(const train_state_t *run, const train_line_t *line,
+                            err_t *err)
+{
+    char *places = train_line_places(run->dir.path);
+    char *rest = train_places_rest(places, run->world.group);
+    const err_code_t rc =
+        rest[0] == '\0'
+            ? train_line_remove(run->dir.path, err)
+            : train_line_write(run->dir.path, line, line->where, rest, err);
+
+    free(rest);
+    free(places);
+    return rc;
+}
+
 /* An earlier start of this run may have left sets; this start uses none. The
- * first rank of each node deletes these sets. Then rank 0 removes the file that
- * says where they were. */
+ * first rank of each node deletes these sets. */
 static err_code_t left_clean(train_state_t *run, err_t *err)
 {
     const comm_group_t *group = run->world.group;
     const int rank = run->world.rank;
     train_line_t line = {0};
+    char *places, *dirs = NULL;
     err_code_t rc;
 
     if (run->saving.left != NULL)
@@ -234,44 +272,76 @@ static err_code_t left_clean(train_state_t *run, err_t *err)
     rc = train_tell(&run->world.votes, 0, &line, sizeof line, err);
     if (rc != ERR_OK || line.run == 0)
         return rc;
-    if (is_first(group, rank))
-        train_line_clean(&line, line.where, comm_group_host(group, rank));
-    rc = train_world_vote(&run->world, ERR_OK, err);
+    if (rank == 0) {
+        places = train_line_places(run->dir.path);
+        dirs = train_places_dirs(places, line.where);
+        free(places);
+    }
+    rc = dirs_tell(run, &dirs, err);
+    if (rc == ERR_OK && is_first(group, rank))
+        train_line_clean(&line, dirs, comm_group_host(group, rank));
+    free(dirs);
+    if (rc == ERR_OK)
+        rc = train_world_vote(&run->world, ERR_OK, err);
     if (rc == ERR_OK && rank == 0)
-        rc = train_line_remove(run->dir.path, err);
+        rc = left_done(run, &line, err);
     return train_world_vote(&run->world, rc, err);
 }
 
 /* For rank 0 of a run that has resumed from a set: complete a file of an older
- * version, which does not say to which run directory it belongs. */
-static void line_complete(const train_state_t *run, const train_line_t *line)
+ * version, which does not say to which run directory it belongs, and a file
+ * that does not name all nodes of this start. */
+static void line_complete(const train_state_t *run, const train_line_t *line,
+                          const char *places)
 {
+    char *old = train_line_places(run->dir.path);
     err_t why = ERR_INIT;
 
-    if (line->inode == 0 &&
+    if ((line->inode == 0 || strcmp(old, places) != 0) &&
         train_line_write(run->dir.path, line, run->config->checkpoint.local,
-                         &why) != ERR_OK)
+                         places, &why) != ERR_OK)
         log_warn("train", "%s", why.text);
+    free(old);
+}
+
+/* For rank 0: begin or continue the line. Returns ERR_OK or ERR_IO. *dirs
+ * becomes the directories where sets of older lines may be; free() them. */
+static err_code_t line_take(const train_state_t *run, char **dirs, err_t *err)
+{
+    train_nodeset_t *nodeset = run->saving.nodeset;
+    char *places;
+    err_code_t rc = ERR_OK;
+
+    if (!nodeset->resumed)
+        nodeset->line = train_line_read(run->dir.path, false);
+    places = places_of(run);
+    *dirs = train_places_dirs(places, nodeset->line.where);
+    if (nodeset->resumed)
+        line_complete(run, &nodeset->line, places);
+    else
+        rc = line_begin(run, &nodeset->line, places, err);
+    free(places);
+    return rc;
 }
 
 err_code_t train_nodeset_accept(train_state_t *run, err_t *err)
 {
     train_nodeset_t *nodeset = run->saving.nodeset;
+    char *dirs = NULL;
     err_code_t rc = ERR_OK;
 
     if (nodeset == NULL)
         return left_clean(run, err);
-    if (run->world.rank == 0 && !nodeset->resumed) {
-        nodeset->line = train_line_read(run->dir.path, false);
-        rc = line_begin(run, &nodeset->line, err);
-    } else if (run->world.rank == 0) {
-        line_complete(run, &nodeset->line);
-    }
+    if (run->world.rank == 0)
+        rc = line_take(run, &dirs, err);
     rc = train_world_vote(&run->world, rc, err);
     if (rc == ERR_OK)
         rc = line_tell(run, err);
+    if (rc == ERR_OK)
+        rc = dirs_tell(run, &dirs, err);
     if (rc == ERR_OK && nodeset->leads && nodeset->line.run != 0)
-        homes_clean(run);
+        train_line_clean(&nodeset->line, dirs, nodeset->host);
+    free(dirs);
     return rc;
 }
 

@@ -9,8 +9,8 @@
  * resumes from a set continues the line of the set. Any other start, and a
  * rollback, begins a new line. A start reads only sets of the newest line. So
  * each line has a number, which is in the name of the directory of the sets on
- * a node, DIR/cddp-RUN-LINE-HOST (the home). RUNDIR/local has both numbers
- * (line.h).
+ * a node, DIR/cddp-RUN-LINE-HOST (the home). RUNDIR/local has both numbers, and
+ * the nodes that may have sets (line.h).
  *
  * Without checkpoint.local the functions do nothing, except for
  * train_nodeset_leave and train_nodeset_accept.
@@ -72,12 +72,13 @@ int64_t train_nodeset_below(const train_state_t *run, int64_t step);
 err_code_t train_nodeset_leave(train_state_t *run, err_t *err);
 
 /* The start is accepted: begin a new line unless the run has resumed from a
- * set, and delete the sets of older lines on the nodes, also in another
- * directory that checkpoint.local named before. If RUNDIR/local cannot be
+ * set, and delete the sets of older lines on the nodes, also in other
+ * directories that checkpoint.local named before. If RUNDIR/local cannot be
  * written, rank 0 says so and removes the file, and this start writes no local
  * checkpoints; ERR_IO if the file cannot be removed. Without checkpoint.local
- * no line begins: the sets of earlier starts are deleted, then the file. All
- * ranks get one outcome. Collective; blocks. */
+ * no line begins: the sets of earlier starts are deleted. Then the file is
+ * removed, unless nodes that this start does not have may have sets. All ranks
+ * get one outcome. Collective; blocks. */
 err_code_t train_nodeset_accept(train_state_t *run, err_t *err);
 
 /* The run goes back to a checkpoint: begin a new line. Collective; blocks. */

@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "base/str.h"
+#include "lib/entries.h"
 #include "train/killed.h"
 
 /* A start without checkpoint.local ends the line, and deletes the sets. */
@@ -29,6 +30,72 @@ Test(line, a_start_without_local_checkpoints_ends_the_line, .timeout = 120)
     cr_expect_neq(access(path, F_OK), 0);
     killed_home_gone();
     free(path);
+    harness_close(&parts);
+}
+
+/* The text of RUNDIR/local, to be freed. */
+static char *local_read(const harness_t *harness)
+{
+    char *path = str_printf("%s/run/local", harness->dir), *text = NULL;
+    err_t err = ERR_INIT;
+
+    cr_assert_eq(file_read(path, &text, NULL, &err), ERR_OK, "%s", err.text);
+    free(path);
+    return text;
+}
+
+/* Write the first line of [text] and the place [host] [where] to RUNDIR/local.
+ */
+static void place_set(const harness_t *harness, const char *text,
+                      const char *host, const char *where)
+{
+    char *path = str_printf("%s/run/local", harness->dir);
+    char *whole = str_printf("%.*s\n%s %s\n", (int)strcspn(text, "\n"), text,
+                             host, where);
+    err_t err = ERR_INIT;
+
+    cr_assert_eq(file_publish(path, whole, strlen(whole), &err), ERR_OK, "%s",
+                 err.text);
+    free(whole);
+    free(path);
+}
+
+/* A node that has sets is not in this start, which has no checkpoint.local: the
+ * file still names the node and its directory. A later start that has this node
+ * deletes the sets, and then the file. */
+Test(line, a_later_start_finds_what_another_node_has, .timeout = 120)
+{
+    harness_t parts;
+    char *home, *path, *kept, *text, *copy;
+    const char *host;
+
+    killed_open(&parts, NULL);
+    killed_life(&parts);
+    home = killed_home();
+    host = strrchr(home, '/') + sizeof "/cddp-" - 1 + 2 * 17;
+    path = str_printf("%s/run/local", parts.dir);
+    kept = str_printf("%s/kept", parts.dir);
+    copy = str_printf("mkdir '%s' && cp -a '%s' '%s'", kept, home, kept);
+    cr_assert_eq(system(copy), 0);
+    text = local_read(&parts);
+    cr_expect_not_null(strstr(text, host), "%s", text);
+    place_set(&parts, text, "elsewhere", "/nowhere");
+    free(text);
+    parts.settings[6] = NULL;
+    harness_run_ok(&parts, KILLED_RANKS, &(train_outcome_t){0});
+    killed_home_gone();
+    text = local_read(&parts);
+    cr_expect_not_null(strstr(text, " 0000000000000000 "), "%s", text);
+    cr_expect_not_null(strstr(text, "\nelsewhere /nowhere\n"), "%s", text);
+    place_set(&parts, text, host, kept);
+    harness_run_ok(&parts, KILLED_RANKS, &(train_outcome_t){0});
+    cr_expect_neq(access(path, F_OK), 0);
+    cr_expect_eq(entries_begin(kept, "cddp-"), 0);
+    free(text);
+    free(copy);
+    free(kept);
+    free(path);
+    free(home);
     harness_close(&parts);
 }
 
