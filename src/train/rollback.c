@@ -104,9 +104,11 @@ static bool may_go_back(const train_state_t *run, err_t *err)
     return false;
 }
 
-/* Rank 0 logs the rollback and adds it to the history of the run. What follows
- * the colon in [err] is left out: it is advice for a run that ends. */
-static void rollback_note(const train_state_t *run, const err_t *err)
+/* Rank 0 logs the rollback number [number], whose checkpoint is read, and adds
+ * it to the history of the run. What follows the colon in [why] is left out: it
+ * is advice for a run that ends. */
+static void rollback_note(const train_state_t *run, int64_t number,
+                          const err_t *why)
 {
     const hdf5io_skip_t *skip = &run->newest;
     obs_lives_line_t line =
@@ -119,11 +121,10 @@ static void rollback_note(const train_state_t *run, const err_t *err)
         "%.*s: back to the checkpoint of step %lld, and without "
         "samples %lld to %lld of epoch %lld (rollback %lld of "
         "%lld)",
-        (int)strcspn(err->text, ":"), err->text,
+        (int)strcspn(why->text, ":"), why->text,
         (long long)run->dir.checkpoint_step, (long long)skip->first + 1,
         (long long)(skip->first + skip->count), (long long)skip->epoch + 1,
-        (long long)run->progress.skip_count + 1,
-        (long long)run->config->fault.rollbacks);
+        (long long)number, (long long)run->config->fault.rollbacks);
     log_warn("train", "%s", text);
     line.detail = text;
     train_lives_add(run, &line);
@@ -144,10 +145,17 @@ static err_code_t begin_again(train_state_t *run, err_t *err)
     return rc == ERR_OK ? train_record_back(run, err) : rc;
 }
 
-static err_code_t go_back(train_state_t *run, err_t *err)
+/* Go back because of [why]. Which checkpoint is whole is known only when one is
+ * read. If none can be read, rank 0 logs [why]. */
+static err_code_t go_back(train_state_t *run, int64_t number, const err_t *why,
+                          err_t *err)
 {
     err_code_t rc = train_restore_again(run, err);
 
+    if (rc == ERR_OK)
+        rollback_note(run, number, why);
+    else if (run->world.rank == 0)
+        log_warn("train", "%s", why->text);
     if (rc != ERR_OK)
         return rc;
     run->turn.loaded = false;
@@ -178,6 +186,7 @@ err_code_t train_rollback(train_state_t *run, err_t *err)
     hdf5io_progress_t *progress = &run->progress;
     hdf5io_skip_t skips[HDF5IO_SKIPS_MAX];
     const int64_t count = progress->skip_count;
+    err_t why;
     err_code_t rc;
 
     rc = save_end(run, err);
@@ -186,11 +195,11 @@ err_code_t train_rollback(train_state_t *run, err_t *err)
     if (!may_go_back(run, err))
         return ERR_DIVERGED;
     train_storage_begin(&run->world, "rollback");
-    rollback_note(run, err);
     memcpy(skips, progress->skips, sizeof skips);
     skips[count] = run->newest;
+    why = *err;
     *err = (err_t)ERR_INIT;
-    rc = go_back(run, err);
+    rc = go_back(run, count + 1, &why, err);
     train_storage_end(&run->world);
     memcpy(progress->skips, skips, sizeof skips);
     progress->skip_count = count + 1;

@@ -216,17 +216,22 @@ Test(nodeset, checkpoints_that_cannot_be_listed_refuse_the_start,
 
 /* The run directory has a checkpoint of the end of the first epoch; a life that
  * is killed in the second one leaves a set. */
-static void second_epoch_killed(harness_t *harness)
+static void second_epoch_kill(harness_t *harness)
 {
     train_outcome_t out;
 
-    killed_open(harness, NULL);
     harness->settings[3] = "train.epochs=1";
     harness_run_ok(harness, KILLED_RANKS, &out);
     harness->settings[3] = "train.epochs=2";
     killed_steps = 4;
     killed_checkpoints = 1;
     killed_life(harness);
+}
+
+static void second_epoch_killed(harness_t *harness)
+{
+    killed_open(harness, NULL);
+    second_epoch_kill(harness);
 }
 
 /* A damaged checkpoint has a later step than the set, and the set is newer than
@@ -395,6 +400,31 @@ Test(nodeset, a_rollback_leaves_the_line, .timeout = 240)
     harness_compare(&harnesses[0], &harnesses[1], SAVES_STEPS, 0, "rollback");
     harness_close(&harnesses[1]);
     harness_close(&harnesses[0]);
+}
+
+/* A run has resumed from a set, and a damaged checkpoint has a later step than
+ * all others: the run goes back to the whole checkpoint, and names its step. */
+Test(nodeset, a_rollback_names_the_checkpoint_that_is_read, .timeout = 240)
+{
+    harness_t harness;
+    char *heard;
+
+    killed_open(&harness, "fault.diverge=rollback");
+    harness.settings[8] = "data.shuffle=none";
+    harness.settings[9] = "model.layers=[{linear: {out: 2}}]";
+    second_epoch_kill(&harness);
+    damaged_make(&harness);
+    for (int row = 80; row < 82; row++) { /* in step 9, which follows the set */
+        harness_input_set(&harness, row, FLT_MAX);
+        harness_label_set(&harness, row, row % 2);
+    }
+    heard = harness_listen(&harness, KILLED_RANKS);
+    cr_expect(resumed_locally(&harness));
+    cr_expect_not_null(strstr(heard, "back to the checkpoint of step 5,"), "%s",
+                       heard);
+    cr_expect_eq(harness_events(&harness, "rollback"), 1);
+    free(heard);
+    harness_close(&harness);
 }
 
 /* A run that has resumed from a set has no checkpoint to go back to. */

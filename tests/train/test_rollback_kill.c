@@ -28,9 +28,10 @@ enum { SAMPLES = 118, BAD = 60, LAST_STEP = 10 };
 /* ---- points -------------------------------------------------------------- */
 
 /* Points that are left before this process dies; 0 at first: it never dies.
- * Points count from the first rollback on, over all ranks. */
+ * Points count from the first rollback on, over all ranks: it reads a
+ * checkpoint after a batch was loaded. */
 static atomic_int left;
-static atomic_bool counts;
+static atomic_bool loaded, counts;
 
 static void point(void)
 {
@@ -50,11 +51,6 @@ static void point(void)
         return __real_##name(__VA_ARGS__); \
     }
 
-WRAP(err_code_t, hdf5io_checkpoint_read,
-     (const hdf5io_checkpoint_config_t *config, const char *path,
-      const hdf5io_tensor_t *tensors, int count, bool *found,
-      hdf5io_checkpoint_info_t *info, err_t *err),
-     config, path, tensors, count, found, info, err)
 WRAP(err_code_t, train_mirror_push, (train_mirror_t * mirror, err_t *err),
      mirror, err)
 WRAP(err_code_t, hdf5io_loader_open,
@@ -63,8 +59,38 @@ WRAP(err_code_t, hdf5io_loader_open,
 WRAP(err_code_t, obs_metrics_open,
      (const char *path, int64_t step, obs_metrics_t **out, err_t *err), path,
      step, out, err)
-WRAP(err_code_t, train_turn_load,
-     (train_state_t * run, int64_t step, err_t *err), run, step, err)
+
+err_code_t
+__real_hdf5io_checkpoint_read(const hdf5io_checkpoint_config_t *config,
+                              const char *path, const hdf5io_tensor_t *tensors,
+                              int count, bool *found,
+                              hdf5io_checkpoint_info_t *info, err_t *err);
+err_code_t
+__wrap_hdf5io_checkpoint_read(const hdf5io_checkpoint_config_t *config,
+                              const char *path, const hdf5io_tensor_t *tensors,
+                              int count, bool *found,
+                              hdf5io_checkpoint_info_t *info, err_t *err);
+err_code_t
+__wrap_hdf5io_checkpoint_read(const hdf5io_checkpoint_config_t *config,
+                              const char *path, const hdf5io_tensor_t *tensors,
+                              int count, bool *found,
+                              hdf5io_checkpoint_info_t *info, err_t *err)
+{
+    if (atomic_load(&loaded))
+        atomic_store(&counts, true);
+    point();
+    return __real_hdf5io_checkpoint_read(config, path, tensors, count, found,
+                                         info, err);
+}
+
+err_code_t __real_train_turn_load(train_state_t *run, int64_t step, err_t *err);
+err_code_t __wrap_train_turn_load(train_state_t *run, int64_t step, err_t *err);
+err_code_t __wrap_train_turn_load(train_state_t *run, int64_t step, err_t *err)
+{
+    atomic_store(&loaded, true);
+    point();
+    return __real_train_turn_load(run, step, err);
+}
 
 void __real_hdf5io_loader_close(hdf5io_loader_t *loader);
 void __wrap_hdf5io_loader_close(hdf5io_loader_t *loader);
@@ -86,8 +112,6 @@ err_code_t __wrap_obs_lives_append(const char *run_dir,
 {
     err_code_t rc;
 
-    if (line->event == OBS_LIVES_ROLLBACK)
-        atomic_store(&counts, true);
     point();
     rc = __real_obs_lives_append(run_dir, start, line, err);
     point();
