@@ -96,7 +96,7 @@ err_code_t train_leave_start(train_state_t *run, err_code_t rc, err_t *err)
 /* A run that leaves may first wait for the save in progress. */
 static bool saves_twice(const train_state_t *run)
 {
-    return run->saving.saver != NULL;
+    return run->saving.behind;
 }
 
 /* Warn, and add to the history that this was said. */

@@ -160,7 +160,7 @@ static err_code_t time_ask(train_state_t *run, err_t *err)
 static err_code_t save_due(train_state_t *run, err_t *err)
 {
     const bool last = run->progress.epoch >= run->config->train.epochs;
-    const bool behind = run->saving.saver != NULL && !last;
+    const bool behind = run->saving.behind && !last;
     trace_t *trace = train_trace_own(&run->trace);
     const double span = trace_begin(trace);
     err_code_t rc =

@@ -23,7 +23,7 @@
 /* A save waits for space at most for this part of the shorter timeout. */
 #define ROOM_SHARE 0.25
 
-/* ---- between two steps --------------------------------------------------- */
+/* ---- in the training's thread -------------------------------------------- */
 
 /* Rank 0 must still have the run directory, and all tensors, which are pulled
  * from the device, must be finite. */
@@ -313,24 +313,28 @@ static err_code_t sweeper_open(train_state_t *run, err_t *err)
 
 err_code_t train_save_open(train_state_t *run, err_t *err)
 {
+    const bool behind = behind_training(run);
     const train_saver_plan_t plan = {
         .parent = run->world.group,
         .io_timeout = run->config->fault.io_timeout,
         .kept = &run->replica.kept,
-        .copies = dev_host_visible(run->compute.dev)};
+        .behind = behind,
+        .copies = behind && dev_host_visible(run->compute.dev)};
     err_code_t rc;
 
     rc = train_best_check(run, err);
-    if (rc != ERR_OK || !behind_training(run))
+    /* MPI may be called from one thread only. */
+    if (rc != ERR_OK || run->config->checkpoint.io == TRAIN_IO_MPI)
         return rc;
+    run->saving.behind = behind;
     rc = train_saver_open(&plan, &run->saving.saver, err);
     if (rc == ERR_OK)
         rc = mem_new(train_checkpoint_config_t, 1, "checkpoints",
                      &run->saving.config, err);
-    if (rc == ERR_OK)
+    if (rc == ERR_OK && behind)
         rc = sweeper_open(run, err);
     rc = train_world_vote(&run->world, rc, err);
-    return rc == ERR_OK ? train_nodeset_open(run, err) : rc;
+    return rc == ERR_OK && behind ? train_nodeset_open(run, err) : rc;
 }
 
 void train_save_close(train_state_t *run)
@@ -370,11 +374,14 @@ static void room_wait(const train_state_t *run)
 
 /* Write a checkpoint in the thread, and wait for its end: train_saver_join
  * gives up storage that never answers. */
-static err_code_t behind_write(train_state_t *run, err_t *err)
+static err_code_t thread_write(train_state_t *run, bool last, err_t *err)
 {
     const err_code_t rc = saving_start(run, false, err);
 
-    return rc == ERR_OK ? saving_end(run, TRAIN_AFTER_END, err) : rc;
+    return rc == ERR_OK
+               ? saving_end(run, last ? TRAIN_AFTER_END : TRAIN_AFTER_STEPS,
+                            err)
+               : rc;
 }
 
 /* Write a checkpoint in this thread. */
@@ -392,10 +399,10 @@ static err_code_t own_write(train_state_t *run, bool last, err_t *err)
 
 err_code_t train_save(train_state_t *run, bool last, err_t *err)
 {
-    const bool behind = run->saving.saver != NULL;
     err_code_t rc;
 
-    check(last || !behind, "the checkpoint of step %lld is waited for",
+    check(last || !run->saving.behind,
+          "the checkpoint of step %lld is waited for",
           (long long)run->progress.step);
     train_seen_mark(run, OBS_SPENT_OTHER);
     train_storage_begin(&run->world, "checkpoint");
@@ -404,7 +411,8 @@ err_code_t train_save(train_state_t *run, bool last, err_t *err)
         room_wait(run);
     train_save_tried(run);
     if (rc == ERR_OK)
-        rc = behind ? behind_write(run, err) : own_write(run, last, err);
+        rc = run->saving.saver != NULL ? thread_write(run, last, err)
+                                       : own_write(run, last, err);
     train_storage_end(&run->world);
     train_seen_mark(run, OBS_SPENT_SAVE);
     return rc;

@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * save: how a run writes its checkpoints: between two steps, or, with
- * checkpoint.async, in the saver's thread while it makes the next steps. Then
- * rank 0 tells in the tail of a step that its thread is done, and at the end of
- * that step all ranks join theirs. It also tells if its thread still waits for
- * storage, but the others have given it up. So all ranks learn the outcome
- * after the same step, and an error ends the run there, unless save_failed.h
- * lets it go on.
+ * save: how a run writes its checkpoints: in the saver's thread. Without
+ * checkpoint.async, training waits for the thread. (With io: mpi, the
+ * training's thread writes them.) With checkpoint.async, the run makes the next
+ * steps meanwhile. Then rank 0 tells in the tail of a step that its thread is
+ * done, and at the end of that step all ranks join theirs. It also tells if its
+ * thread still waits for storage, but the others have given it up. So all ranks
+ * learn the outcome after the same step, and an error ends the run there,
+ * unless save_failed.h lets it go on.
  */
 #ifndef CDDP_TRAIN_SAVE_H
 #define CDDP_TRAIN_SAVE_H
 
 #include "train/run_priv.h"
 
-/* Start the saver, if the configuration asks for it. All ranks get one outcome.
+/* Start the saver, except with io: mpi. All ranks get one outcome.
  * Collective. */
 err_code_t train_save_open(train_state_t *run, err_t *err);
 void train_save_close(train_state_t *run);
 
 /* Write a checkpoint of the current step, after the save in progress. [last]:
- * it is the last one of this start; with checkpoint.async this must be so. Then
- * the thread writes it, and storage that never answers is given up. ERR_OK
+ * it is the last one of this start; with checkpoint.async this must be so.
+ * Storage that never answers is given up, except with io: mpi. ERR_OK
  * without a new run->dir.saved_step: storage refused it, and the run goes on.
  * All ranks get one outcome. Collective; blocks until it is published. */
 err_code_t train_save(train_state_t *run, bool last, err_t *err);

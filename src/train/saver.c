@@ -30,7 +30,7 @@ struct train_saver {
     double limit;               /* seconds for which storage may not answer */
     const train_kept_t *kept;
     trace_t *trace; /* of the thread; NULL: none */
-    bool copies, threaded;
+    bool behind, copies, threaded;
     hdf5io_votes_t votes;
     pthread_t thread;
     pthread_mutex_t lock;
@@ -180,7 +180,8 @@ static void *saver_main(void *argument)
     train_saver_t *saver = argument;
 
     log_rank_set(comm_group_rank(saver->group));
-    thread_stand_back();
+    if (saver->behind)
+        thread_stand_back();
     pthread_mutex_lock(&saver->lock);
     while (saver->state == SAVER_WORKS || !saver->stop) {
         if (saver->state != SAVER_WORKS) {
@@ -230,6 +231,7 @@ static err_code_t own_open(const train_saver_plan_t *plan, train_saver_t **out,
         return rc;
     saver->limit = plan->io_timeout + 2 * comm_group_timeout(plan->parent);
     saver->kept = plan->kept;
+    saver->behind = plan->behind;
     saver->copies = plan->copies;
     pthread_mutex_init(&saver->lock, NULL);
     thread_cond_init(&saver->changed);

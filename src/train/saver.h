@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * saver: writes checkpoints in a thread, while the run makes its next steps.
+ * saver: writes checkpoints in a thread, while the run makes its next steps, or
+ * waits. Storage that never answers stops the thread, but not the run.
  *
  * Who uses which memory: start copies what changes within a step, the state of
  * a comm hook. Parameters, running statistics and the optimizer's state stay as
@@ -36,8 +37,10 @@ typedef struct train_saver_plan {
     double io_timeout;    /* seconds: fault.io_timeout */
     /* What is saved; outlives the saver. */
     const train_kept_t *kept;
-    /* The tensors are in memory that updates change, so that they are copied;
-     * false: they are in a mirror. */
+    /* Training goes on during a save. Otherwise it waits in join. */
+    bool behind;
+    /* The tensors are in memory that updates change, so that they are copied.
+     * False: they are in a mirror, or training waits. */
     bool copies;
 } train_saver_plan_t;
 
@@ -144,7 +147,8 @@ typedef struct train_best {
 /* The save in progress; see save.h. The saver's thread reads [saved] and
  * [spent], and sets [lost]. */
 typedef struct train_saving {
-    train_saver_t *saver; /* NULL: checkpoints are written between steps */
+    train_saver_t *saver; /* NULL: the training's thread writes checkpoints */
+    bool behind;          /* training goes on during a save */
     /* Of rank 0: deletes old checkpoints. NULL: a save deletes them. */
     struct train_sweeper *sweeper;
     struct train_checkpoint_config *config;

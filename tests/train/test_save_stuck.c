@@ -80,8 +80,8 @@ const char *__tsan_default_options(void)
     return "report_thread_leaks=0";
 }
 
-/* Prepare a run whose save of [step] never ends. [every] and [more] (or NULL)
- * are settings. */
+/* Prepare a run with checkpoint.async whose save of [step] never ends. [every]
+ * and [more] (or NULL) are settings. */
 static void stuck_open(harness_t *harness, const char *every, const char *more,
                        int64_t step)
 {
@@ -130,6 +130,18 @@ Test(save_stuck, the_end_of_the_run_gives_it_up, .timeout = 240)
 Test(save_stuck, the_last_save_is_given_up, .timeout = 240)
 {
     stuck_run("checkpoint.every=never", 10);
+}
+
+/* Without checkpoint.async training waits for each checkpoint, but not for
+ * ever. */
+Test(save_stuck, a_save_between_steps_is_given_up, .timeout = 240)
+{
+    harness_t harness;
+
+    stuck_open(&harness, "checkpoint.every=2 steps", NULL, 2);
+    harness.settings[0] = "checkpoint.async=false";
+    stuck_make(&harness, "checkpoint");
+    harness_close(&harness);
 }
 
 /* As stuck_open, but the local checkpoint of step 2 never ends. The caller
