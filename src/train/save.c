@@ -114,6 +114,20 @@ static void published(void *context, double seconds)
     train_saved_add(run, &saved, &run->saving.spent);
 }
 
+/* The other ranks have given up this one, as its storage does not answer: say
+ * why this rank still waits. */
+static void alone_say(void *context, double seconds)
+{
+    const train_state_t *run = context;
+
+    log_error("train",
+              "%s has not answered this rank since the checkpoint of "
+              "step %lld began, %.0f s ago, and the other ranks end: this "
+              "one waits a little longer, then it ends, too",
+              run->saving.local ? "the storage of checkpoint.local" : "storage",
+              (long long)run->saving.saved.step, seconds);
+}
+
 /* [local]: it is a local checkpoint, which needs no run directory. */
 static void saving_begin(train_state_t *run, bool local)
 {
@@ -123,6 +137,7 @@ static void saving_begin(train_state_t *run, bool local)
                          .context = run,
                          .allowed = local ? NULL : directory_check,
                          .published = published,
+                         .alone = alone_say,
                          .write = local ? train_nodeset_write : NULL};
 
     if (!local)
@@ -140,23 +155,6 @@ static void saving_begin(train_state_t *run, bool local)
     train_saver_start(saving->saver, &save);
 }
 
-/* If the other ranks have given up this one, as its storage does not answer, it
- * waits alone: say why. */
-static void wait_alone_say(const train_state_t *run)
-{
-    const double since = clock_now() - run->saving.began;
-
-    if (since > run->config->fault.io_timeout &&
-        train_saver_failed(run->saving.saver))
-        log_error("train",
-                  "%s has not answered this rank since the checkpoint of "
-                  "step %lld began, %.0f s ago, and the other ranks end: this "
-                  "one waits a little longer, then it ends, too",
-                  run->saving.local ? "the storage of checkpoint.local"
-                                    : "storage",
-                  (long long)run->saving.saved.step, since);
-}
-
 /* Wait for the save in progress, and learn its outcome. */
 static err_code_t saving_end(train_state_t *run, train_after_t after,
                              err_t *err)
@@ -169,7 +167,6 @@ static err_code_t saving_end(train_state_t *run, train_after_t after,
     run->agreed.ended = false;
     if (!train_saver_busy(saving->saver))
         return ERR_OK;
-    wait_alone_say(run);
     rc = train_saver_join(saving->saver, &seconds, err);
     if (train_saver_stuck(saving->saver)) {
         /* The end of the run is reported by another rank, which does not know

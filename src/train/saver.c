@@ -8,6 +8,7 @@
  */
 #include "train/saver.h"
 
+#include <math.h>
 #include <stdio.h>
 
 #include "base/check.h"
@@ -21,13 +22,16 @@
 #include "train/vote.h"
 
 #define PIECE ((int64_t)1 << 20) /* elements that are copied at once */
+/* Seconds between two looks whether other ranks have given up a save. */
+#define LOOK 0.2
 
 typedef enum saver_state { SAVER_IDLE, SAVER_WORKS, SAVER_ENDED } saver_state_t;
 
 struct train_saver {
     comm_group_t *group;
     train_patience_t *patience; /* NULL if there is only one rank */
-    double limit;               /* seconds for which storage may not answer */
+    double io_timeout;          /* seconds, as next */
+    double limit;               /* for which storage may not answer */
     const train_kept_t *kept;
     trace_t *trace; /* of the thread; NULL: none */
     bool behind, copies, threaded;
@@ -41,6 +45,7 @@ struct train_saver {
      * 0: it waits for other ranks, and their group has a timeout. */
     double since;
     bool stuck; /* the thread is given up */
+    bool told;  /* save.alone was called; the training's thread owns it */
     /* Elements of the share that some thread copies or has copied; that are
      * copied; that are to be copied. */
     int64_t taken, copied, all;
@@ -229,6 +234,7 @@ static err_code_t own_open(const train_saver_plan_t *plan, train_saver_t **out,
 
     if (rc != ERR_OK)
         return rc;
+    saver->io_timeout = plan->io_timeout;
     saver->limit = plan->io_timeout + 2 * comm_group_timeout(plan->parent);
     saver->kept = plan->kept;
     saver->behind = plan->behind;
@@ -273,18 +279,39 @@ err_code_t train_saver_open(const train_saver_plan_t *plan, train_saver_t **out,
     return rc;
 }
 
+/* Call save.alone once, if the other ranks have given up the save in progress,
+ * but this rank still waits for storage. Lock held, but not meanwhile. */
+static void alone_look(train_saver_t *saver)
+{
+    const train_save_t *save = &saver->save;
+    const double seconds = clock_now() - saver->began;
+
+    if (save->alone == NULL || saver->told || seconds <= saver->io_timeout)
+        return;
+    pthread_mutex_unlock(&saver->lock);
+    if (train_saver_failed(saver)) {
+        saver->told = true;
+        save->alone(save->context, seconds);
+    }
+    pthread_mutex_lock(&saver->lock);
+}
+
 /* Wait for the end of the save in progress. False: storage does not answer the
  * thread, which is given up. Lock held. */
 static bool ended_wait(train_saver_t *saver)
 {
     while (saver->state == SAVER_WORKS && !saver->stuck) {
-        const double since = saver->since;
-        const double begin = since > 0 ? since : clock_now();
+        const double since = saver->since, now = clock_now();
+        const double end = (since > 0 ? since : now) + saver->limit;
 
+        if (thread_cond_wait(&saver->changed, &saver->lock,
+                             fmin(end, now + LOOK)))
+            continue;
         /* A change of [since] wakes nobody, so look at it again. */
-        if (!thread_cond_wait(&saver->changed, &saver->lock,
-                              begin + saver->limit) &&
-            saver->state == SAVER_WORKS && since > 0 && saver->since == since) {
+        if (clock_now() < end) {
+            alone_look(saver);
+        } else if (saver->state == SAVER_WORKS && since > 0 &&
+                   saver->since == since) {
             saver->stuck = true;
             pthread_detach(saver->thread); /* nobody will join it */
         }
@@ -368,6 +395,7 @@ void train_saver_start(train_saver_t *saver, const train_save_t *save)
           (long long)save->progress.step, (long long)saver->save.progress.step);
     saver->began = clock_now();
     saver->save = *save;
+    saver->told = false;
     hdf5io_share_copy(kept->share, stays, elems);
     pthread_mutex_lock(&saver->lock);
     saver->taken = saver->copied = 0;

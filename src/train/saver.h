@@ -62,11 +62,15 @@ typedef struct train_save {
     const hdf5io_checkpoint_config_t *config;
     hdf5io_progress_t progress;
     int64_t saved_step; /* of the newest checkpoint, for messages; -1: none */
-    void *context;      /* of the functions, which the thread calls */
+    void *context;      /* of the functions; the thread calls most of them */
     /* (optional) May it be written? An error is the error of all ranks. */
     err_code_t (*allowed)(void *context, err_t *err);
     /* (optional) It was published, [seconds] after start. */
     void (*published)(void *context, double seconds);
+    /* (optional) The save has taken [seconds], more than io_timeout, and the
+     * other ranks have given it up, but storage has not answered this rank.
+     * Called once, by the training's thread, in join, wait or close. */
+    void (*alone)(void *context, double seconds);
     /* (optional) Called with the saver's votes, in place of
      * hdf5io_checkpoint_write and [published]: it writes a local checkpoint. */
     err_code_t (*write)(const struct train_save *save,

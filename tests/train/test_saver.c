@@ -24,8 +24,8 @@
 #define TIMEOUT 30.0
 #define SAVES 100
 
-/* Seconds: fault.timeout and fault.io_timeout. */
-static double patience = TIMEOUT;
+/* Seconds: fault.timeout, and fault.io_timeout; 0: the same. */
+static double patience = TIMEOUT, storage_patience;
 
 /* ---- what a rank may lack ------------------------------------------------ */
 
@@ -74,7 +74,7 @@ typedef struct rank {
     hdf5io_part_t parts[8];
     train_kept_t kept;
     train_saver_t *saver;
-    int published;
+    int published, alone;
 } rank_t;
 
 static err_code_t exchange(void *context, const void *mine, size_t bytes,
@@ -135,10 +135,11 @@ static err_code_t rank_open(const comm_oob_t *oob, rank_t *rank, err_t *err)
     kept_make(rank);
     rc = hdf5io_share_open(rank->tensors, TENSORS, oob->rank, oob->size,
                            &rank->kept.share, err);
-    plan = (train_saver_plan_t){.parent = rank->group,
-                                .io_timeout = patience,
-                                .kept = &rank->kept,
-                                .copies = true};
+    plan = (train_saver_plan_t){
+        .parent = rank->group,
+        .io_timeout = storage_patience > 0 ? storage_patience : patience,
+        .kept = &rank->kept,
+        .copies = true};
     return rc == ERR_OK ? train_saver_open(&plan, &rank->saver, err) : rc;
 }
 
@@ -526,5 +527,47 @@ Test(saver, storage_that_never_answers_is_given_up, .timeout = 120)
     sem_init(&answer, 0, 0);
     cr_assert_eq(ranks_threads(1, stuck_main, &plan), 0);
     cr_assert(left != NULL && train_saver_stuck(left->saver));
+    plan_close(&plan);
+}
+
+/* Storage answers this rank when it has said that it waits alone. */
+static void alone_note(void *context, double seconds)
+{
+    rank_t *rank = context;
+
+    rank->alone += seconds > storage_patience;
+    sem_post(&answer);
+}
+
+/* Rank 0 waits for storage, and rank 1 gives it up. */
+static int alone_wait(rank_t *rank, const plan_t *plan)
+{
+    const hdf5io_checkpoint_config_t config = config_of(rank, plan->behind);
+    train_save_t save = save_of(rank, &config, 4);
+    double seconds;
+    err_t err = ERR_INIT;
+
+    if (rank->votes.rank == 1) {
+        err_set_peer(&err, 0, NULL, "it makes no progress");
+        train_saver_tell(rank->saver, &err);
+        return 0;
+    }
+    save.allowed = silent;
+    save.alone = alone_note;
+    state_make(rank, 4);
+    train_saver_start(rank->saver, &save);
+    RANKS_CHECK(train_saver_join(rank->saver, &seconds, &err) == ERR_PEER);
+    RANKS_CHECK(err.culprit == 0 && !train_saver_stuck(rank->saver));
+    RANKS_CHECK(rank->alone == 1 && rank->published == 0);
+    return 0;
+}
+
+Test(saver, a_rank_that_waits_alone_says_so, .timeout = 120)
+{
+    plan_t plan = plan_open(2);
+
+    storage_patience = 0.05;
+    sem_init(&answer, 0, 0);
+    ranks_run(&plan, alone_wait);
     plan_close(&plan);
 }
