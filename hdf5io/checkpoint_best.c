@@ -39,9 +39,8 @@ static bool best_parse(const char *text, hdf5io_best_t *out)
     return whole;
 }
 
-/* Read the file, whether its checkpoint is there or not. */
-static err_code_t file_take(const hdf5io_io_t *io, const char *directory,
-                            hdf5io_best_t *out, err_t *err)
+err_code_t hdf5io_best_named(const hdf5io_io_t *io, const char *directory,
+                             hdf5io_best_t *out, err_t *err)
 {
     char *path = path_of(directory), *text = NULL;
     retry_cause_t cause = RETRY_ABSENT;
@@ -71,7 +70,7 @@ static bool is_gone(const char *directory, int64_t step)
 err_code_t hdf5io_best_read(const hdf5io_io_t *io, const char *directory,
                             hdf5io_best_t *out, err_t *err)
 {
-    const err_code_t rc = file_take(io, directory, out, err);
+    const err_code_t rc = hdf5io_best_named(io, directory, out, err);
 
     if (out->step >= 0 && is_gone(directory, out->step))
         *out = (hdf5io_best_t){.step = -1};
@@ -85,8 +84,8 @@ void hdf5io_best_tidy(const hdf5io_io_t *io, const char *directory,
     err_t err = ERR_INIT;
     bool dropped;
 
-    if (file_take(io, directory, &best, NULL) != ERR_OK || best.step < 0 ||
-        (best.step <= step && !is_gone(directory, best.step)))
+    if (hdf5io_best_named(io, directory, &best, NULL) != ERR_OK ||
+        best.step < 0 || (best.step <= step && !is_gone(directory, best.step)))
         return;
     if (hdf5io_best_drop(directory, &dropped, &err) != ERR_OK)
         log_warn("hdf5io", "%s", err.text);

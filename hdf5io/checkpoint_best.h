@@ -29,6 +29,10 @@ typedef struct hdf5io_best {
 err_code_t hdf5io_best_read(const struct hdf5io_io *io, const char *directory,
                             hdf5io_best_t *out, err_t *err);
 
+/* As hdf5io_best_read, but whether the checkpoint exists or not. */
+err_code_t hdf5io_best_named(const struct hdf5io_io *io, const char *directory,
+                             hdf5io_best_t *out, err_t *err);
+
 /* Write it, durably and whole. ERR_IO. */
 err_code_t hdf5io_best_write(const char *directory, const hdf5io_best_t *best,
                              err_t *err);

@@ -204,14 +204,15 @@ static err_code_t entry_supersede(const hdf5io_io_t *io, const char *directory,
 }
 
 /* The run goes on from [step], with [other]: of another directory. If the best
- * checkpoint is none of its line, none is the best any more. */
+ * checkpoint is none of its line, none is the best any more. This checkpoint
+ * has been renamed already, so the file counts even if it does not exist. */
 static err_code_t best_supersede(const hdf5io_io_t *io, const char *directory,
                                  int64_t step, bool other, bool *dropped,
                                  err_t *err)
 {
     hdf5io_best_t best = {.step = -1};
     err_code_t rc =
-        other ? ERR_OK : hdf5io_best_read(io, directory, &best, err);
+        other ? ERR_OK : hdf5io_best_named(io, directory, &best, err);
 
     if (rc != ERR_OK || (!other && best.step <= step))
         return rc;

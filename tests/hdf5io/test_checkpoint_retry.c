@@ -320,3 +320,26 @@ Test(checkpoint_retry, what_is_no_file_is_damage)
         ckpt_home_remove(home);
     }
 }
+
+/* A run that goes on from an earlier checkpoint renames the best one. Its name
+ * does not stay in best.json until the next save. */
+Test(checkpoint_retry, no_best_one_that_was_superseded)
+{
+    char *home = ckpt_home_make();
+    char *path = str_printf("%s/step-%010d", home, 10);
+    const hdf5io_best_t best = {"valid_loss", 0.5, 20};
+    bool elsewhere = true;
+    err_t err = ERR_INIT;
+
+    ckpt_write(home, RANKS, 10);
+    ckpt_write(home, RANKS, 20);
+    cr_assert_eq(hdf5io_best_write(home, &best, &err), ERR_OK, "%s", err.text);
+    cr_expect_eq(ckpt_count(home, "best.json"), 1);
+    cr_assert_eq(hdf5io_checkpoint_supersede(home, path, 10, &elsewhere, &err),
+                 ERR_OK, "%s", err.text);
+    cr_expect_not(elsewhere);
+    cr_expect_eq(ckpt_count(home, "superseded-"), 1);
+    cr_expect_eq(ckpt_count(home, "best.json"), 0);
+    free(path);
+    ckpt_home_remove(home);
+}
