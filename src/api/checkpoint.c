@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "base/check.h"
+#include "base/hash.h"
 #include "base/mem.h"
 #include "base/retry.h"
 #include "hdf5io/checkpoint.h"
@@ -14,6 +16,12 @@
 
 #define KEEP 3
 #define IO_TIMEOUT 600.0 /* seconds */
+
+/* What a rank passes: the number of its tensors, and a hash of their names and
+ * shapes. */
+typedef struct passed {
+    uint64_t count, hash;
+} passed_t;
 
 /* State of one call that reads or writes a checkpoint. A system call may take
  * longer than the group's timeout, so meanwhile a thread (patience) reports to
@@ -25,6 +33,8 @@ typedef struct storage {
     hdf5io_votes_t votes;
     hdf5io_checkpoint_config_t config;
     hdf5io_tensor_t *tensors;
+    passed_t *passed; /* of all ranks */
+    bool ordered;     /* the order of the tensors must be the same */
 } storage_t;
 
 static err_code_t storage_exchange(void *context, const void *mine,
@@ -89,6 +99,7 @@ static void storage_close(storage_t *storage)
 {
     train_patience_end(storage->patience);
     train_patience_close(storage->patience);
+    mem_free(storage->passed);
     mem_free(storage->tensors);
 }
 
@@ -120,10 +131,65 @@ static err_code_t storage_make(cddp_group_t *group,
         .retry_seconds = RETRY_SHARE * io_timeout_of(config)};
     rc = tensors_make(tensors, count, &storage->tensors, err);
     if (rc == ERR_OK)
+        rc = mem_new(passed_t, (size_t)storage->votes.size, "a checkpoint",
+                     &storage->passed, err);
+    if (rc == ERR_OK)
         rc =
             train_patience_open(inner, comm_group_timeout(inner),
                                 io_timeout_of(config), &storage->patience, err);
     return rc;
+}
+
+static uint64_t tensor_hash(const cddp_tensor_t *tensor)
+{
+    const int ndim = tensor->ndim < 0 || tensor->ndim > 6 ? 0 : tensor->ndim;
+    hash_state_t *state = hash_state_open();
+    uint64_t hash;
+
+    hash_state_add(state, &tensor->ndim, sizeof tensor->ndim);
+    hash_state_add(state, tensor->dims, (size_t)ndim * sizeof *tensor->dims);
+    if (tensor->name != NULL)
+        hash_state_add(state, tensor->name, strlen(tensor->name));
+    hash = hash_state_value(state);
+    hash_state_free(state);
+    return hash;
+}
+
+/* Do all ranks pass the same tensors? All ranks get one answer. Collective. */
+static err_code_t tensors_agree(storage_t *storage,
+                                const cddp_tensor_t *tensors, int count,
+                                err_t *err)
+{
+    const passed_t *all = storage->passed;
+    passed_t mine = {.count = (uint64_t)count};
+    int rank = 1;
+    err_code_t rc;
+
+    check(all != NULL, "there is no memory for what %d ranks pass",
+          storage->votes.size);
+    for (int i = 0; i < count; i++)
+        mine.hash += tensor_hash(&tensors[i]) *
+                     (storage->ordered ? 2 * (uint64_t)i + 1 : 1);
+    rc = comm_allgather(storage->group, &mine, sizeof mine, storage->passed,
+                        err);
+    if (rc != ERR_OK)
+        return rc;
+    while (rank < storage->votes.size && all[rank].count == all[0].count &&
+           all[rank].hash == all[0].hash)
+        rank++;
+    if (rank >= storage->votes.size)
+        return ERR_OK;
+    if (all[rank].count != all[0].count)
+        return err_set(err, ERR_CONFIG,
+                       "rank %d passes %llu tensors of a checkpoint, and rank "
+                       "0 passes %llu: all ranks must pass the same ones",
+                       rank, (unsigned long long)all[rank].count,
+                       (unsigned long long)all[0].count);
+    return err_set(err, ERR_CONFIG,
+                   "rank %d passes other tensors of a checkpoint than rank 0 "
+                   "(names or shapes%s differ): all ranks must pass the same "
+                   "ones",
+                   rank, storage->ordered ? ", or their order," : "");
 }
 
 /* Fill [storage], which must not be moved before storage_close: its votes point
@@ -139,6 +205,8 @@ static err_code_t storage_open(cddp_group_t *group,
     err_code_t rc = storage_make(group, config, tensors, count, storage, err);
 
     rc = train_vote(&votes, rc, &speaker, err);
+    if (rc == ERR_OK)
+        rc = tensors_agree(storage, tensors, count, err);
     if (rc == ERR_OK)
         storage_alive(storage);
     return rc;
@@ -158,7 +226,7 @@ cddp_code_t cddp_checkpoint_write(cddp_group_t *group,
                                      .seed = progress->seed,
                                      .best = -1};
     hdf5io_checkpoint_info_t info;
-    storage_t storage = {.step = progress->step};
+    storage_t storage = {.step = progress->step, .ordered = true};
     err_t err = ERR_INIT;
     err_code_t rc = storage_open(group, config, tensors, count, &storage, &err);
 

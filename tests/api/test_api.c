@@ -450,19 +450,28 @@ static cddp_code_t loop_run(cddp_group_t *group, loop_t *loop,
                           error);
 }
 
-/* If a rank names no tensors, or other ones than rank 0, all ranks fail. */
+/* If a rank names no tensors, or other ones than rank 0, all ranks fail. To
+ * read, their order may differ. */
 static cddp_code_t odd_read(cddp_group_t *group, void *directory,
                             cddp_error_t *error)
 {
-    static float weight[2], slot[2];
+    float weight[2] = {1, 2}, slot[2] = {3, 4};
     const cddp_tensor_t tensors[] = {{"model/weight", 1, {2}, weight},
                                      {"optimizer/slot", 1, {2}, slot}};
+    const cddp_tensor_t turned[] = {tensors[1], tensors[0]};
     const cddp_checkpoint_config_t config = {.directory = directory};
     const int odd = cddp_group_rank(group) == 1;
     cddp_progress_t progress = {.step = 1};
     cddp_error_t why;
     int found;
 
+    CHECK(cddp_checkpoint_read(group, &config, tensors, odd ? 1 : 2, &found,
+                               &progress, &why) == CDDP_CONFIG);
+    CHECK(strstr(why.text, "rank 1 passes 1 tensors") != NULL);
+    CHECK(cddp_checkpoint_write(group, &config, &progress,
+                                odd ? turned : tensors, 2,
+                                &why) == CDDP_CONFIG);
+    CHECK(strstr(why.text, "rank 1 passes other tensors") != NULL);
     OK(cddp_checkpoint_write(group, &config, &progress, tensors, 2, error));
     CHECK(cddp_checkpoint_read(group, &config, tensors, odd ? 1 : 2, &found,
                                &progress, &why) == CDDP_CONFIG);
@@ -470,8 +479,11 @@ static cddp_code_t odd_read(cddp_group_t *group, void *directory,
     CHECK(cddp_checkpoint_read(group, &config, tensors, odd ? 0 : 2, &found,
                                &progress, &why) == CDDP_CONFIG);
     CHECK(strstr(why.text, odd ? "needs a tensor" : "rank 1") != NULL);
-    return cddp_checkpoint_read(group, &config, tensors, 2, &found, &progress,
-                                error);
+    weight[0] = slot[1] = 0;
+    OK(cddp_checkpoint_read(group, &config, odd ? turned : tensors, 2, &found,
+                            &progress, error));
+    CHECK(found && weight[0] == 1 && slot[1] == 4);
+    return CDDP_OK;
 }
 
 Test(api, ranks_that_name_different_tensors_are_refused, .timeout = 60)
