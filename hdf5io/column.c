@@ -115,7 +115,7 @@ static err_code_t column_source_find(hdf5io_column_t *out, err_t *err)
 static err_code_t column_open_dataset(hid_t file, hdf5io_column_t *out,
                                       err_t *err)
 {
-    hid_t object = hdf5io_home_object(file, out->path);
+    hid_t object = hdf5io_home_object(file, out->path, &out->elsewhere);
 
     if (object < 0 && retry_cause(h5_err_number()) == RETRY_STORAGE)
         return h5_err_set(err, ERR_IO, "%s: cannot open %s", out->file,
@@ -158,8 +158,8 @@ static err_code_t column_examine(hid_t file, const column_how_t *how,
         rc = column_filters_check(column, create, err);
     if (rc == ERR_OK && !column->located)
         rc = hdf5io_column_cache_set(column, file, create, how, err);
-    column->elsewhere = column->source != NULL || column->files > 0 ||
-                        H5Pget_external_count(create) > 0;
+    column->elsewhere |= column->source != NULL || column->files > 0 ||
+                         H5Pget_external_count(create) > 0;
     H5Pclose(create);
     return rc;
 }

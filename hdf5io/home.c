@@ -168,29 +168,33 @@ static herr_t home_ask(const char *home, const char *group, const char *name,
                        void *context)
 {
     home_search_t search = {.access = H5I_INVALID_HID};
+    bool *external = context;
 
     (void)group;
     (void)object;
     (void)flags;
     (void)access;
-    (void)context;
+    *external = true;
     home_try_all(&search, home, name, "HDF5_EXT_PREFIX");
     free(search.refused);
     return search.other ? -1 : 0;
 }
 
-hid_t hdf5io_home_object(hid_t at, const char *path)
+hid_t hdf5io_home_object(hid_t at, const char *path, bool *external)
 {
     hid_t access, object, why;
+    bool followed = false;
 
     h5_lock_check();
     access = H5Pcreate(H5P_LINK_ACCESS);
-    H5Pset_elink_cb(access, home_ask, NULL);
+    H5Pset_elink_cb(access, home_ask, &followed);
     object = H5Oopen(at, path, access);
     /* Keep the error stack, which the next call clears. */
     why = H5Eget_current_stack();
     H5Pclose(access);
     H5Eset_current_stack(why);
+    if (external != NULL && followed)
+        *external = true;
     return object;
 }
 

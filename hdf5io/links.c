@@ -66,7 +66,7 @@ char *hdf5io_links_target(hid_t file, const char *path)
 
 static bool links_opens(hid_t file, const char *path)
 {
-    hid_t object = hdf5io_home_object(file, path);
+    hid_t object = hdf5io_home_object(file, path, NULL);
 
     if (object >= 0)
         H5Oclose(object);

@@ -40,7 +40,7 @@ static hid_t names_child(hid_t group, hsize_t index, char **link)
         return child;
     if (H5Lget_name_by_idx(group, ".", H5_INDEX_NAME, H5_ITER_INC, index, *link,
                            (size_t)length + 1, H5P_DEFAULT) >= 0)
-        child = hdf5io_home_object(group, *link);
+        child = hdf5io_home_object(group, *link, NULL);
     return child;
 }
 

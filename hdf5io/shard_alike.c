@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * What HDF5 says of a file follows from the bytes that it reads, and it reads
- * no number of a dataset to open it. So two files of one size, whose bytes
- * outside of the columns are equal, have equal columns at equal offsets. Each
- * file is compared in full; nothing is taken from its name or its time.
+ * What HDF5 says of a file follows from the bytes that it reads, unless they
+ * name another file, and it reads no number of a dataset to open it. So two
+ * files of one size, whose bytes outside of the columns are equal, have equal
+ * columns at equal offsets. Each file is compared in full; nothing is taken
+ * from its name or its time.
  */
 #include "hdf5io/shard_alike.h"
 

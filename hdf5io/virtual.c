@@ -214,7 +214,7 @@ static err_code_t virtual_source(virtual_map_t *map, const virtual_name_t *name,
         *out = node;
         return ERR_OK;
     }
-    object = hdf5io_home_object(map->file, name->path);
+    object = hdf5io_home_object(map->file, name->path, NULL);
     H5Eclear2(H5E_DEFAULT);
     if (object < 0)
         return ERR_OK;

@@ -147,7 +147,7 @@ static err_code_t walk_closed(const walk_t *walk, err_t *err)
 static err_code_t walk_link(walk_t *walk, hid_t group, const char *name,
                             bool hard, err_t *err)
 {
-    const hid_t object = hdf5io_home_object(group, name);
+    const hid_t object = hdf5io_home_object(group, name, NULL);
     err_code_t rc = ERR_OK;
     char *target = NULL;
     bool met;

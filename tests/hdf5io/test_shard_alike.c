@@ -295,6 +295,43 @@ Test(alike, a_shard_that_is_cut_or_gone_is_refused)
     hdf5io_dataset_close(dataset);
 }
 
+/* HDF5 follows a link from a file to itself only if it locks neither. */
+static void unlocked_start(void)
+{
+    setenv("HDF5_USE_FILE_LOCKING", "FALSE", 1);
+    open_start();
+}
+
+/* The first shard has an external link to itself by its name. In a copy of it,
+ * the same link leads to the first shard. */
+Test(alike_unlocked, a_link_to_the_first_shard_leads_there,
+     .init = unlocked_start, .fini = open_stop, .timeout = 120)
+{
+    const files_column_t columns[] = {
+        {"/spins", 2, {3, 4}, H5T_STD_I8LE, open_spin},
+        {"/numbers", 0, {0}, H5T_STD_I64LE, open_phase}};
+    char *path = part_path(0);
+    hdf5io_dataset_t *dataset, *other;
+    hid_t file;
+
+    files_write(path, FILES_CONTIGUOUS, 0, ROWS, columns, 2);
+    file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
+    cr_assert_geq(H5Lcreate_external("part-0.h5", "/numbers", file, "phase",
+                                     H5P_DEFAULT, H5P_DEFAULT),
+                  0);
+    H5Fclose(file);
+    shard_copy(1);
+    dataset = begin();
+    look(dataset, 0);
+    look(dataset, 1);
+    other = begin();
+    look(other, 1);
+    facts_compare(dataset, other, 1);
+    hdf5io_dataset_close(other);
+    hdf5io_dataset_close(dataset);
+    free(path);
+}
+
 static double token(int64_t row, int64_t element)
 {
     (void)element;
