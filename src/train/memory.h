@@ -26,8 +26,8 @@ typedef enum train_memory_kind {
      * is 0 until the caller sets it by hdf5io_dataset_chunks_most, and stays 0
      * for a device, as they are in the host's memory. */
     TRAIN_MEMORY_CHUNKS,
-    /* The plan of the batches, and what reads at a time need; else as the one
-     * before (train_data_reading). */
+    /* The plan of the batches, and the buffers of all reads that run at a time
+     * (train_data_reading). The caller sets it; 0 for a device. */
     TRAIN_MEMORY_READING,
     /* What this rank writes of a checkpoint, with checkpoint.async. 0 on a
      * device: its mirror is the copy, in the host's memory. */

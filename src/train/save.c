@@ -109,9 +109,14 @@ static void published(void *context, double seconds)
 {
     const train_state_t *run = context;
     train_saved_t saved = run->saving.saved;
+    obs_spent_t spent = run->saving.spent;
 
     saved.seconds = seconds;
-    train_saved_add(run, &saved, &run->saving.spent);
+    if (!run->saving.behind) { /* training has waited all the time */
+        obs_spent_mark(&spent, OBS_SPENT_SAVE, clock_now());
+        spent.wall = clock_wall();
+    }
+    train_saved_add(run, &saved, &spent);
 }
 
 /* The other ranks have given up this one, as its storage does not answer: say
@@ -121,11 +126,11 @@ static void alone_say(void *context, double seconds)
     const train_state_t *run = context;
 
     log_error("train",
-              "%s has not answered this rank since the checkpoint of "
-              "step %lld began, %.0f s ago, and the other ranks end: this "
-              "one waits a little longer, then it ends, too",
+              "%s has not answered this rank for %.0f s, in the checkpoint of "
+              "step %lld, and the other ranks end: this one waits a little "
+              "longer, then it ends, too",
               run->saving.local ? "the storage of checkpoint.local" : "storage",
-              (long long)run->saving.saved.step, seconds);
+              seconds, (long long)run->saving.saved.step);
 }
 
 /* [local]: it is a local checkpoint, which needs no run directory. */

@@ -45,10 +45,10 @@ struct train_saver {
      * 0: it waits for other ranks, and their group has a timeout. */
     double since;
     bool stuck; /* the thread is given up */
-    bool told;  /* save.alone was called; the training's thread owns it */
     /* Elements of the share that some thread copies or has copied; that are
      * copied; that are to be copied. */
     int64_t taken, copied, all;
+    bool told; /* save.alone was called; the training's thread owns it */
     /* The save in progress, and its outcome. The thread owns them while it
      * works, otherwise the training does. */
     train_save_t save;
@@ -280,13 +280,16 @@ err_code_t train_saver_open(const train_saver_plan_t *plan, train_saver_t **out,
 }
 
 /* Call save.alone once, if the other ranks have given up the save in progress,
- * but this rank still waits for storage. Lock held, but not meanwhile. */
+ * but this rank still waits for storage. (A rank that waits for other ranks, or
+ * whose storage answers, learns of their error in a moment.) Lock held, but not
+ * meanwhile. */
 static void alone_look(train_saver_t *saver)
 {
     const train_save_t *save = &saver->save;
-    const double seconds = clock_now() - saver->began;
+    const double seconds = clock_now() - saver->since;
 
-    if (save->alone == NULL || saver->told || seconds <= saver->io_timeout)
+    if (save->alone == NULL || saver->told || saver->since == 0 ||
+        seconds <= saver->io_timeout)
         return;
     pthread_mutex_unlock(&saver->lock);
     if (train_saver_failed(saver)) {

@@ -67,9 +67,9 @@ typedef struct train_save {
     err_code_t (*allowed)(void *context, err_t *err);
     /* (optional) It was published, [seconds] after start. */
     void (*published)(void *context, double seconds);
-    /* (optional) The save has taken [seconds], more than io_timeout, and the
-     * other ranks have given it up, but storage has not answered this rank.
-     * Called once, by the training's thread, in join, wait or close. */
+    /* (optional) Storage has not answered this rank for [seconds], more than
+     * io_timeout, and the other ranks have given up the save. Called once, by
+     * the training's thread, in join, wait or close. */
     void (*alone)(void *context, double seconds);
     /* (optional) Called with the saver's votes, in place of
      * hdf5io_checkpoint_write and [published]: it writes a local checkpoint. */

@@ -15,6 +15,7 @@
 
 #include "base/file.h"
 #include "base/str.h"
+#include "obs/lives.h"
 #include "train/saves.h"
 
 /* ---- the same bytes ------------------------------------------------------ */
@@ -112,6 +113,39 @@ Test(async, none_is_left_out, .timeout = 120)
                NULL);
     harness_run_ok(&harness, 2, &out);
     cr_expect_eq(harness_events(&harness, "checkpoint"), SAVES_STEPS);
+    harness_close(&harness);
+}
+
+/* Of a checkpoint without checkpoint.async: the seconds of those up to it. */
+static void saved_see(void *context, const obs_lives_read_t *read)
+{
+    double *seconds = context;
+
+    if (read->line.event != OBS_LIVES_CHECKPOINT)
+        return;
+    *seconds += read->line.seconds;
+    cr_assert_not_null(read->line.spent);
+    cr_expect_geq(read->line.spent->seconds[OBS_SPENT_SAVE], 0.99 * *seconds);
+}
+
+/* If a run is killed after a checkpoint, the next start knows from the line of
+ * the checkpoint how long training has waited for it. */
+Test(async, the_time_of_a_checkpoint_counts_with_it, .timeout = 120)
+{
+    double seconds = 0;
+    train_outcome_t out;
+    harness_t harness;
+    char *run;
+    err_t err = ERR_INIT;
+
+    saves_open(&harness, "checkpoint.async=false", "checkpoint.every=2 steps",
+               NULL);
+    harness_run_ok(&harness, 2, &out);
+    run = str_printf("%s/run", harness.dir);
+    cr_assert_eq(obs_lives_read(run, saved_see, &seconds, NULL, &err), ERR_OK,
+                 "%s", err.text);
+    cr_expect_gt(seconds, 0);
+    free(run);
     harness_close(&harness);
 }
 
