@@ -23,10 +23,11 @@
  *   (cddp_run_config_t.device), and the buffers of its collectives must be in
  *   this memory, too. A turn must not wait for the GPU: it only enqueues its
  *   kernels and copies, on the stream that cddp_wire_stream returns. A
- *   collective begins behind what the stream has when the collective is
- *   started. cddp_wire_wait lets the stream wait: what is enqueued after it
- *   finds the results. cddp_ddp_wait waits for all of that. On the CPU
- *   cddp_ddp_open refuses such a hook with CDDP_CONFIG.
+ *   collective begins when the GPU has done what was on the stream when the
+ *   collective was started. cddp_wire_wait lets the stream wait: what is
+ *   enqueued after this call finds the results. cddp_ddp_wait waits until the
+ *   GPU has done all of that. On the CPU cddp_ddp_open refuses such a hook with
+ *   CDDP_CONFIG.
  *
  * Thread rule: one thread per rank.
  */

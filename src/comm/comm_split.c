@@ -16,6 +16,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "comm/comm_ops.h"
+#include "comm/comm_vote.h"
 
 typedef struct split_head {
     int64_t bytes; /* bytes to be exchanged; 0: no more */
@@ -230,6 +231,23 @@ static err_code_t split_agree(split_t *split, err_code_t rc, err_t *reason,
 
 /* ---- some ranks ---------------------------------------------------------- */
 
+/* Allocate split->heads. If one rank has no memory for them, all fail, as the
+ * ranks tell each other all else with them. Collective. */
+static err_code_t heads_open(split_t *split, err_t *err)
+{
+    err_t mine = ERR_INIT;
+    err_code_t rc;
+
+    (void)mem_new(split_head_t, (size_t)split->parent->size, "sub-group heads",
+                  &split->heads, &mine);
+    rc = comm_vote(split->parent, &mine, err);
+    if (rc != ERR_OK) {
+        mem_free(split->heads);
+        split->heads = NULL;
+    }
+    return rc;
+}
+
 err_code_t comm_split_open(comm_group_t *parent, const int *ranks, int count,
                            comm_group_t **out, err_t *err)
 {
@@ -237,8 +255,7 @@ err_code_t comm_split_open(comm_group_t *parent, const int *ranks, int count,
     comm_group_t *group = NULL;
     err_t reason = ERR_INIT;
     err_code_t compared;
-    err_code_t rc = mem_new(split_head_t, (size_t)parent->size,
-                            "sub-group heads", &split.heads, err);
+    err_code_t rc = heads_open(&split, err);
 
     if (rc != ERR_OK)
         return rc;

@@ -117,7 +117,7 @@ size_t ddp_grad_elems(const ddp_t *ddp);
 size_t ddp_tail_doubles(const ddp_t *ddp);
 int ddp_buckets(const ddp_t *ddp);
 
-/* Copy [bytes] of the host at [data] from rank 0 to all. Collective; blocks. */
+/* Copy [bytes] bytes of the host from rank 0 to all. Collective; blocks. */
 err_code_t ddp_broadcast(ddp_t *ddp, void *data, size_t bytes, err_t *err);
 
 /* Check that [hash], a hash of the parameters, is equal on all ranks.
@@ -171,9 +171,9 @@ err_code_t ddp_step_wait_on(ddp_t *ddp, dev_stream_t *stream, err_t *err);
 /* Call this instead of the above if a device's graph repeats a whole step. */
 void ddp_step_replay(ddp_t *ddp);
 
-/* Call after ddp_step_begin for a local step: only the tail is reduced. All
- * ranks call ddp_step_skip, which starts that. Buckets that lack a gradient are
- * zeroed. */
+/* Call after ddp_step_begin for a local step, which reduces only the tail. All
+ * ranks then call ddp_step_skip, which starts this reduction. Buckets that lack
+ * a gradient are zeroed. */
 void ddp_step_local(ddp_t *ddp);
 
 /*

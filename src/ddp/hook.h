@@ -24,8 +24,9 @@
  *
  * A hook of the place "device" gets the gradients in the device's memory. Its
  * turns only enqueue, on ddp_wire_stream. Its collectives work on memory of the
- * device, and they begin behind what this stream has when they are started.
- * What is enqueued after ddp_wire_wait finds their results.
+ * device. A collective begins when the device has done what was on this stream
+ * when the collective was started. What is enqueued after ddp_wire_wait finds
+ * the results.
  *
  * Gradients are already divided by the global denominator: hooks sum over ranks
  * and do not average. Thread rule: one thread.

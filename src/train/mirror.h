@@ -14,7 +14,9 @@
 #include "dev/dev.h"
 #include "hdf5io/checkpoint_share.h"
 
-#define TRAIN_MIRROR_MAX 8 /* arenas */
+/* Arenas: parameters, running statistics, four of the optimizer's state (with
+ * the moving average), two of a comm hook's state. */
+#define TRAIN_MIRROR_MAX 8
 
 typedef struct train_mirror train_mirror_t;
 

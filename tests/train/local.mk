@@ -91,7 +91,7 @@ tests_train_test_straggler_LDFLAGS = $(AM_LDFLAGS) \
 	-Wl,--wrap=train_straggler_due,--wrap=train_straggler_look
 tests_train_test_trace_LDADD = $(LDADD) $(JANSSON_LIBS)
 tests_train_test_step_alloc_LDADD = liballoc.la $(LDADD)
-tests_train_test_sync_LDADD = liballocfail.la $(LDADD)
+tests_train_test_sync_LDADD = liballocfail.la $(LDADD) -ldl
 tests_train_test_look_opens_LDADD = libiocount.la $(LDADD)
 
 # This test uses emulated GPUs.

@@ -3,9 +3,10 @@
 /*
  * op_lowrank: all but the products with M. A block of lowrank_vectors makes the
  * vectors of one matrix orthonormal: thread t treats the elements t, t + 256,
- * ... of each vector, so no thread reads what another one has written. Sums are
- * formed in float64, in an order that depends on the length alone. Multiplying
- * and adding is never fused, so the bits do not depend on the GPU.
+ * ... of each vector, so no thread reads what another one has written. Only
+ * vector_draw writes other elements; it ends with a barrier. Sums are formed in
+ * float64, in an order that depends on the length alone. Multiplying and adding
+ * is never fused, so the bits do not depend on the GPU.
  */
 #include "op/cuda/lowrank.h"
 
