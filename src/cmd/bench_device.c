@@ -76,12 +76,12 @@ static void row_print(const bench_rig_t *rig, const row_t *row)
 static err_code_t reduce_start(bench_rig_t *rig, size_t bytes,
                                comm_work_t **work, err_t *err)
 {
-    err_code_t rc = dev_event_record(rig->event, rig->stream, err);
+    err_code_t rc =
+        comm_group_after_stream(rig->group, rig->event, rig->stream, err);
 
     *work = NULL;
     if (rc != ERR_OK)
         return rc;
-    comm_group_after(rig->group, rig->event);
     if (comm_allreduce_start(rig->group, rig->data, bytes / sizeof(float),
                              COMM_FLOAT32, COMM_SUM, work, err) == COMM_FAILED)
         return err->code;

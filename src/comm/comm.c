@@ -132,6 +132,16 @@ void comm_group_fail(comm_group_t *group, const err_t *reason)
     group->ops->fail(group, &fault);
 }
 
+err_code_t comm_group_result(comm_group_t *group, err_code_t rc,
+                             const err_t *reason, err_t *err)
+{
+    if (rc == ERR_OK)
+        return ERR_OK;
+    comm_group_fail(group, reason);
+    rc = comm_group_check(group, err);
+    return rc != ERR_OK ? rc : err_copy(err, reason); /* one rank */
+}
+
 void comm_group_tell(comm_group_t *group, const err_t *fault)
 {
     if (group->ops->fail != NULL && comm_group_check(group, NULL) == ERR_OK)

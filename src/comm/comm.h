@@ -129,6 +129,13 @@ err_code_t comm_group_look(comm_group_t *group, double waited, err_t *err);
  * in a group of one rank. Any thread; never blocks. */
 void comm_group_fail(comm_group_t *group, const err_t *reason);
 
+/* Return [rc], the result of this rank's own call of dev, whose error is
+ * [reason], as a result of the group. If [rc] is an error, comm_group_fail
+ * tells it to the peers, and [err] gets the fault of the group; in a group of
+ * one rank [err] gets [reason]. Any thread; never blocks. */
+err_code_t comm_group_result(comm_group_t *group, err_code_t rc,
+                             const err_t *reason, err_t *err);
+
 /* Tell the peers of [fault], an ERR_PEER that another group of this rank
  * returned. All pending and future works of all ranks in [group] end with
  * [fault]. So when this rank leaves because of [fault], the peers do not take

@@ -51,6 +51,11 @@ typedef enum comm_state { COMM_DONE, COMM_PENDING, COMM_FAILED } comm_state_t;
  * returns COMM_DONE, nothing is left to be done behind the event. */
 void comm_group_after(comm_group_t *group, dev_event_t *event);
 
+/* Record [event] on [stream], and call comm_group_after. If the device fails,
+ * all ranks get a fault that names this rank (comm_group_result). */
+err_code_t comm_group_after_stream(comm_group_t *group, dev_event_t *event,
+                                   dev_stream_t *stream, err_t *err);
+
 /* In-place all-reduce of [count] elements at [data]. */
 comm_state_t comm_allreduce_start(comm_group_t *group, void *data, size_t count,
                                   comm_type_t type, comm_op_t op,
@@ -158,6 +163,12 @@ err_code_t comm_work_wait_on(comm_work_t *work, dev_stream_t *stream,
                              err_t *err);
 
 /* ---- start and wait in one ----------------------------------------------- */
+
+/* Groups over a device: sum [count] numbers of the device's memory, between
+ * what [stream] has now and what is enqueued on it later. [event] is recorded
+ * as in comm_group_after_stream; otherwise like comm_work_wait_on. */
+err_code_t comm_sum_on(comm_group_t *group, double *numbers, size_t count,
+                       dev_event_t *event, dev_stream_t *stream, err_t *err);
 
 err_code_t comm_allreduce(comm_group_t *group, void *data, size_t count,
                           comm_type_t type, comm_op_t op, err_t *err);

@@ -64,6 +64,17 @@ void comm_group_after(comm_group_t *group, dev_event_t *event)
     group->after = event;
 }
 
+err_code_t comm_group_after_stream(comm_group_t *group, dev_event_t *event,
+                                   dev_stream_t *stream, err_t *err)
+{
+    err_t reason = ERR_INIT;
+    err_code_t rc = dev_event_record(event, stream, &reason);
+
+    if (rc == ERR_OK)
+        comm_group_after(group, event);
+    return comm_group_result(group, rc, &reason, err);
+}
+
 static comm_state_t start_nothing(comm_group_t *group, comm_work_t **work)
 {
     group->after = NULL;
@@ -255,7 +266,22 @@ err_code_t comm_work_wait_on(comm_work_t *work, dev_stream_t *stream,
                : work->group->ops->wait(work, err);
 }
 
-/* ---- blocking forms ------------------------------------------------------ */
+/* ---- start and wait in one ----------------------------------------------- */
+
+err_code_t comm_sum_on(comm_group_t *group, double *numbers, size_t count,
+                       dev_event_t *event, dev_stream_t *stream, err_t *err)
+{
+    comm_work_t *work = NULL;
+    err_t reason = ERR_INIT;
+    err_code_t rc = comm_group_after_stream(group, event, stream, err);
+
+    if (rc != ERR_OK)
+        return rc;
+    if (comm_allreduce_start(group, numbers, count, COMM_FLOAT64, COMM_SUM,
+                             &work, &reason) == COMM_FAILED)
+        return err_copy(err, &reason);
+    return comm_work_wait_on(work, stream, err);
+}
 
 /* Wait for a collective whose start returned [state], and return its code. If
  * the start failed, [local] has its error, which is copied to [err] (may be

@@ -121,9 +121,6 @@ err_code_t ddp_place_join(ddp_t *ddp, dev_stream_t *on, err_t *reason);
  * of the data group. */
 err_code_t ddp_place_result(ddp_t *ddp, err_code_t rc, const err_t *reason,
                             err_t *err);
-/* The same as an error of [group]. */
-err_code_t ddp_group_result(comm_group_t *group, err_code_t rc,
-                            const err_t *reason, err_t *err);
 
 /* Compare the parameter tables. ERR_CONFIG on every rank if some rank has
  * another table than rank 0; the message names that rank. Allocates nothing.

@@ -4,20 +4,10 @@
 
 #include "ddp/ddp_priv.h"
 
-err_code_t ddp_group_result(comm_group_t *group, err_code_t rc,
-                            const err_t *reason, err_t *err)
-{
-    if (rc == ERR_OK)
-        return ERR_OK;
-    comm_group_fail(group, reason);
-    rc = comm_group_check(group, err);
-    return rc != ERR_OK ? rc : err_copy(err, reason); /* one rank */
-}
-
 err_code_t ddp_place_result(ddp_t *ddp, err_code_t rc, const err_t *reason,
                             err_t *err)
 {
-    return ddp_group_result(ddp->group, rc, reason, err);
+    return comm_group_result(ddp->group, rc, reason, err);
 }
 
 err_code_t ddp_place_join(ddp_t *ddp, dev_stream_t *on, err_t *reason)
@@ -50,15 +40,9 @@ err_code_t ddp_place_zero(ddp_t *ddp, size_t first, size_t count, err_t *err)
 err_code_t ddp_place_after(ddp_t *ddp, dev_event_t *event, dev_stream_t *stream,
                            err_t *err)
 {
-    err_t reason = ERR_INIT;
-    err_code_t rc;
-
-    if (ddp->dev == NULL)
-        return ERR_OK;
-    rc = dev_event_record(event, stream, &reason);
-    if (rc == ERR_OK)
-        comm_group_after(ddp->group, event);
-    return ddp_place_result(ddp, rc, &reason, err);
+    return ddp->dev == NULL
+               ? ERR_OK
+               : comm_group_after_stream(ddp->group, event, stream, err);
 }
 
 /* A collective of one rank may have no work; then the event is what remains to

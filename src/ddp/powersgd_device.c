@@ -57,7 +57,7 @@ err_code_t powersgd_device_copy(float *to, const float *from, size_t count,
     err_code_t rc = dev_copy(ddp_wire_stream(wire), to, from,
                              count * sizeof *to, DEV_DEV_TO_DEV, &reason);
 
-    return ddp_group_result(wire->group, rc, &reason, err);
+    return comm_group_result(wire->group, rc, &reason, err);
 }
 
 err_code_t powersgd_device_run(powersgd_t *sgd, const powersgd_part_t *part,
@@ -72,5 +72,5 @@ err_code_t powersgd_device_run(powersgd_t *sgd, const powersgd_part_t *part,
     err_code_t rc =
         op_lowrank_run(sgd->device, &run, ddp_wire_stream(wire), &reason);
 
-    return ddp_group_result(wire->group, rc, &reason, err);
+    return comm_group_result(wire->group, rc, &reason, err);
 }

@@ -35,20 +35,15 @@ static void wire_complete(ddp_wire_t *wire)
  * stream has now. ERR_CONFIG if the table of [wire] has no place for it. */
 static err_code_t wire_prepare(ddp_wire_t *wire, err_t *err)
 {
-    err_t reason = ERR_INIT;
-    err_code_t rc;
-
     if (wire->count == DDP_WIRE_WORKS)
         return err_set(err, ERR_CONFIG,
                        "a comm hook started more than %d collectives of a "
                        "bucket without waiting for them",
                        DDP_WIRE_WORKS);
-    if (wire->stream == NULL)
-        return ERR_OK;
-    rc = dev_event_record(wire->after[wire->count], wire->stream, &reason);
-    if (rc == ERR_OK)
-        comm_group_after(wire->group, wire->after[wire->count]);
-    return ddp_group_result(wire->group, rc, &reason, err);
+    return wire->stream == NULL
+               ? ERR_OK
+               : comm_group_after_stream(wire->group, wire->after[wire->count],
+                                         wire->stream, err);
 }
 
 /* Count the start of a collective of kind [what] over [bytes] bytes. */

@@ -170,23 +170,6 @@ void train_shard_parts(train_shard_t *shard, optim_t *optim, int slot,
 
 /* ---- one update ---------------------------------------------------------- */
 
-/* Enqueue on [stream] that the ranks sum [count] numbers on the device. */
-static err_code_t ranks_sum_on(const train_shard_t *shard, double *numbers,
-                               size_t count, dev_stream_t *stream, err_t *err)
-{
-    comm_work_t *work = NULL;
-    err_t reason = ERR_INIT;
-    err_code_t rc = dev_event_record(shard->written, stream, err);
-
-    if (rc != ERR_OK)
-        return rc;
-    comm_group_after(shard->group, shard->written);
-    if (comm_allreduce_start(shard->group, numbers, count, COMM_FLOAT64,
-                             COMM_SUM, &work, &reason) == COMM_FAILED)
-        return err_copy(err, &reason);
-    return comm_work_wait_on(work, stream, err);
-}
-
 /* Sum [count] numbers on the device over the ranks, after the work that is in
  * [stream]. The host waits only if the group of the ranks needs it: [stream]
  * may be capturing the step. */
@@ -198,7 +181,8 @@ static err_code_t ranks_sum(const train_shard_t *shard, double *numbers,
     if (shard->size == 1)
         return ERR_OK;
     if (train_shard_enqueues(shard))
-        return ranks_sum_on(shard, numbers, count, stream, err);
+        return comm_sum_on(shard->group, numbers, count, shard->written, stream,
+                           err);
     rc = dev_stream_wait(stream, err);
     return rc == ERR_OK ? comm_allreduce(shard->group, numbers, count,
                                          COMM_FLOAT64, COMM_SUM, err)

@@ -155,30 +155,12 @@ err_code_t train_sync_reduce(train_sync_t *sync, double *sums, size_t count,
     return rc;
 }
 
-/* The device cannot go on because of [reason]: tell the other ranks. */
-static err_code_t sync_fail(train_sync_t *sync, const err_t *reason, err_t *err)
-{
-    err_code_t rc;
-
-    comm_group_fail(sync->group, reason);
-    rc = comm_group_check(sync->group, err);
-    return rc != ERR_OK ? rc : err_copy(err, reason);
-}
-
 err_code_t train_sync_reduce_on(train_sync_t *sync, double *sums, size_t count,
                                 err_t *err)
 {
-    comm_work_t *work = NULL;
-    err_t reason = ERR_INIT;
-
     call_count(sync);
-    if (dev_event_record(sync->written, sync->stream, &reason) != ERR_OK)
-        return sync_fail(sync, &reason, err);
-    comm_group_after(sync->group, sync->written);
-    if (comm_allreduce_start(sync->group, sums, count, COMM_FLOAT64, COMM_SUM,
-                             &work, &reason) == COMM_FAILED)
-        return err_copy(err, &reason);
-    return comm_work_wait_on(work, sync->stream, err);
+    return comm_sum_on(sync->group, sums, count, sync->written, sync->stream,
+                       err);
 }
 
 /* ---- the rest of a step -------------------------------------------------- */
@@ -199,14 +181,16 @@ static err_code_t zeros_reduce(train_sync_t *sync, size_t count, err_t *err)
 {
     const size_t bytes = count * sizeof *sync->zeros;
     err_t reason = ERR_INIT;
+    err_code_t rc;
 
     if (!sync->enqueues) {
         memset(sync->zeros, 0, bytes);
         return train_sync_reduce(sync, sync->zeros, count, err);
     }
-    if (dev_fill(sync->stream, sync->zeros, 0, bytes, &reason) != ERR_OK)
-        return sync_fail(sync, &reason, err);
-    return train_sync_reduce_on(sync, sync->zeros, count, err);
+    rc = dev_fill(sync->stream, sync->zeros, 0, bytes, &reason);
+    rc = comm_group_result(sync->group, rc, &reason, err);
+    return rc == ERR_OK ? train_sync_reduce_on(sync, sync->zeros, count, err)
+                        : rc;
 }
 
 /* Join the remaining calls. With the data group, gradients are reported between

@@ -495,6 +495,38 @@ static int fault_main(const comm_oob_t *oob, void *argument)
     _exit(0); /* skip what CUDA would do at the end of a process */
 }
 
+/* On the last rank the event behind which its sum begins cannot be recorded.
+ * The other ranks get a fault that names this rank. */
+static int event_main(const comm_oob_t *oob, void *argument)
+{
+    const nccl_plan_t *plan = argument;
+    const int last = oob->size - 1;
+    err_t err = ERR_INIT;
+    err_code_t rc;
+    nccl_rig_t rig;
+
+    RANKS_OK(nccl_rig_open(&rig, plan, oob, &err), err);
+    rig.host[0] = oob->rank + 1;
+    RANKS_OK(nccl_rig_put(&rig, sizeof(double), &err), err);
+    RANKS_OK(comm_sum_on(rig.group, (double *)rig.data, 1, rig.event,
+                         rig.stream, &err),
+             err);
+    RANKS_OK(nccl_rig_get(&rig, sizeof(double), &err), err);
+    RANKS_CHECK(rig.back[0] == oob->size * (oob->size + 1) / 2);
+    /* Its fault comes after this barrier, which may then fail on the others. */
+    (void)comm_barrier(rig.control, NULL);
+    if (oob->rank == last)
+        emu_set(plan->fake, fail, 1);
+    rc = comm_sum_on(rig.group, (double *)rig.data, 1, rig.event, rig.stream,
+                     &err);
+    RANKS_CHECK(rc == ERR_PEER || oob->rank != last);
+    if (oob->rank != last)
+        waits_fault(rig.control, &err);
+    RANKS_CHECK(err.code == ERR_PEER && err.culprit == last);
+    nccl_rig_close(&rig);
+    _exit(0); /* skip what CUDA would do at the end of a process */
+}
+
 static void fault_run(const char *what, int result, double timeout)
 {
     nccl_plan_t plan = {.timeout = timeout, .what = what, .fake = emu_open()};
@@ -534,5 +566,8 @@ Test(comm_nccl, a_collective_that_never_ends_ends_all)
 
 Test(comm_nccl, a_rank_whose_calls_fail_ends_the_others)
 {
+    nccl_plan_t plan = {.timeout = NCCL_RIG_TIMEOUT};
+
     fault_run("call fails", 0, NCCL_RIG_TIMEOUT);
+    nccl_rig_run(3, event_main, &plan);
 }
