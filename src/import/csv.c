@@ -364,8 +364,7 @@ static err_code_t row_again(csv_t *self, err_t *err)
     err_code_t rc = row_read(self, &more, err);
 
     if (rc == ERR_OK && !more)
-        rc = err_set(err, ERR_DATA, "%s: it was changed while it was read",
-                     self->config->words[self->next - 1]);
+        rc = csv_cells_changed(self->cells, err);
     return rc;
 }
 

@@ -164,21 +164,52 @@ csv_place_t csv_cells_place(const csv_cells_t *cells)
                          .line = cells->next_line};
 }
 
+err_code_t csv_cells_changed(const csv_cells_t *cells, err_t *err)
+{
+    return err_set(err, ERR_DATA, "%s: it was changed while it was read",
+                   import_stream_path(cells->stream));
+}
+
+static err_code_t bytes_skip(csv_cells_t *cells, int64_t bytes, err_t *err)
+{
+    const int64_t kept = (int64_t)(cells->end - cells->at);
+
+    if (bytes <= kept) {
+        cells->at += (size_t)bytes;
+        return ERR_OK;
+    }
+    cells->at = cells->end = 0;
+    return import_stream_skip(cells->stream, bytes - kept, err);
+}
+
+/* Take the last byte before a place between two lines. It must end a line, or
+ * the file. */
+static err_code_t line_end_take(csv_cells_t *cells, err_t *err)
+{
+    int byte = END, next = END;
+    err_code_t rc = byte_peek(cells, &byte, err);
+
+    if (rc == ERR_OK && byte != END) {
+        cells->at++;
+        rc = byte_peek(cells, &next, err);
+    }
+    if (rc == ERR_OK && byte != '\n' && (byte == END || next != END))
+        rc = csv_cells_changed(cells, err);
+    return rc;
+}
+
 err_code_t csv_cells_seek(csv_cells_t *cells, const csv_place_t *place,
                           err_t *err)
 {
     const csv_place_t here = csv_cells_place(cells);
-    const int64_t kept = (int64_t)(cells->end - cells->at);
     const int64_t ahead = place->byte - here.byte;
+    err_code_t rc;
 
-    check(ahead >= 0, "%s: back from byte %lld to %lld",
-          import_stream_path(cells->stream), (long long)here.byte,
-          (long long)place->byte);
+    if (ahead < 0)
+        return csv_cells_changed(cells, err);
     cells->next_line = place->line;
-    if (ahead <= kept) {
-        cells->at += (size_t)ahead;
+    if (ahead == 0)
         return ERR_OK;
-    }
-    cells->at = cells->end = 0;
-    return import_stream_skip(cells->stream, ahead - kept, err);
+    rc = bytes_skip(cells, ahead - 1, err);
+    return rc == ERR_OK ? line_end_take(cells, err) : rc;
 }

@@ -44,9 +44,14 @@ typedef struct csv_place {
 /* The place behind the last cell, which ends its line. */
 csv_place_t csv_cells_place(const csv_cells_t *cells);
 
-/* Go on at [place] of the same file, which lies behind the last cell. Bytes
- * between them are not read, unless the file is packed. ERR_DATA: the file ends
- * before. ERR_IO. */
+/* Set [err] to the message that the file was changed while it was read.
+ * Returns ERR_DATA. */
+err_code_t csv_cells_changed(const csv_cells_t *cells, err_t *err);
+
+/* Go on at [place], which an earlier reading of the same file found behind the
+ * last cell. Bytes between both are not read, unless the file is packed.
+ * ERR_DATA: the file was changed, so [place] is before the end of the last
+ * cell, within a line, or behind the end of the file. ERR_IO. */
 err_code_t csv_cells_seek(csv_cells_t *cells, const csv_place_t *place,
                           err_t *err);
 

@@ -248,3 +248,74 @@ Test(csv, a_mistake_behind_rows_that_were_passed_over)
     kind->close(source);
     free(words[0]);
 }
+
+/* Write a.csv, [rows] rows whose last one has no line end, and b.csv, two
+ * rows. */
+static void tables_write(int rows, const char *title_a, const char *title_b)
+{
+    str_buf_t text = {0};
+
+    str_buf_add(&text, "%s", title_a);
+    for (int i = 0; i < rows; i++)
+        str_buf_add(&text, "\n%d", 100000 + i);
+    text_write("a.csv", text.text);
+    str_buf_free(&text);
+    str_buf_add(&text, "%s\n1\n2\n", title_b);
+    text_write("b.csv", text.text);
+    str_buf_free(&text);
+}
+
+/* Count the rows of both tables, write them again with other titles, pass over
+ * EDGE rows, and read the next one to *row. */
+static err_code_t skip_changed(int rows, const char *title_a,
+                               const char *title_b, float *row, err_t *err)
+{
+    const import_kind_t *kind = import_kind_find("csv");
+    char *words[] = {fixture_path("a.csv"), fixture_path("b.csv")};
+    const import_config_t config = {
+        .words = (const char *const *)words, .word_count = 2, .share = &others};
+    void *const out[] = {row, NULL};
+    import_source_t *source = NULL;
+    err_code_t rc;
+
+    tables_write(rows, "a", "a");
+    cr_assert_eq(kind->open(&config, &source, err), ERR_OK, "%s", err->text);
+    tables_write(rows, title_a, title_b);
+    rc = kind->skip(source, EDGE, err);
+    if (rc == ERR_OK)
+        rc = kind->read(source, 1, out, err);
+    kind->close(source);
+    free(words[1]);
+    free(words[0]);
+    return rc;
+}
+
+/* Blanks in a title move all rows of its file. */
+Test(csv, a_table_that_changes_is_not_read_from_within_a_line)
+{
+    static const struct {
+        int rows;
+        const char *title_a, *title_b;
+        float next;          /* the row that is read; 0: none is */
+        const char *changed; /* the file in the message */
+    } cases[] = {{EDGE, "a", "a", 1, ""},
+                 {EDGE, "a  ", "a", 0, "a.csv"},
+                 {EDGE + 5, "a", "a", 100000 + EDGE, ""},
+                 {EDGE + 5, "a  ", "a", 0, "a.csv"},
+                 {EDGE - 1, "a", "a", 2, ""},
+                 {EDGE - 1, "a", "a ", 0, "b.csv"},
+                 {EDGE - 1, "a", "a      ", 0, "b.csv"}};
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        err_t err = ERR_INIT;
+        float row = 0;
+        const err_code_t rc = skip_changed(cases[i].rows, cases[i].title_a,
+                                           cases[i].title_b, &row, &err);
+
+        cr_expect_eq(rc, cases[i].next > 0 ? ERR_OK : ERR_DATA, "case %zu: %s",
+                     i, err.text);
+        cr_expect_eq(row, cases[i].next, "case %zu", i);
+        cr_expect_not_null(strstr(err.text, cases[i].changed), "case %zu: %s",
+                           i, err.text);
+    }
+}
