@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * A chunk is read and hashed in bites that fit into the processor's cache. If
- * there is one rank, it reads long runs straight into the tensors. Several
- * ranks read into the window (checkpoint_window.h), in which each rank has room
- * for a slice of its chunk, or for some short chunks, and which fits into a
- * cache, too. In each pass of a turn, every rank reads and hashes a slice, and
- * copies what it wants of it to its tensors. Then all ranks exchange their
- * slices and copy what they want of the others. So all ranks send about as many
- * bytes at a time: then an all-gather of ranges is fast. A rank that cannot
- * read takes part in the passes that are left, and tells its error in the vote
- * at the end of the turn.
+ * A chunk is read and hashed in bites that fit into the processor's cache. A
+ * single rank reads long runs straight into the tensors. Several ranks read
+ * into the window (checkpoint_window.h). In the window each rank has a slot,
+ * with space for a slice of its chunk, or for some short chunks. The whole
+ * window fits into a cache, too. In each pass of a turn, every rank reads and
+ * hashes a slice, and copies the bytes of this slice that its tensors need.
+ * Then all ranks exchange their slices, and each rank copies the bytes that its
+ * tensors need from the slices of the other ranks. So all ranks send about as
+ * many bytes at a time, which makes an all-gather of ranges fast. A rank that
+ * cannot read takes part in the passes that are left, and tells its error in
+ * the vote at the end of the turn.
  */
 #include "hdf5io/checkpoint_load.h"
 
@@ -54,7 +55,7 @@ typedef struct loader {
     char *scratch;          /* [BITE]: bytes that are only hashed or copied */
     size_t depth;           /* chunks of a rank in a turn */
     uint64_t slice;         /* bytes of a chunk in one exchange */
-    hdf5io_window_t window; /* not if there is one rank */
+    hdf5io_window_t window; /* unused if there is one rank */
     retry_cause_t cause;    /* of this rank's error */
 } loader_t;
 
@@ -343,8 +344,8 @@ static size_t window_cut(loader_t *l, pass_t pass)
     return at;
 }
 
-/* Copy what this rank wants of the slices of [rank], which are at [from], to
- * its tensors. */
+/* The slices of [rank] are at [from]. Copy the bytes that the tensors of this
+ * rank need. */
 static void slices_take(const loader_t *l, int rank, pass_t pass,
                         const char *from)
 {
@@ -357,7 +358,8 @@ static void slices_take(const loader_t *l, int rank, pass_t pass,
     }
 }
 
-/* Exchange the slices, and copy what this rank wants of the other ranks. */
+/* Exchange the slices, and copy the bytes that the tensors of this rank need
+ * from the slices of the other ranks. */
 static err_code_t window_pass(loader_t *l, pass_t pass, err_t *err)
 {
     const err_code_t rc = hdf5io_window_exchange(&l->window, err);
@@ -377,7 +379,7 @@ static bool pane_ends(const loader_t *l, const pane_t *pane, pass_t pass)
            (bytes > pass.from || pass.from == 0);
 }
 
-/* Read this rank's slices of [pass] to [to]. Slices that nobody wants are only
+/* Read this rank's slices of [pass] to [to]. A slice that no rank needs is only
  * hashed. */
 static err_code_t pass_read(loader_t *l, pass_t pass, char *to, err_t *err)
 {
@@ -410,10 +412,10 @@ static err_code_t turn_pass(loader_t *l, size_t turn, err_t *mine, err_t *err)
 
     do {
         const size_t bytes = window_cut(l, pass);
-        char *room = hdf5io_window_room(&l->window);
+        char *slot = hdf5io_window_slot(&l->window);
 
-        if (mine->code == ERR_OK && pass_read(l, pass, room, mine) == ERR_OK)
-            slices_take(l, l->votes->rank, pass, room);
+        if (mine->code == ERR_OK && pass_read(l, pass, slot, mine) == ERR_OK)
+            slices_take(l, l->votes->rank, pass, slot);
         if (bytes > 0)
             rc = window_pass(l, pass, err);
         pass.from += l->slice;
@@ -463,7 +465,7 @@ err_code_t hdf5io_load(const hdf5io_load_t *load, bool *damaged, err_t *err)
     loader_open(&l, &mine);
     rc = hdf5io_vote(l.votes, &mine, NULL, NULL, NULL, err);
     if (rc == ERR_OK && l.votes->size > 1)
-        rc = hdf5io_window_meet(&l.window, err);
+        rc = hdf5io_window_share(&l.window, err);
     for (size_t turn = 0; turn * l.depth < l.cut.turns && rc == ERR_OK; turn++)
         rc = turn_make(&l, turn, damaged, err);
     loader_close(&l);

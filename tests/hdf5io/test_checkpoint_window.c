@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* The window in which ranks pass bytes on to each other. */
+/* The window through which each rank passes bytes to all ranks. */
 #include "hdf5io/checkpoint_window.h"
 
 #include <criterion/criterion.h>
@@ -17,20 +17,21 @@ static char value_of(int rank, int exchange)
     return (char)(10 * rank + exchange + 1);
 }
 
-/* Rank r has r + 1 units of bytes to pass on. */
+/* Rank r passes r + 1 units of bytes. */
 static void cuts_set(size_t *cuts)
 {
     for (size_t r = 0; r < RANKS; r++)
         cuts[r + 1] = cuts[r] + (r + 1) * HDF5IO_SPREAD_ALIGN;
 }
 
-static void room_fill(const hdf5io_window_t *window, int rank, int exchange)
+static void slot_fill(const hdf5io_window_t *window, int rank, int exchange)
 {
-    memset(hdf5io_window_room(window), value_of(rank, exchange),
+    memset(hdf5io_window_slot(window), value_of(rank, exchange),
            window->cuts[rank + 1] - window->cuts[rank]);
 }
 
-/* Number of bytes of [rank] that are not those of [exchange]. */
+/* Number of bytes of [rank] that differ from those that slot_fill wrote for
+ * [exchange]. */
 static int wrong(const hdf5io_window_t *window, int rank, int exchange)
 {
     const char *bytes = hdf5io_window_bytes(window, rank);
@@ -42,7 +43,7 @@ static int wrong(const hdf5io_window_t *window, int rank, int exchange)
     return odd;
 }
 
-/* A window that all ranks have opened. */
+/* Open the window, and share its memory with all ranks. */
 static void window_open(ckpt_rank_t *rank, hdf5io_spread_t *spread,
                         hdf5io_window_t *out)
 {
@@ -50,11 +51,11 @@ static void window_open(ckpt_rank_t *rank, hdf5io_spread_t *spread,
     if (rank->code == ERR_OK)
         rank->code = hdf5io_window_open(spread, EACH, out, &rank->err);
     if (rank->code == ERR_OK)
-        rank->code = hdf5io_window_meet(out, &rank->err);
+        rank->code = hdf5io_window_share(out, &rank->err);
 }
 
-/* Each rank fills its room for the next exchange before it looks at the bytes
- * of the last one. The other ranks may be doing the same. */
+/* Each rank fills its slot for the next exchange before it compares the bytes
+ * of the last exchange. Meanwhile other ranks may fill their slots, too. */
 static void body_exchange(ckpt_rank_t *rank, void *context)
 {
     hdf5io_spread_t spread;
@@ -64,10 +65,10 @@ static void body_exchange(ckpt_rank_t *rank, void *context)
     window_open(rank, &spread, &window);
     for (int e = 0; rank->code == ERR_OK && e < EXCHANGES; e++) {
         cuts_set(window.cuts);
-        room_fill(&window, rank->votes.rank, e);
+        slot_fill(&window, rank->votes.rank, e);
         rank->code = hdf5io_window_exchange(&window, &rank->err);
         if (ckpt_together)
-            room_fill(&window, rank->votes.rank, e + 1);
+            slot_fill(&window, rank->votes.rank, e + 1);
         for (int r = 0; rank->code == ERR_OK && r < RANKS; r++)
             odd[rank->votes.rank] += wrong(&window, r, e);
     }
@@ -91,8 +92,8 @@ Test(checkpoint_window, passes_bytes_to_all_ranks)
     }
 }
 
-/* Rank 0, which has made the rooms, closes the window while the others still
- * read from it. */
+/* Rank 0, which has allocated the shared memory, closes its window while other
+ * ranks still read from this memory. */
 static void body_leave(ckpt_rank_t *rank, void *context)
 {
     hdf5io_votes_t *votes = &rank->votes;
@@ -102,7 +103,7 @@ static void body_leave(ckpt_rank_t *rank, void *context)
 
     window_open(rank, &spread, &window);
     cuts_set(window.cuts);
-    room_fill(&window, votes->rank, 0);
+    slot_fill(&window, votes->rank, 0);
     rank->code = hdf5io_window_exchange(&window, &rank->err);
     if (votes->rank == 0)
         hdf5io_window_close(&window);
@@ -114,7 +115,7 @@ static void body_leave(ckpt_rank_t *rank, void *context)
     hdf5io_spread_close(&spread);
 }
 
-Test(checkpoint_window, the_last_rank_frees_it)
+Test(checkpoint_window, the_last_rank_frees_the_shared_memory)
 {
     int odd[RANKS] = {0};
     ckpt_rank_t *ranks;
