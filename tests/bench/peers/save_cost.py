@@ -1,38 +1,39 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The cddp authors
-"""What a save behind training costs: runs of cddp-train on their own disk.
+"""What a save behind training costs: compares whole runs of cddp-train.
 
     BUILD=build tests/bench/peers/save_cost.py [--rounds N] [--every K]
         [--threads T] [DIR]
 
-One rank with T compute threads trains an MLP with AdamW and saves every K steps, in
-files below DIR. A save takes a core of its own if T leaves one. Runs with `checkpoint.async: true`, with `false`, and with no save
-alternate, and must end with the same loss. The saves of a run with `true` are compared
-with two limits of the same round:
+One rank with T compute threads trains an MLP with AdamW and saves every K steps, to a
+directory in DIR. If T is less than the number of cores, the thread of a save has a core
+of its own. In each round, a run with `checkpoint.async: true`, one with `false`, and
+one without saves follow each other; the order changes from round to round. All three
+must end with the same loss. Two times of the run with `true` are compared with limits
+of the same round:
 
-- `added`: how much longer the steps from the beginning of a save to its end took than
-  as many steps of the same run beside which nothing was saved. Limit: 1.2 times `copy`,
-  the time of memcpy of the bytes of a save into memory that was written before.
+- `added`: the time of the steps from the beginning of a save to its end, minus the time
+  of as many steps of the same run during which nothing is saved. Limit: 1.2 times
+  `copy`, the time in which memcpy copies the bytes of a save to memory that was written
+  before.
 - `exposed`: the time in which no step was made because of the save (rows `checkpoint` of
   metrics.jsonl). Limit: 5 % of `sync`, the time of a save of the run with `false`.
 
-Each number is the median of all saves but the first one of each run, which gets its
-buffer. Times are in ms. Prints CSV.
+Each number is the median of all saves. The first save of each run is left out, because
+it allocates its buffer. Times are in ms. Prints CSV.
 """
 import argparse
 import ctypes
-import datetime
-import json
 import os
-import pathlib
-import subprocess
+import shutil
 import sys
 import tempfile
 import time
 
 os.environ.setdefault("BUILD", ".")
 import step_peers as peers  # noqa: E402 (reads BUILD)
+import train_runs as runs  # noqa: E402 (reads BUILD)
 
 RUN = """
 run: {name: saves, seed: 1}
@@ -42,37 +43,22 @@ loss: cross_entropy
 optimizer: {adamw: {lr: 1.0e-3}}
 train: {epochs: 1, batch: 64, threads: THREADS}
 """
-BUILD = pathlib.Path(os.environ["BUILD"]).resolve()
 KINDS = {"true": ["checkpoint.async=true"], "false": ["checkpoint.async=false"],
          "none": []}
 
 
 def train(folder, name, settings):
-    """Rows of metrics.jsonl: steps, and checkpoints."""
-    command = [str(BUILD / "cddp-train"), "run.yaml",
-               "--set", f"run.dir={name}"]
-    for setting in settings:
-        command += ["--set", setting]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True,
-                          check=False)
-    if done.returncode:
-        sys.exit(f"save_cost: {' '.join(command)}: {done.stderr}")
-    rows = [json.loads(line) for line in
-            pathlib.Path(folder, name, "metrics.jsonl").read_text()
-            .splitlines()]
-    subprocess.run(["rm", "-r", name], cwd=folder, check=True)
-    return ([row for row in rows if "event" not in row],
-            [row for row in rows if row.get("event") == "checkpoint"])
-
-
-def seconds_of(row):
-    when = datetime.datetime.fromisoformat(row["time"].replace("Z", "+00:00"))
-    return when.timestamp()
+    """Rows of metrics.jsonl: those of steps, and those of checkpoints."""
+    runs.train(folder, name, settings)
+    steps, events = runs.rows_of(folder, name)
+    shutil.rmtree(os.path.join(folder, name))
+    return steps, [row for row in events if row["event"] == "checkpoint"]
 
 
 def added_times(steps, saves):
-    """Seconds that each save, but for the first, added to the steps beside it."""
-    at = {row["step"]: seconds_of(row) for row in steps}
+    """Seconds of a step during which nothing is saved, and, for each save but the
+    first one, the seconds by which it made the steps during it longer."""
+    at = {row["step"]: runs.time_of(row) for row in steps}
     spans = []
     for save in saves:
         end = first = save["step"]
@@ -99,7 +85,7 @@ def copy_time(count):
 
 
 def one_round(folder, args, order):
-    """Of one round: loss of each kind, and what it measured."""
+    """Run all kinds once in this order. Return what was measured, in seconds."""
     every = f"checkpoint.every={args.every} steps"
     found = {}
     for kind in order:
@@ -126,12 +112,7 @@ def main():
     parser.add_argument("--every", type=int, default=40)
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=args.dir) as folder:
-        subprocess.run([str(BUILD / "cddp-data"), "make", "ising", "-o",
-                        f"{folder}/data"], check=True,
-                       stdout=subprocess.DEVNULL)
-        pathlib.Path(folder, "run.yaml").write_text(
-            RUN.replace("DATA", f"{folder}/data")
-            .replace("THREADS", str(args.threads)), encoding="utf-8")
+        runs.prepare(folder, RUN, THREADS=args.threads)
         names = list(KINDS)
         rounds = [one_round(folder, args, names[i % 3:] + names[:i % 3])
                   for i in range(args.rounds)]

@@ -19,16 +19,15 @@ ratio's median.
 Limits: `minute` 1.005, `trace` 1.03; `second` has none. Prints CSV.
 """
 import argparse
-import datetime
 import json
 import os
 import pathlib
-import subprocess
 import sys
 import tempfile
 
 os.environ.setdefault("BUILD", ".")
 import step_peers as peers  # noqa: E402 (reads BUILD)
+import train_runs as runs  # noqa: E402 (reads BUILD)
 
 RUN = """
 run: {name: observed, seed: 1}
@@ -39,7 +38,6 @@ optimizer: {adamw: {lr: 1.0e-3}}
 train: {epochs: EPOCHS, batch: 64, threads: 1}
 checkpoint: {every: never}
 """
-BUILD = pathlib.Path(os.environ["BUILD"]).resolve()
 STEPS = 313  # of an epoch
 BARE = ["obs.tensorboard=false", "obs.every=86400 s"]
 MINUTE = ["obs.tensorboard=true", "obs.prometheus=prom"]
@@ -51,22 +49,12 @@ LIMITS = {"minute": 1.005, "second": None, "trace": 1.03}
 
 def train(folder, name, settings):
     """Milliseconds of a step, and the loss of the validation data."""
-    command = [str(BUILD / "cddp-train"), "run.yaml",
-               "--set", f"run.dir={name}"]
-    for setting in settings:
-        command += ["--set", setting]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True,
-                          check=False)
-    if done.returncode:
-        sys.exit(f"step_observed: {' '.join(command)}: {done.stderr}")
+    runs.train(folder, name, settings)
     summary = json.loads(pathlib.Path(folder, name, "summary.json").read_text())
-    rows = map(json.loads, pathlib.Path(folder, name, "metrics.jsonl")
-               .read_text().splitlines())
-    last = [row for row in rows if "event" not in row][-1]
+    last = runs.rows_of(folder, name)[0][-1]
     if last["step"] != summary["step"]:
         sys.exit(f"step_observed: {name}: no row of the last step")
-    end = datetime.datetime.fromisoformat(last["time"].replace("Z", "+00:00"))
-    seconds = end.timestamp() - summary["first_step_at"]
+    seconds = runs.time_of(last) - summary["first_step_at"]
     return seconds / (last["step"] - 1) * 1e3, summary["loss"]
 
 
@@ -81,13 +69,8 @@ def main():
         parser.error(f"--kinds: expected some of {', '.join(LIMITS)}, found "
                      f"{args.kinds}")
     with tempfile.TemporaryDirectory() as folder:
-        subprocess.run([str(BUILD / "cddp-data"), "make", "ising", "-o",
-                        f"{folder}/data"], check=True,
-                       stdout=subprocess.DEVNULL)
+        runs.prepare(folder, RUN, EPOCHS=args.epochs)
         pathlib.Path(folder, "prom").mkdir()
-        pathlib.Path(folder, "run.yaml").write_text(
-            RUN.replace("DATA", f"{folder}/data")
-            .replace("EPOCHS", str(args.epochs)), encoding="utf-8")
         KINDS["bare"].append(f"train.log_every={STEPS * args.epochs}")
         # This round also warms caches.
         valid = [f"data.valid={folder}/data/valid-*.h5"]
