@@ -156,10 +156,12 @@ static void lane_recv(void *context, int rank, void *data, size_t bytes)
                                  .cb.recv = recv_completed,
                                  .user_data = lane,
                                  .recv_info.tag_info = &info};
-    ucs_status_ptr_t answer =
-        ucp_tag_recv_nbx(lane->config.net->worker, data, bytes,
-                         lane_tag(lane, rank), UINT64_MAX, &param);
+    ucx_net_t *net = lane->config.net;
+    ucs_status_ptr_t answer = ucp_tag_recv_nbx(
+        net->worker, data, bytes, lane_tag(lane, rank), UINT64_MAX, &param);
 
+    /* The sender connects to this rank, and will wait for its good-bye. */
+    watch_connected(net->watch, rank);
     lane_posted(lane, rank, answer, bytes, info.length);
 }
 

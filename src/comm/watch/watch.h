@@ -84,8 +84,8 @@ double watch_interval(double timeout);
 void watch_hear(watch_t *watch, const watch_note_t *note, double now);
 /* Report that the note to [rank] has been sent, or never will be. */
 void watch_sent(watch_t *watch, int rank);
-/* Report a connection to [rank]. That rank may watch the connection, too, so it
- * is told when this rank leaves. */
+/* Report a connection to [rank], made by this rank or by that one: each of them
+ * tells the other when it leaves, and waits for the answer. */
 void watch_connected(watch_t *watch, int rank);
 /* Report that the process of [rank] ended, or the connection to it broke. */
 void watch_lost(watch_t *watch, int rank, double now);

@@ -166,6 +166,35 @@ Test(comm_ucx, two_groups)
     cr_assert_eq(ranks_forks(3, 60, run_two_groups, NULL, results), 0);
 }
 
+/* One rank sends bytes to ranks that send it nothing, and that are not its
+ * neighbours in beats, as there are more than 32 ranks. They must know of the
+ * connection: the sender says good-bye to them, and waits for their answers. */
+static int run_one_sender(const comm_oob_t *oob, void *argument)
+{
+    enum { SENDER = 3 };
+    const comm_config_t config = {.backend = "ucx", .timeout = 600};
+    float data = oob->rank == SENDER ? 7 : 0;
+    size_t cuts[RANKS_MAX + 1];
+    comm_group_t *group;
+    err_t err = ERR_INIT;
+
+    (void)argument;
+    for (int rank = 0; rank <= oob->size; rank++)
+        cuts[rank] = rank > SENDER;
+    RANKS_OK(comm_group_open(&config, oob, &group, &err), err);
+    RANKS_OK(comm_allgather_ranges(group, &data, cuts, COMM_FLOAT32, &err),
+             err);
+    RANKS_CHECK(data == 7);
+    comm_group_close(group);
+    return 0;
+}
+
+/* A rank that waited in vain would wait longer than its timeout. */
+Test(comm_ucx, a_rank_that_sends_to_silent_ranks_leaves_at_once, .timeout = 500)
+{
+    cr_assert_eq(ranks_threads(34, run_one_sender, NULL), 0);
+}
+
 /* A rank that waits drives UCX itself. Works that it starts and only polls make
  * progress without it, also right after a wait. */
 static int run_poll_after_wait(const comm_oob_t *oob, void *argument)
