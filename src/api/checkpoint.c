@@ -9,10 +9,10 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/retry.h"
+#include "comm/comm_vote.h"
 #include "hdf5io/checkpoint.h"
 #include "train/patience.h"
 #include "train/relay.h"
-#include "train/vote.h"
 
 #define KEEP 3
 #define IO_TIMEOUT 600.0 /* seconds */
@@ -200,11 +200,11 @@ static err_code_t storage_open(cddp_group_t *group,
                                const cddp_tensor_t *tensors, int count,
                                storage_t *storage, err_t *err)
 {
-    const train_votes_t votes = train_votes_of_group(api_group(group));
-    bool speaker;
-    err_code_t rc = storage_make(group, config, tensors, count, storage, err);
+    err_t mine = ERR_INIT;
+    err_code_t rc;
 
-    rc = train_vote(&votes, rc, &speaker, err);
+    (void)storage_make(group, config, tensors, count, storage, &mine);
+    rc = comm_vote(api_group(group), &mine, err);
     if (rc == ERR_OK)
         rc = tensors_agree(storage, tensors, count, err);
     if (rc == ERR_OK)

@@ -12,7 +12,7 @@
 #include "base/mem.h"
 #include "base/numeric.h"
 #include "comm/comm_split.h"
-#include "train/vote.h"
+#include "comm/comm_vote.h"
 
 #define GPU "cuda"
 
@@ -97,11 +97,11 @@ err_code_t api_data_open(cddp_group_t *group, err_t *err)
 
 err_code_t api_device_open(cddp_group_t *group, const char *name, err_t *err)
 {
-    const train_votes_t votes = train_votes_of_group(group->inner);
-    bool speaker;
-    err_code_t rc = device_open(group, name, err);
+    err_t mine = ERR_INIT;
+    err_code_t rc;
 
-    rc = train_vote(&votes, rc, &speaker, err);
+    (void)device_open(group, name, &mine);
+    rc = comm_vote(group->inner, &mine, err);
     return rc == ERR_OK ? api_data_open(group, err) : rc;
 }
 

@@ -7,9 +7,9 @@
 #include "base/check.h"
 #include "base/hash.h"
 #include "base/mem.h"
+#include "comm/comm_vote.h"
 #include "train/memory.h"
 #include "train/start.h"
-#include "train/vote.h"
 
 /* ---- teams -------------------------------------------------------------- */
 
@@ -362,43 +362,46 @@ static err_code_t kept_open(train_replica_t *replica,
     return train_kept_open(&plan, &replica->kept, err);
 }
 
-/* Open the arena of sharded parameters. With NCCL this is collective, so no
- * rank does it if some rank could not open its other parts. [had] is the result
- * of opening those of this rank. */
+/* Open the arena of sharded parameters. Collective. */
 static err_code_t param_arena_open(const train_replica_plan_t *plan,
-                                   err_code_t had, train_replica_t *replica,
-                                   err_t *err)
+                                   train_replica_t *replica, err_t *err)
 {
-    const train_votes_t votes = train_votes_of_group(plan->group);
-    bool speaker;
-    err_code_t rc = train_vote(&votes, had, &speaker, err);
+    err_code_t rc = comm_arena_open(
+        plan->data, nn_graph_param_elems(plan->graph) * sizeof(float),
+        &replica->param_arena, err);
 
-    if (rc == ERR_OK)
-        rc = comm_arena_open(plan->data,
-                             nn_graph_param_elems(plan->graph) * sizeof(float),
-                             &replica->param_arena, err);
     if (rc == ERR_OK)
         replica->params = comm_arena_data(replica->param_arena);
     return rc;
 }
 
+/* Open what ranks open together. They vote after each part, so that the next
+ * part is opened by all ranks, or by none. Collective. */
+static err_code_t shared_open(const train_replica_plan_t *plan,
+                              train_replica_t *replica, err_t *err)
+{
+    train_sync_plan_t sync = {
+        .group = plan->group, .data = plan->data, .graph = plan->graph};
+    err_t mine = ERR_INIT;
+    err_code_t rc;
+
+    (void)reducer_open(replica, plan, &mine);
+    rc = comm_vote(plan->group, &mine, err);
+    if (rc != ERR_OK)
+        return rc;
+    sync.ddp = replica->ddp;
+    (void)train_sync_open(&sync, &replica->sync, &mine);
+    rc = comm_vote(plan->group, &mine, err);
+    return rc == ERR_OK && replica->shard != NULL
+               ? param_arena_open(plan, replica, err)
+               : rc;
+}
+
 err_code_t train_replica_join(const train_replica_plan_t *plan,
                               train_replica_t *replica, err_t *err)
 {
-    const train_votes_t votes = train_votes_of_group(plan->group);
-    bool speaker;
-    err_code_t rc = reducer_open(replica, plan, err);
+    err_code_t rc = shared_open(plan, replica, err);
 
-    /* The next group is opened by all ranks, or by none. */
-    rc = train_vote(&votes, rc, &speaker, err);
-    if (rc == ERR_OK)
-        rc = train_sync_open(&(train_sync_plan_t){.group = plan->group,
-                                                  .data = plan->data,
-                                                  .graph = plan->graph,
-                                                  .ddp = replica->ddp},
-                             &replica->sync, err);
-    if (replica->shard != NULL)
-        rc = param_arena_open(plan, rc, replica, err);
     if (rc == ERR_OK)
         rc = mirror_open(replica, err);
     if (rc == ERR_OK)
