@@ -22,6 +22,7 @@ libfixtures_la_SOURCES = \
 	tests/comm/node/node_ranks.c tests/comm/node/node_ranks.h \
 	tests/ddp/hook_fixture.c tests/ddp/hook_fixture.h \
 	tests/ddp/hook_turns.c tests/ddp/hook_turns.h \
+	tests/hdf5io/catalogue_facts.h \
 	tests/hdf5io/chunk_files.c tests/hdf5io/chunk_files.h \
 	tests/hdf5io/ckpt_fixture.c tests/hdf5io/ckpt_fixture.h \
 	tests/hdf5io/ckpt_parts.c tests/hdf5io/ckpt_parts.h \
@@ -33,6 +34,7 @@ libfixtures_la_SOURCES = \
 	tests/import/import_fixture.c tests/import/import_fixture.h \
 	tests/lib/entries.h tests/lib/facts.h tests/lib/file_tree.h tests/lib/german.h \
 	tests/lib/fcntls.h tests/lib/halted.h tests/lib/no_locks.h \
+	tests/lib/slow_storage.h \
 	tests/lib/ranks.c tests/lib/ranks.h \
 	tests/nn/fixture.c tests/nn/fixture.h \
 	tests/nn/fixture_dev.c tests/nn/fixture_dev.h \

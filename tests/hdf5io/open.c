@@ -39,6 +39,18 @@ void open_setup(open_setup_t *setup, const char *directory, const char *pattern)
                                                  .elems = 1}};
 }
 
+void open_setup_stream(open_setup_t *setup, int length, const char *shape,
+                       int limit)
+{
+    setup->input.path = (char *)"/tokens";
+    setup->target.path = (char *)"";
+    setup->config.sequence = length;
+    setup->config.targets[0].limit = limit;
+    setup->config.inputs[0].elems = length;
+    setup->config.targets[0].elems = length;
+    setup->config.inputs[0].shape = shape;
+}
+
 void open_setup_free(open_setup_t *setup)
 {
     for (int i = 0; i < 4; i++)

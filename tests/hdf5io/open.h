@@ -31,6 +31,12 @@ void open_setup(open_setup_t *setup, const char *directory,
                 const char *pattern);
 void open_setup_free(open_setup_t *setup);
 
+/* Change the setup: a sample is [length] numbers of the stream /tokens, [shape]
+ * is its shape in messages, and the next numbers, all below [limit], are its
+ * targets. */
+void open_setup_stream(open_setup_t *setup, int length, const char *shape,
+                       int limit);
+
 /* Make a directory and a setup for [pattern] in it; open_end frees both. */
 void open_begin(char **directory, open_setup_t *setup, const char *pattern);
 void open_end(char *directory, open_setup_t *setup);

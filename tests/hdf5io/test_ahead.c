@@ -1,36 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Reading ahead of use: which bytes are read, how often, and which reads the
- * system is told of. This program defines its own pread, preadv2 and
- * posix_fadvise. */
+/* Reading ahead of use: which bytes are read, how often, and of which reads the
+ * system is told. This program defines its own pread. */
 #include <criterion/criterion.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/mem.h"
 #include "chunk_files.h"
 #include "hdf5io/dataset_tell.h"
 #include "hdf5io/filter.h"
 #include "hdf5io/loader.h"
+#include "lib/slow_storage.h"
 #include "open.h"
 
 /* global: reads wait until [together] reads have begun; 0: no read waits */
 static atomic_int together, reading;
-/* global: the next read is slow */
-static atomic_bool slow;
-/* global: the system says that it does not hold what is read next */
-static atomic_bool cold = true;
-/* global: how often the system was told of a read of [told_length] bytes */
-static atomic_int told;
-static off_t told_length;
 
 ssize_t pread(int fd, void *bytes, size_t count, off_t offset)
 {
@@ -39,35 +28,8 @@ ssize_t pread(int fd, void *bytes, size_t count, off_t offset)
         while (atomic_load(&reading) < atomic_load(&together))
             sched_yield();
     }
-    if (atomic_exchange(&slow, false)) {
-        const double begin = clock_now();
-
-        while (clock_now() - begin < 0.001)
-            ;
-    }
+    slow_read();
     return syscall(SYS_pread64, fd, bytes, count, offset);
-}
-
-/* Only hdf5io_slow_look calls it. */
-ssize_t preadv2(int fd, const struct iovec *to, int count, off_t offset,
-                int flags)
-{
-    (void)fd;
-    (void)to;
-    (void)count;
-    (void)offset;
-    (void)flags;
-    errno = EAGAIN;
-    return atomic_load(&cold) ? -1 : 1;
-}
-
-int posix_fadvise(int fd, off_t offset, off_t length, int advice)
-{
-    (void)fd;
-    (void)offset;
-    if (advice == POSIX_FADV_WILLNEED && length == told_length)
-        atomic_fetch_add(&told, 1);
-    return 0;
 }
 
 TestSuite(ahead, .init = open_start, .fini = open_stop, .timeout = 300);
@@ -236,37 +198,37 @@ static chunk_file_t contiguous(hsize_t rows)
         .ndim = 2, .dims = {rows, 1024}, .type = H5T_IEEE_F32LE};
 }
 
-/* The first read is slow. Without a slow read the system would be told of
- * nothing. */
+/* The first read takes long. Otherwise the system would be told of no read. */
 Test(ahead, slow_storage_is_told_of_later_batches)
 {
     const chunk_file_t file = contiguous(256);
     reader_t reader = reader_make(&file, 0);
 
-    told_length = 4096;
-    atomic_store(&slow, true);
+    slow_length = 4096;
+    atomic_store(&slow_next, true);
     reader_start(&reader, HDF5IO_SHUFFLE_FULL, 4, 1);
-    while (atomic_load(&told) < 100)
+    while (atomic_load(&slow_count) < 100)
         sched_yield();
     while (reader_next(&reader))
         ;
     reader_close(&reader);
 }
 
-/* The thread of the first read waits for a core, not for storage. */
-Test(ahead, the_system_is_told_of_nothing_that_it_holds)
+/* The first read takes long because its thread waits for a core, not because it
+ * waits for storage. */
+Test(ahead, the_system_is_told_of_no_read_from_the_page_cache)
 {
     const chunk_file_t file = contiguous(256);
     reader_t reader = reader_make(&file, 0);
 
-    told_length = 4096;
-    atomic_store(&cold, false);
-    atomic_store(&slow, true);
+    slow_length = 4096;
+    atomic_store(&slow_held, true);
+    atomic_store(&slow_next, true);
     reader_start(&reader, HDF5IO_SHUFFLE_FULL, 4, 1);
     while (reader_next(&reader))
         ;
-    cr_expect_eq(atomic_load(&told), 0);
-    cr_expect_not(atomic_load(&slow));
+    cr_expect_eq(atomic_load(&slow_count), 0);
+    cr_expect_not(atomic_load(&slow_next));
     reader_close(&reader);
 }
 
@@ -276,15 +238,15 @@ Test(ahead, slow_storage_is_told_of_as_much_as_memory_holds)
     const chunk_file_t file = contiguous(256);
     reader_t reader = reader_make(&file, (size_t)64 * 4096);
 
-    told_length = 4096;
-    atomic_store(&slow, true);
+    slow_length = 4096;
+    atomic_store(&slow_next, true);
     reader_start(&reader, HDF5IO_SHUFFLE_FULL, 4, 1);
-    while (atomic_load(&told) < 60)
+    while (atomic_load(&slow_count) < 60)
         sched_yield();
     /* The loader is at most two batches ahead of this thread. The system is
      * told of 16 batches more, and of the rest of the first batch. */
     for (int taken = 0; reader_next(&reader); taken++)
-        cr_expect_leq(atomic_load(&told), 3 + 4 * (taken + 1 + 2 + 16));
+        cr_expect_leq(atomic_load(&slow_count), 3 + 4 * (taken + 1 + 2 + 16));
     reader_close(&reader);
 }
 
@@ -294,14 +256,14 @@ Test(ahead, slow_storage_is_told_of_whole_units)
     const chunk_file_t file = contiguous(4096);
     reader_t reader = reader_make(&file, 0);
 
-    told_length = (off_t)4 * 4096;
-    atomic_store(&slow, true);
+    slow_length = (off_t)4 * 4096;
+    atomic_store(&slow_next, true);
     reader_start(&reader, HDF5IO_SHUFFLE_CHUNK, 16, 1);
-    while (atomic_load(&told) < 64)
+    while (atomic_load(&slow_count) < 64)
         sched_yield();
     while (reader_next(&reader))
         ;
     /* The table of units of which the system was told may lose a few. */
-    cr_expect_leq(atomic_load(&told), 1100);
+    cr_expect_leq(atomic_load(&slow_count), 1100);
     reader_close(&reader);
 }

@@ -15,25 +15,21 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "chunk_files.h"
 #include "files.h"
 #include "hdf5io/chunks.h"
 #include "hdf5io/dataset_tell.h"
 #include "hdf5io/filter.h"
 #include "hdf5io/h5.h"
+#include "lib/slow_storage.h"
 
 /* global: number of reads that fail with refusal_errno; those of this process
  * are few */
 static atomic_int refusals;
 static int refusal_errno;
 static atomic_int preads;
-/* whether the next read is slow, and number of reads that were announced */
-static atomic_bool slow;
-static atomic_int told;
 
 ssize_t pread(int fd, void *bytes, size_t count, off_t offset)
 {
@@ -42,35 +38,8 @@ ssize_t pread(int fd, void *bytes, size_t count, off_t offset)
         return -1;
     }
     atomic_fetch_add(&preads, 1);
-    if (atomic_exchange(&slow, false)) {
-        const double begin = clock_now();
-
-        while (clock_now() - begin < 0.001)
-            ;
-    }
+    slow_read();
     return syscall(SYS_pread64, fd, bytes, count, offset);
-}
-
-/* Only hdf5io_slow_look calls it: no byte is in the page cache. */
-ssize_t preadv2(int fd, const struct iovec *to, int count, off_t offset,
-                int flags)
-{
-    (void)fd;
-    (void)to;
-    (void)count;
-    (void)offset;
-    (void)flags;
-    errno = EAGAIN;
-    return -1;
-}
-
-int posix_fadvise(int fd, off_t offset, off_t length, int advice)
-{
-    (void)fd;
-    (void)offset;
-    if (advice == POSIX_FADV_WILLNEED && length == 6000)
-        atomic_fetch_add(&told, 1);
-    return 0;
 }
 
 static char *directory;
@@ -226,8 +195,8 @@ Test(chunks, long_rows_without_filters_are_read_to_their_places)
     cr_expect_eq(preads_of(&file, 1, 50), 1 + 1, "contiguous, at once");
 }
 
-/* After a slow read, all other reads of the batch are announced to the system.
- */
+/* After a read that took long, the system is told of all later reads of the
+ * batch. */
 Test(chunks, slow_storage_is_told_what_follows)
 {
     chunk_file_t file = {.ndim = 2,
@@ -239,11 +208,12 @@ Test(chunks, slow_storage_is_told_what_follows)
     for (int layout = 0; layout < 2; layout++) {
         chunk_write(directory, "a.h5", &file);
         dataset = chunk_open(directory, "a.h5", &file, 0, false);
-        atomic_store(&told, 0);
-        atomic_store(&slow, true);
+        slow_length = 6000;
+        atomic_store(&slow_count, 0);
+        atomic_store(&slow_next, true);
         cr_expect_eq(chunk_wrong(dataset, &file, 3, 50), 0);
-        cr_expect_geq(atomic_load(&told), 49, "%d reads of layout %d",
-                      atomic_load(&told), layout);
+        cr_expect_geq(atomic_load(&slow_count), 49, "%d reads of layout %d",
+                      atomic_load(&slow_count), layout);
         hdf5io_dataset_close(dataset);
         file.chunk[0] = 0;
     }

@@ -176,13 +176,9 @@ Test(digest, of_a_stream_has_all_its_numbers)
         if (at[i] >= 0)
             files_poke(path, "/tokens", at[i], 51);
         open_setup(&setup, directory, "a.h5");
-        setup.input.path = (char *)"/tokens";
-        setup.config.sequence = 10;
+        open_setup_stream(&setup, 10, "[10]", 60);
         setup.config.inputs[0].as = HDF5IO_AS_TOKENS;
         setup.config.inputs[0].limit = 60;
-        setup.config.inputs[0].elems = 10;
-        setup.config.targets[0].limit = 60;
-        setup.config.targets[0].elems = 10;
         dataset = open_dataset(&setup);
         cr_assert_eq(hdf5io_dataset_samples(dataset), 100);
         for (int k = 0; k < 2; k++)

@@ -31,13 +31,7 @@ static void stream_write(const char *directory, const char *name,
 static void stream_setup(open_setup_t *setup, const char *directory)
 {
     open_setup(setup, directory, "*.h5");
-    setup->input.path = (char *)"/tokens";
-    setup->target.path = (char *)"";
-    setup->config.sequence = LENGTH;
-    setup->config.targets[0].limit = CLASSES;
-    setup->config.inputs[0].elems = LENGTH;
-    setup->config.targets[0].elems = LENGTH;
-    setup->config.inputs[0].shape = "[5]";
+    open_setup_stream(setup, LENGTH, "[5]", CLASSES);
 }
 
 /* Two files: 23 numbers give 4 samples; 11 numbers, starting at number 40, give
