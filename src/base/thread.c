@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/mem.h"
 
 /* How long to rest after a wait that has ended too early. */
 #define EARLY_MS 10
@@ -130,4 +131,81 @@ bool thread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock,
     (void)poll(NULL, 0, EARLY_MS);
     pthread_mutex_lock(lock);
     return true;
+}
+
+/* ---- a call with a limit ------------------------------------------------- */
+
+/* Shared by the thread and the one that waits for it. The last of them frees
+ * it. */
+typedef struct thread_job {
+    thread_main_t main;
+    void *argument;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool done, left; /* under lock: main has returned; nobody waits */
+} thread_job_t;
+
+static void job_free(thread_job_t *job)
+{
+    pthread_cond_destroy(&job->changed);
+    pthread_mutex_destroy(&job->lock);
+    mem_free(job);
+}
+
+static void *job_main(void *argument)
+{
+    thread_job_t *job = argument;
+    bool left;
+
+    (void)job->main(job->argument);
+    pthread_mutex_lock(&job->lock);
+    job->done = true;
+    left = job->left;
+    pthread_cond_signal(&job->changed);
+    pthread_mutex_unlock(&job->lock);
+    if (left)
+        job_free(job);
+    return NULL;
+}
+
+/* Wait for the job until [instant]. Returns whether it is done. */
+static bool job_await(thread_job_t *job, pthread_t thread, double instant)
+{
+    bool done;
+
+    pthread_mutex_lock(&job->lock);
+    while (!job->done && thread_cond_wait(&job->changed, &job->lock, instant))
+        continue;
+    done = job->done;
+    job->left = !done;
+    pthread_mutex_unlock(&job->lock);
+    if (done) {
+        pthread_join(thread, NULL);
+        job_free(job);
+    } else {
+        pthread_detach(thread);
+    }
+    return done;
+}
+
+err_code_t thread_call(const char *name, thread_main_t main, void *argument,
+                       double seconds, bool *in_time, err_t *err)
+{
+    const double instant = clock_now() + seconds;
+    thread_job_t *job = NULL;
+    pthread_t thread;
+    err_code_t rc = mem_new(thread_job_t, 1, "a thread", &job, err);
+
+    if (rc != ERR_OK)
+        return rc;
+    job->main = main;
+    job->argument = argument;
+    pthread_mutex_init(&job->lock, NULL);
+    thread_cond_init(&job->changed);
+    rc = thread_start(name, job_main, job, &thread, err);
+    if (rc == ERR_OK)
+        *in_time = job_await(job, thread, instant);
+    else
+        job_free(job);
+    return rc;
 }

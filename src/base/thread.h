@@ -19,6 +19,16 @@ err_code_t thread_start(const char *name, thread_main_t main, void *argument,
                         pthread_t *out, err_t *err);
 
 /*
+ * Call [main] in a thread called [name], and wait until [main] returns, but at
+ * most [seconds]. *in_time becomes true if [main] has returned. Otherwise the
+ * thread goes on, and nobody waits for it any more. So [main] owns [argument],
+ * and frees it. ERR_MEMORY: there is no such thread, [main] is not called, and
+ * the caller still owns [argument].
+ */
+err_code_t thread_call(const char *name, thread_main_t main, void *argument,
+                       double seconds, bool *in_time, err_t *err);
+
+/*
  * For a thread that does little work, but for which others wait: let it run as
  * soon as it wakes up, even if a computing thread has the core. Needs no
  * privilege, since its share of CPU time does not change. No effect on Linux

@@ -16,8 +16,9 @@
 #include "train/nodeset.h"
 #include "train/seen.h"
 
-/* Seconds for which a rank waits for the thread that writes its record. */
-#define APART_WAIT 30.0
+/* Seconds for which a rank waits for the thread that records how the run ended.
+ */
+#define RECORD_SECONDS 30.0
 
 void train_outcome_fill(const train_state_t *run, train_outcome_t *out)
 {
@@ -146,90 +147,59 @@ err_code_t train_outcome_summary(const train_state_t *run, err_code_t rc,
 
 /* ---- in a thread --------------------------------------------------------- */
 
-/* What the thread writes. If it is not done in time, it stays with this. */
-typedef struct apart {
+/* What the thread records. The thread owns it. */
+typedef struct ending {
     const train_state_t *run;
     err_code_t rc;
     err_t err;
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    bool done; /* under lock */
-} apart_t;
+} ending_t;
 
-static void *apart_main(void *argument)
+static void *ending_main(void *argument)
 {
-    apart_t *apart = argument;
-    const train_state_t *run = apart->run;
+    ending_t *ending = argument;
+    const train_state_t *run = ending->run;
     err_t trouble = ERR_INIT;
 
     log_rank_set(run->world.rank);
-    record_write(run, apart->rc, &apart->err, run->life.oom.cause);
-    if (run->life.opened && summary_write(run, apart->rc, &trouble) != ERR_OK)
+    record_write(run, ending->rc, &ending->err, run->life.oom.cause);
+    if (run->life.opened && summary_write(run, ending->rc, &trouble) != ERR_OK)
         log_warn("train", "%s", trouble.text);
-    pthread_mutex_lock(&apart->lock);
-    apart->done = true;
-    pthread_cond_signal(&apart->changed);
-    pthread_mutex_unlock(&apart->lock);
+    mem_free(ending);
     return NULL;
 }
 
-/* Wait until the thread is done (true) or until [instant] (false). */
-static bool apart_wait(apart_t *apart, double instant)
+/* Is this rank 0, and does its own storage not answer? Then perhaps the storage
+ * of no rank answers, and no other rank records how the run ended. */
+static bool first_is_culprit(const train_state_t *run, err_code_t rc,
+                             const err_t *err)
 {
-    bool done;
-
-    pthread_mutex_lock(&apart->lock);
-    while (!apart->done &&
-           thread_cond_wait(&apart->changed, &apart->lock, instant))
-        continue;
-    done = apart->done;
-    pthread_mutex_unlock(&apart->lock);
-    return done;
+    return rc == ERR_PEER && run->world.rank == 0 && err->culprit == 0 &&
+           run->dir.owned;
 }
 
-static err_code_t apart_start(const train_state_t *run, err_code_t rc,
-                              const err_t *why, apart_t **out,
-                              pthread_t *thread, err_t *err)
+void train_outcome_in_thread(const train_state_t *run, err_code_t rc,
+                             const err_t *err)
 {
-    apart_t *apart = NULL;
-    err_code_t started = mem_new(apart_t, 1, "the end of the run", &apart, err);
-
-    if (started != ERR_OK)
-        return started;
-    apart->run = run;
-    apart->rc = rc;
-    apart->err = *why;
-    pthread_mutex_init(&apart->lock, NULL);
-    thread_cond_init(&apart->changed);
-    started = thread_start("cddp-end", apart_main, apart, thread, err);
-    if (started == ERR_OK)
-        *out = apart;
-    else
-        mem_free(apart);
-    return started;
-}
-
-void train_outcome_apart(const train_state_t *run, err_code_t rc,
-                         const err_t *err)
-{
-    const bool alone = rc == ERR_PEER && run->world.rank == 0 &&
-                       err->culprit == 0 && run->dir.owned;
-    apart_t *apart = NULL;
-    pthread_t thread;
+    ending_t *ending = NULL;
+    bool in_time = false;
     err_t why = ERR_INIT;
+    err_code_t started;
 
-    if (!alone && !writes(run, rc, err))
+    if (!first_is_culprit(run, rc, err) && !writes(run, rc, err))
         return;
-    if (apart_start(run, rc, err, &apart, &thread, &why) != ERR_OK) {
+    started = mem_new(ending_t, 1, "the end of the run", &ending, &why);
+    if (started == ERR_OK) {
+        *ending = (ending_t){.run = run, .rc = rc, .err = *err};
+        started = thread_call("cddp-end", ending_main, ending, RECORD_SECONDS,
+                              &in_time, &why);
+        if (started != ERR_OK)
+            mem_free(ending);
+    }
+    if (started != ERR_OK)
         log_warn("train", "how the run ended is not recorded: %s", why.text);
-    } else if (apart_wait(apart, clock_now() + APART_WAIT)) {
-        pthread_join(thread, NULL);
-        mem_free(apart);
-    } else {
-        pthread_detach(thread);
+    else if (!in_time)
         log_warn("train",
                  "how the run ended is not recorded: the storage of the run "
                  "directory has not answered for %.3g s, either",
-                 APART_WAIT);
-    }
+                 RECORD_SECONDS);
 }

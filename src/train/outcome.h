@@ -38,14 +38,15 @@ void train_outcome_record(const train_state_t *run, err_code_t rc,
 err_code_t train_outcome_summary(const train_state_t *run, err_code_t rc,
                                  const err_t *why, err_t *err);
 
-/* This rank ends with [rc], because of [err], as the storage of
- * checkpoint.local does not answer it. Do what train_outcome_record and
- * train_outcome_summary do. The storage of the run directory may not answer
- * either, so a thread does it, and this rank waits for at most 30 s.
- * Rank 0 does it also if it is itself the culprit: if the storage of all ranks
- * does not answer, no other rank does it. [run] must stay until the process
- * ends, and no other thread may change it. Local; blocks. */
-void train_outcome_apart(const train_state_t *run, err_code_t rc,
-                         const err_t *err);
+/* The storage of checkpoint.local does not answer this rank. So this rank ends
+ * with [rc]; [err] has the message. Do what train_outcome_record and
+ * train_outcome_summary do, but in a thread, as the storage of the run
+ * directory may not answer either: this rank waits for the thread for at most
+ * 30 s. Rank 0 also does this if it is the culprit itself: if no rank gets an
+ * answer from its storage, no other rank records how the run ended. [run] must
+ * stay until the process ends, and no other thread may change it. Local;
+ * blocks. */
+void train_outcome_in_thread(const train_state_t *run, err_code_t rc,
+                             const err_t *err);
 
 #endif

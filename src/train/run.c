@@ -548,7 +548,7 @@ static err_code_t run_do(train_state_t *run, train_outcome_t *out, err_t *err)
      * checkpoints: omit them. Those of checkpoint.local are elsewhere. */
     if (train_saver_stuck(run->saving.saver)) {
         if (run->saving.local)
-            train_outcome_apart(run, rc, err);
+            train_outcome_in_thread(run, rc, err);
         /* After ERR_PEER another rank reports the end of the run. */
         *out =
             (train_outcome_t){.speaker = run->world.size == 1 ||

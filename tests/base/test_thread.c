@@ -4,6 +4,7 @@
 
 #include <criterion/criterion.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -123,6 +124,55 @@ Test(thread, waiting_ends_when_signalled)
         pthread_join(thread, NULL);
         shared_close(&shared);
     }
+}
+
+/* ---- a call with a limit ------------------------------------------------- */
+
+/* The thread waits until [go]; then it says that it has [gone] on. */
+typedef struct call {
+    sem_t go, gone;
+} call_t;
+
+static void *call_main(void *argument)
+{
+    call_t *call = argument;
+
+    while (sem_wait(&call->go) != 0)
+        continue;
+    sem_post(&call->gone);
+    return NULL;
+}
+
+Test(thread, a_call_that_returns_is_in_time)
+{
+    bool in_time = false;
+    call_t call;
+    err_t err = ERR_INIT;
+
+    sem_init(&call.go, 0, 1);
+    sem_init(&call.gone, 0, 0);
+    cr_assert_eq(thread_call("call", call_main, &call, 3600, &in_time, &err),
+                 ERR_OK);
+    cr_expect(in_time);
+    cr_expect_eq(sem_trywait(&call.gone), 0);
+}
+
+/* The thread goes on after its caller, and frees what both have used: the leak
+ * sanitizer would find it. */
+Test(thread, a_call_that_hangs_is_left)
+{
+    static call_t call;
+    bool in_time = true;
+    err_t err = ERR_INIT;
+
+    sem_init(&call.go, 0, 0);
+    sem_init(&call.gone, 0, 0);
+    cr_assert_eq(thread_call("call", call_main, &call, 0.01, &in_time, &err),
+                 ERR_OK);
+    cr_expect(!in_time);
+    sem_post(&call.go);
+    while (sem_wait(&call.gone) != 0)
+        continue;
 }
 
 Test(thread, cores_follow_the_affinity_mask)
