@@ -26,13 +26,14 @@ home_gone()
     rm -rf local/cddp-*-"$1" && ! compgen -G "local/cddp-*-$1" >/dev/null
 }
 
-# Run until both nodes have a local checkpoint; then rank 3 is stopped.
+# Start by $1 (supervise, supervise_job), and run until both nodes have a local
+# checkpoint; then rank 3 is stopped.
 local_begin()
 {
     life_file
     at 3 ucp_tag_send_nbx STOP
     export FAULT_AFTER=$PWD/go FAULT_TEXT=go
-    supervise --set checkpoint.local="$PWD/local" \
+    "$1" --set checkpoint.local="$PWD/local" \
         --set checkpoint.local_every="5 steps" \
         --set checkpoint.every=never --set fault.timeout="300 s"
     wait_until 120 set_there n1
@@ -56,19 +57,45 @@ local_end()
 
 restart_in_place()
 {
-    local_begin
+    local_begin supervise
     local_end
 }
 
 node_lost()
 {
-    local_begin
+    local_begin supervise
     wait_until 60 home_gone "$1"
     local_end
+}
+
+# All processes of the second node and its local checkpoints are gone. The run
+# goes on with the ranks of the first node, from the copies that lie there.
+node_killed()
+{
+    local rank pid
+
+    sbatch_options=(--no-kill)
+    local_begin supervise_job
+    expect_equal node "$(other_node)" n2
+    trap cluster_mend EXIT
+    daemon kill slurmd-n2
+    for rank in 2 3; do
+        pid=$(rank_pid $rank)
+        kill -KILL "$(awk '/^PPid/ {print $2}' "/proc/$pid/status")" "$pid" ||
+            true # both ranks have one slurmstepd
+    done
+    wait_until 60 home_gone n2
+    scontrol update nodename=n2 state=down reason=test
+    wait_job "$job" 'COMPLETED|FAILED' 120
+    expect_equal state "$(job_field "$job" JobState)" COMPLETED
+    expect_text run/lives.jsonl '"event":"begin".*"attempt":2,"nodes":"n1"'
+    expect_lines run/lives.jsonl '"event":"resumed".*/local/cddp-' 1
+    same_bits
 }
 
 test_case "a restart in place reads no checkpoint of the run directory" \
     restart_in_place
 test_case "the local checkpoints of the first node are lost" node_lost n1
 test_case "the local checkpoints of the second node are lost" node_lost n2
+test_case "the second node is killed" node_killed
 test_done
