@@ -80,7 +80,7 @@ node_killed()
     trap cluster_mend EXIT
     daemon kill slurmd-n2
     for rank in 2 3; do
-        pid=$(rank_pid $rank)
+        pid=$(rank_pid "$rank")
         kill -KILL "$(awk '/^PPid/ {print $2}' "/proc/$pid/status")" "$pid" ||
             true # both ranks have one slurmstepd
     done
