@@ -42,7 +42,8 @@
 #                            ("any", or "nonzero"); found one is in $status; at
 #                            most $RUN_LIMIT seconds (default 120)
 #   start CMD...             run CMD in the background, output in ./bg.out
-#                            and ./bg.err, its id in $pid
+#                            and ./bg.err, its id in $pid. Both files exist when
+#                            start returns
 #   finish STATUS            wait for it, at most $RUN_LIMIT seconds
 #   expect_text FILE REGEX   FILE has a line that matches (grep -E)
 #   expect_no_text FILE REGEX
@@ -176,6 +177,8 @@ run()
 
 start()
 {
+    # A case may read these files before the command has opened them.
+    : >bg.out 2>bg.err
     timeout --foreground -k 10 "$(run_limit)" "$@" >bg.out 2>bg.err \
         </dev/null &
     pid=$!
