@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * A save goes through three states: idle, working (from start until the thread
- * is done), and ended (until join). Copying is divided into pieces, which both
- * threads take in turn. So a thread that gets no core does not stop an update:
- * the training copies all pieces itself.
+ * is done), and ended (until join). If storage does not answer a thread that
+ * works, the saver is stuck until the process ends. Copying is divided into
+ * pieces, which both threads take in turn. So a thread that gets no core does
+ * not stop an update: the training copies all pieces itself.
  */
 #include "train/saver.h"
 
@@ -22,16 +23,23 @@
 #include "train/vote.h"
 
 #define PIECE ((int64_t)1 << 20) /* elements that are copied at once */
-/* Seconds between two looks whether other ranks have given up a save. */
-#define LOOK 0.2
+/* A rank that waits for storage asks every so many seconds whether the other
+ * ranks have given up the save. */
+#define ALONE_SECONDS 0.2
 
-typedef enum saver_state { SAVER_IDLE, SAVER_WORKS, SAVER_ENDED } saver_state_t;
+typedef enum saver_state {
+    SAVER_IDLE,
+    SAVER_WORKS,
+    SAVER_ENDED,
+    SAVER_STUCK /* nobody waits for the thread any more */
+} saver_state_t;
 
 struct train_saver {
     comm_group_t *group;
     train_patience_t *patience; /* NULL if there is only one rank */
-    double io_timeout;          /* seconds, as next */
-    double limit;               /* for which storage may not answer */
+    double io_timeout;          /* seconds: fault.io_timeout */
+    /* Seconds; if storage has not answered for so long, the saver is stuck. */
+    double limit;
     const train_kept_t *kept;
     trace_t *trace; /* of the thread; NULL: none */
     bool behind, copies, threaded;
@@ -39,16 +47,17 @@ struct train_saver {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t changed; /* [state], [stop] or [copied] has changed */
-    saver_state_t state;    /* under lock, as the next six */
+    saver_state_t state;    /* under lock, as the next five */
     bool stop;
     /* Clock instant at which the thread began to wait for storage, or to work;
      * 0: it waits for other ranks, and their group has a timeout. */
     double since;
-    bool stuck; /* the thread is given up */
     /* Elements of the share that some thread copies or has copied; that are
      * copied; that are to be copied. */
     int64_t taken, copied, all;
-    bool told; /* save.alone was called; the training's thread owns it */
+    /* save.alone was called for this save. Only the training's thread uses
+     * this. */
+    bool told;
     /* The save in progress, and its outcome. The thread owns them while it
      * works, otherwise the training does. */
     train_save_t save;
@@ -198,7 +207,7 @@ static void *saver_main(void *argument)
         pthread_mutex_lock(&saver->lock);
         /* Nobody waits for this thread any more: it stays here until the
          * process ends. */
-        while (saver->stuck)
+        while (saver->state == SAVER_STUCK)
             thread_cond_wait(&saver->changed, &saver->lock, -1);
         saver->state = SAVER_ENDED;
         pthread_cond_broadcast(&saver->changed);
@@ -279,11 +288,11 @@ err_code_t train_saver_open(const train_saver_plan_t *plan, train_saver_t **out,
     return rc;
 }
 
-/* Call save.alone once, if the other ranks have given up the save in progress,
- * but this rank still waits for storage. (A rank that waits for other ranks, or
- * whose storage answers, learns of their error in a moment.) Lock held, but not
- * meanwhile. */
-static void alone_look(train_saver_t *saver)
+/* If the other ranks have given up the save in progress, and this rank still
+ * waits for storage, call save.alone, but only once for a save. (If this rank
+ * waits for the other ranks, or its storage answers, it gets their error soon.)
+ * The caller holds the lock. The function releases the lock during the call. */
+static void alone_tell(train_saver_t *saver)
 {
     const train_save_t *save = &saver->save;
     const double seconds = clock_now() - saver->since;
@@ -300,26 +309,26 @@ static void alone_look(train_saver_t *saver)
 }
 
 /* Wait for the end of the save in progress. False: storage does not answer the
- * thread, which is given up. Lock held. */
+ * thread, and the saver is stuck. The caller holds the lock. */
 static bool ended_wait(train_saver_t *saver)
 {
-    while (saver->state == SAVER_WORKS && !saver->stuck) {
+    while (saver->state == SAVER_WORKS) {
         const double since = saver->since, now = clock_now();
         const double end = (since > 0 ? since : now) + saver->limit;
 
         if (thread_cond_wait(&saver->changed, &saver->lock,
-                             fmin(end, now + LOOK)))
+                             fmin(end, now + ALONE_SECONDS)))
             continue;
-        /* A change of [since] wakes nobody, so look at it again. */
+        /* A change of [since] does not end the wait, so compare it again. */
         if (clock_now() < end) {
-            alone_look(saver);
+            alone_tell(saver);
         } else if (saver->state == SAVER_WORKS && since > 0 &&
                    saver->since == since) {
-            saver->stuck = true;
-            pthread_detach(saver->thread); /* nobody will join it */
+            saver->state = SAVER_STUCK;
+            pthread_detach(saver->thread); /* nobody will join the thread */
         }
     }
-    return !saver->stuck;
+    return saver->state != SAVER_STUCK;
 }
 
 void train_saver_close(train_saver_t *saver)
@@ -481,12 +490,5 @@ bool train_saver_wait(train_saver_t *saver)
 
 bool train_saver_stuck(train_saver_t *saver)
 {
-    bool stuck;
-
-    if (saver == NULL)
-        return false;
-    pthread_mutex_lock(&saver->lock);
-    stuck = saver->stuck;
-    pthread_mutex_unlock(&saver->lock);
-    return stuck;
+    return state_of(saver) == SAVER_STUCK;
 }
