@@ -150,17 +150,18 @@ static err_code_t dirs_tell(train_state_t *run, char **dirs, err_t *err)
                : train_tell(&run->world.votes, 0, *dirs, (size_t)bytes, err);
 }
 
-/* The places of earlier starts, and those of this start. Rank 0 only; to be
- * freed. */
-static char *places_of(const train_state_t *run)
+/* *out becomes the places of earlier starts and of this start; free() it. Rank
+ * 0 only. */
+static err_code_t places_find(const train_state_t *run, char **out, err_t *err)
 {
+    const train_places_start_t start = {.group = run->world.group,
+                                        .nodes = run->saving.nodeset->nodes,
+                                        .where = run->config->checkpoint.local};
     char *old = train_line_places(run->dir.path);
-    char *places =
-        train_places_add(old, run->world.group, run->saving.nodeset->nodes,
-                         run->config->checkpoint.local);
+    const err_code_t rc = train_places_add(old, &start, out, err);
 
     free(old);
-    return places;
+    return rc;
 }
 
 /* Rank 0 begins a new line. No later start may find the old line, even if the
@@ -244,12 +245,13 @@ err_code_t train_nodeset_leave(train_state_t *run, err_t *err)
 static err_code_t left_done(const train_state_t *run, const train_line_t *line,
                             err_t *err)
 {
-    char *places = train_line_places(run->dir.path);
-    char *rest = train_places_rest(places, run->world.group);
-    const err_code_t rc =
-        rest[0] == '\0'
-            ? train_line_remove(run->dir.path, err)
-            : train_line_write(run->dir.path, line, line->where, rest, err);
+    char *places = train_line_places(run->dir.path), *rest = NULL;
+    err_code_t rc = train_places_rest(places, run->world.group, &rest, err);
+
+    if (rc == ERR_OK)
+        rc = rest[0] == '\0' ? train_line_remove(run->dir.path, err)
+                             : train_line_write(run->dir.path, line,
+                                                line->where, rest, err);
 
     free(rest);
     free(places);
@@ -304,17 +306,19 @@ static void line_complete(const train_state_t *run, const train_line_t *line,
     free(old);
 }
 
-/* For rank 0: begin or continue the line. Returns ERR_OK or ERR_IO. *dirs
+/* For rank 0: begin or continue the line. ERR_IO, ERR_MEMORY. On success *dirs
  * becomes the directories where sets of older lines may be; free() them. */
 static err_code_t line_take(const train_state_t *run, char **dirs, err_t *err)
 {
     train_nodeset_t *nodeset = run->saving.nodeset;
-    char *places;
-    err_code_t rc = ERR_OK;
+    char *places = NULL;
+    err_code_t rc;
 
     if (!nodeset->resumed)
         nodeset->line = train_line_read(run->dir.path, false);
-    places = places_of(run);
+    rc = places_find(run, &places, err);
+    if (rc != ERR_OK)
+        return rc;
     *dirs = train_places_dirs(places, nodeset->line.where);
     if (nodeset->resumed)
         line_complete(run, &nodeset->line, places);
