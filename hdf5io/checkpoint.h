@@ -67,12 +67,12 @@ typedef struct hdf5io_votes {
     /* (optional) All-gather of ranges: rank r gives bytes cuts[r] to
      * cuts[r + 1] - 1 of [data], and every rank gets the bytes of all ranks.
      * All ranks have the same cuts: ascending multiples of
-     * HDF5IO_SPREAD_ALIGN, the first one 0. [data] is aligned to as many
-     * bytes. Default: by [exchange]. */
+     * HDF5IO_SPREAD_ALIGN, the first one 0. [data] is aligned to
+     * HDF5IO_SPREAD_ALIGN bytes. Default: by [exchange]. */
     err_code_t (*spread)(void *context, void *data, const size_t *cuts,
                          err_t *err);
-    /* All ranks are threads of one process, so each rank can read memory of the
-     * others. Then loads do not need [spread]. */
+    /* All ranks are threads of one process, so each can read memory of
+     * the other ranks. Then loads do not need [spread]. */
     bool together;
     /* (optional) Copy [bytes] bytes at [data] from rank 0 to all ranks.
      * Default: by [exchange]. */
@@ -97,7 +97,7 @@ typedef struct hdf5io_checkpoint_config {
     const hdf5io_votes_t *votes;
     h5mpi_t *mpi;       /* not NULL: one shared file, written by MPI-IO */
     int keep;           /* number of newest checkpoints to keep, >= 1 */
-    int64_t keep_every; /* also those of multiples of this step; 0: none */
+    int64_t keep_every; /* keep multiples of this step, too; 0: none */
     bool retire_later;  /* hdf5io_sweep, not the save, deletes the others */
     /* It is that of the best evaluation, which is kept, too; NULL: it is not */
     const hdf5io_best_t *best;

@@ -29,7 +29,7 @@ typedef struct hdf5io_best {
 err_code_t hdf5io_best_read(const struct hdf5io_io *io, const char *directory,
                             hdf5io_best_t *out, err_t *err);
 
-/* As hdf5io_best_read, but whether the checkpoint exists or not. */
+/* As hdf5io_best_read, but sets *out even if the checkpoint does not exist. */
 err_code_t hdf5io_best_named(const struct hdf5io_io *io, const char *directory,
                              hdf5io_best_t *out, err_t *err);
 

@@ -203,9 +203,10 @@ static err_code_t entry_supersede(const hdf5io_io_t *io, const char *directory,
     return rc;
 }
 
-/* The run goes on from [step], with [other]: of another directory. If the best
- * checkpoint is none of its line, none is the best any more. This checkpoint
- * has been renamed already, so the file counts even if it does not exist. */
+/* The run goes on from the checkpoint of [step]; [other]: this is in another
+ * directory. If best.json names a checkpoint from which the run does not go on,
+ * delete best.json. That checkpoint was renamed before this call, so best.json
+ * counts even if the checkpoint does not exist. */
 static err_code_t best_supersede(const hdf5io_io_t *io, const char *directory,
                                  int64_t step, bool other, bool *dropped,
                                  err_t *err)

@@ -203,8 +203,8 @@ bool hdf5io_column_ahead(const hdf5io_column_t *column,
     return hdf5io_chunks_ahead(column->chunks, &where, &block, batch);
 }
 
-/* The byte of the file at which [run] begins; false: the column's bytes are not
- * read from there. */
+/* Set *at to the byte of the file at which [run] begins. False: reads do not
+ * take the bytes of the column straight from the file. */
 static bool column_place(const hdf5io_column_t *column, const column_run_t *run,
                          uint64_t *at)
 {
@@ -230,9 +230,9 @@ void hdf5io_column_tell(const hdf5io_column_t *column, int fd,
     }
 }
 
-/* If storage may be slow, ask whether the first of the next [count] runs waits
- * for it. If so, tell the system of these runs, so that it reads all of them at
- * the same time, and return true. */
+/* If an earlier read took long, ask the system whether the page cache holds the
+ * first of the next [count] runs. If not, tell the system of all these runs, so
+ * that it reads all of them at the same time, and return true. */
 static bool column_look(const hdf5io_column_t *column,
                         const chunks_from_t *from, const column_run_t *runs,
                         int64_t count)
@@ -275,7 +275,7 @@ err_code_t hdf5io_column_read(const hdf5io_column_t *column,
               (long long)i, (long long)run->count, (long long)run->row);
         if (rows->slots != NULL)
             next = (char *)out + (size_t)rows->slots[i] * column->row_bytes;
-        /* Other ways of reading take time for more than storage. */
+        /* In other ways, a read takes time for more than storage. */
         if (direct && !told)
             told = column_look(column, &from, run, rows->count - i);
         begin = clock_now();

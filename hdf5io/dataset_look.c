@@ -89,7 +89,7 @@ static bool look_refers(const hdf5io_shard_t *shard)
     return false;
 }
 
-/* Open the shard: without HDF5, if its headers are those of an earlier one. */
+/* Open the shard, without HDF5 if an earlier shard had the same headers. */
 static err_code_t look_file(look_try_t *try, hdf5io_shard_t *out, err_t *err)
 {
     hdf5io_dataset_t *dataset = try->dataset;

@@ -23,7 +23,7 @@ struct read_scratch {
     trace_t *trace; /* of this read; NULL: none */
 };
 
-/* Bytes of the stage of buffers that nobody has used yet. */
+/* Bytes of the stage of buffers that no read has used yet. */
 size_t hdf5io_read_stage_bytes(const hdf5io_dataset_t *dataset);
 
 /* Get buffers for [count] samples, unused or new ones, and a trace, if one is

@@ -20,8 +20,8 @@ uint64_t hdf5io_dataset_chunks_most(const hdf5io_dataset_t *dataset);
  * counted. 0: no data is chunked, or units is 0. */
 uint64_t hdf5io_dataset_units_most(const hdf5io_dataset_t *dataset,
                                    int64_t units);
-/* Bytes of the buffers in which [reads] reads at a time put samples as they are
- * stored. */
+/* Bytes of the buffers of [reads] reads at a time. Each read puts samples into
+ * a buffer as they are stored. */
 uint64_t hdf5io_dataset_stages(const hdf5io_dataset_t *dataset, int reads);
 /* The bound for decoded chunks. */
 uint64_t hdf5io_dataset_chunks_bound(const hdf5io_dataset_t *dataset);

@@ -39,8 +39,8 @@ hid_t hdf5io_home_open(const char *home, const char *name, const char *prefixes,
  * H5Oopen(at, path) that follows external links only to regular files. HDF5
  * itself would open a pipe and wait for its writer while the lock is held. The
  * name is checked just before HDF5 opens it. *external (optional) becomes true
- * if it follows such a link, even one that leads back to the same file. Lock
- * held.
+ * if the path has such a link, even a link that leads back to the same file.
+ * Lock held.
  */
 hid_t hdf5io_home_object(hid_t at, const char *path, bool *external);
 

@@ -18,7 +18,7 @@ struct hdf5io_plan {
     int64_t *samples; /* of all batches */
 };
 
-/* Number of batches that are known, of at most [each] samples. */
+/* Number of batches that a plan knows. Each has at most [each] samples. */
 static int64_t batches_of(int64_t most, int64_t each)
 {
     const int64_t fit = PLAN_SAMPLES / (each > 0 ? each : 1);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * What HDF5 says of a file follows from the bytes that it reads, unless they
- * name another file, and it reads no number of a dataset to open it. So two
- * files of one size, whose bytes outside of the columns are equal, have equal
- * columns at equal offsets. Each file is compared in full; nothing is taken
- * from its name or its time.
+ * HDF5 opens a file by the bytes outside of its datasets; it reads no number of
+ * a dataset. What it finds depends on these bytes only, unless they name
+ * another file. So if two files have the same size, and the same bytes outside
+ * of the columns, they have the same columns at the same offsets. All these
+ * bytes are compared for each file. The name and the time of a file prove
+ * nothing.
  */
 #include "hdf5io/shard_alike.h"
 
@@ -21,8 +22,8 @@
 #define OUTSIDE_MAX ((size_t)65536)
 /* Maximum number of spans, each of which is one read. */
 #define SPANS_MAX 4
-/* Files that may be opened in vain. A first shard may be different from all
- * others, so there is a second try. */
+/* Most files that may be opened in vain. The first shard may differ from all
+ * others, so a second shard is tried. */
 #define MISSES_MAX 2
 
 /* A part of a file. */
@@ -32,7 +33,7 @@ typedef struct span {
 
 struct hdf5io_alike {
     bool known; /* a shard is remembered */
-    int misses;
+    int misses; /* files that were opened in vain */
     uint64_t bytes;
     int64_t rows;
     int count;
@@ -40,7 +41,7 @@ struct hdf5io_alike {
     span_t spans[SPANS_MAX];                    /* outside of the columns */
     int span_count;
     unsigned char outside[OUTSIDE_MAX]; /* the bytes of the spans */
-    unsigned char other[OUTSIDE_MAX];   /* those of another file */
+    unsigned char other[OUTSIDE_MAX];   /* the same bytes of another file */
 };
 
 /* ---- the parts of a file ------------------------------------------------- */
@@ -62,7 +63,8 @@ static int span_compare(const void *a, const void *b)
     return (x->first > y->first) - (x->first < y->first);
 }
 
-/* Add the bytes from [first] to [end]. False: these are too many. */
+/* Add the span from byte [first] to byte [end] - 1. False: there are too many
+ * spans, or too many bytes in them. */
 static bool span_add(hdf5io_alike_t *alike, uint64_t first, uint64_t end,
                      size_t *total)
 {
@@ -75,7 +77,7 @@ static bool span_add(hdf5io_alike_t *alike, uint64_t first, uint64_t end,
     return true;
 }
 
-/* List the bytes of the file that belong to no column. */
+/* List the spans of the file that belong to no column. False: see span_add. */
 static bool spans_find(hdf5io_alike_t *alike)
 {
     span_t inside[SHARD_COLUMNS_MAX] = {0};
@@ -136,7 +138,7 @@ static bool spans_equal(hdf5io_alike_t *alike, int fd)
 
 /* ---- learning ------------------------------------------------------------ */
 
-/* Are all numbers contiguous, in the file itself? */
+/* Is each column contiguous, and in the file of the shard itself? */
 static bool shard_suits(const hdf5io_shard_t *shard)
 {
     if (shard->fd < 0 || shard->file >= 0)
@@ -181,8 +183,8 @@ void hdf5io_alike_close(hdf5io_alike_t *alike)
 
 /* ---- opening ------------------------------------------------------------- */
 
-/* Is [path] a file of the remembered size? HDF5 would wait for the writer of a
- * pipe, so it is not opened before this is known. */
+/* Is [path] a regular file of the remembered size? Opening a pipe would wait
+ * for its writer, so this is found out before [path] is opened. */
 static bool size_equal(const hdf5io_alike_t *alike, const char *path)
 {
     struct stat status;
@@ -191,7 +193,7 @@ static bool size_equal(const hdf5io_alike_t *alike, const char *path)
            (uint64_t)status.st_size == alike->bytes;
 }
 
-/* Give the open file the remembered columns. */
+/* Set the columns of the open shard to the remembered ones. */
 static bool columns_copy(const hdf5io_alike_t *alike, const char *path,
                          hdf5io_shard_t *shard)
 {

@@ -9,8 +9,8 @@
 /* Linux may read only the first part of a longer piece. */
 #define TELL_BYTES ((uint64_t)128 << 10)
 
-/* Can byte [at] be read at once? Also if there is no such byte: then the read
- * reports it. */
+/* Does the page cache hold byte [at]? True also if the file has no such byte:
+ * the read reports that. */
 static bool byte_held(int fd, uint64_t at)
 {
     char byte;

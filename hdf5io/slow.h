@@ -3,10 +3,10 @@
 /*
  * slow: finds out whether storage is slow. A read that takes long may have
  * waited for storage, or its thread may have waited for a core. So before each
- * of the next SLOW_DOUBTS reads, the system is asked whether it holds their
- * bytes in the page cache. If it does not, storage is slow: the system is told
- * in advance of the next SLOW_TELLS reads, which makes these reads fast. Later
- * reads are not announced until storage is found to be slow again.
+ * of the next SLOW_DOUBTS reads, the system is asked whether the page cache
+ * holds the bytes of this read. If not, storage is slow. Then the system is
+ * told in advance of the next SLOW_TELLS reads, which makes these reads fast.
+ * Later reads are not announced until storage is found to be slow again.
  *
  * Thread rule: any thread.
  */
@@ -24,12 +24,12 @@ typedef struct slow {
     atomic_int tells;  /* reads of which the system is still to be told */
 } slow_t;
 
-/* The system is asked before this number of reads after a long read. */
+/* After a read that took long, the system is asked before so many reads. */
 #define SLOW_DOUBTS 4
-/* The system is told of this number of reads after storage was slow. */
+/* After storage was found to be slow, the system is told of so many reads. */
 #define SLOW_TELLS 4096
-/* A read takes long if it takes longer than this, and than SLOW_BYTE_S for each
- * byte. */
+/* A read of n bytes takes long if it takes more than SLOW_S + n * SLOW_BYTE_S
+ * seconds. */
 #define SLOW_S 1e-4
 #define SLOW_BYTE_S 1e-9
 
@@ -46,9 +46,9 @@ static inline bool slow_doubts(slow_t *slow)
     return slow != NULL && atomic_load(&slow->doubts) > 0;
 }
 
-/* Ask the system whether it holds the [bytes] bytes of [fd] from byte [at] on,
- * and note the answer. True: it does not, or cannot tell, so storage is slow.
- * Does not change errno. */
+/* Ask the system whether the page cache holds the [bytes] bytes of [fd] from
+ * byte [at] on, and note the answer. True: it does not hold them, or the system
+ * cannot tell, so storage counts as slow. Does not change errno. */
 bool hdf5io_slow_look(slow_t *slow, int fd, uint64_t at, uint64_t bytes);
 
 /* Is the system to be told of reads? */

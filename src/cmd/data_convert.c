@@ -182,7 +182,7 @@ static err_code_t args_take(int argc, char **argv, import_args_t *args,
 typedef struct work {
     import_args_t *args;
     cmd_team_t *team;
-    bool failed; /* all tasks know of an error */
+    bool failed; /* all tasks have been told of an error */
 } work_t;
 
 /* See import_share_t. */

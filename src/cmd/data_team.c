@@ -33,7 +33,8 @@ void cmd_team_close(cmd_team_t *team)
     team->boot = NULL;
 }
 
-/* Get the words of all tasks, and vote. The caller frees *out by mem_free. */
+/* Get the words of all tasks, and vote. The caller frees *out by mem_free, also
+ * after an error. */
 static err_code_t words_exchange(cmd_team_t *team, const team_word_t *mine,
                                  team_word_t **out, err_t *err)
 {

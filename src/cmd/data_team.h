@@ -31,8 +31,9 @@ void cmd_team_close(cmd_team_t *team); /* a zeroed one is allowed */
 err_code_t cmd_team_meet(cmd_team_t *team, int64_t sums[CMD_TEAM_SUMS],
                          err_code_t rc, err_t *err);
 
-/* Vote in the same way, and get the number [mine] of each of the first [count]
- * tasks in [out], which is not used after an error. Collective. */
+/* Vote as in cmd_team_meet, and set out[t] to the number [mine] of task t, for
+ * each t < count. After an error [out] is not changed. It may be NULL if [rc]
+ * is an error. Collective. */
 err_code_t cmd_team_gather(cmd_team_t *team, int64_t mine, err_code_t rc,
                            int64_t *out, int count, err_t *err);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * Columns of CSV files, whose first line has their names. Every cell is parsed
- * twice: before anything is written, to find mistakes and count the samples,
- * and when it is converted. Several processes only count the first time, and
- * each parses the numbers of its own part. So a mistake is found when that part
- * is converted.
+ * Columns of CSV files, whose first line has their names. A single process
+ * parses every cell twice: before anything is written, to find mistakes and
+ * count the samples, and when it is converted. Each of several processes first
+ * counts all rows, without parsing their numbers, and then parses the numbers
+ * of its own part. So a wrong number is found when its part is converted.
  */
 #include "import/csv.h"
 
@@ -25,10 +25,11 @@ typedef struct names {
     int count;
 } names_t;
 
-/* There is a mark before each of these rows but the first. */
+/* There is a mark before each row whose number is a multiple of this, but for
+ * row 0. */
 #define MARK_ROWS 65536
 
-/* Where a row begins that is passed over to. */
+/* A place between two rows, where reading can go on without earlier rows. */
 typedef struct mark {
     int file;
     csv_place_t place;
@@ -357,7 +358,7 @@ static err_code_t csv_open(const import_config_t *config, import_source_t **out,
     return rc;
 }
 
-/* The next row must be there, as it was counted. */
+/* Read the next row. It must exist, since the rows were counted before. */
 static err_code_t row_again(csv_t *self, err_t *err)
 {
     bool more = true;
@@ -387,7 +388,8 @@ static err_code_t csv_read(import_source_t *source, int64_t rows,
     return rc;
 }
 
-/* Go to the last mark that is not behind row [row], if it is ahead. */
+/* Go to the last mark that is not behind row [row]. Stay here if the next row
+ * is at or behind this mark. */
 static err_code_t mark_reach(csv_t *self, int64_t row, err_t *err)
 {
     const size_t number = (size_t)(row / MARK_ROWS);

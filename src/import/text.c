@@ -224,7 +224,7 @@ static err_code_t text_read(import_source_t *source, int64_t rows,
     return rc;
 }
 
-/* Files that are passed over as a whole are not read. */
+/* A file whose tokens are all passed over is not read. */
 static err_code_t text_skip(import_source_t *source, int64_t rows, err_t *err)
 {
     text_t *self = (text_t *)source;

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The cddp authors
 # cddp-train on many small shards, with the calls for them counted by a preloaded
-# library. A start opens each shard once over all ranks, and reads little of it. A
+# library. At a start, each shard is opened once over all ranks,
+# and few bytes of it are read. A
 # process with fewer descriptors than shards trains, too.
 # (tests/hdf5io/test_epoch_reads counts the bytes of an epoch.)
 # CDDP_LONG=1: 2000 shards and up to 64 ranks, and 20,000 shards of one sample.
@@ -83,8 +84,8 @@ for ranks in $teams; do
     [ "$opens" -ge "$shards" ] || fail "$ranks ranks: only $opens opens"
     [ "$opens" -le $((shards + 2 * ranks)) ] ||
         fail "$ranks ranks: $opens opens at a start"
-    # HDF5 opens one shard on each rank. Of the others the headers are read, and a
-    # few numbers of each dataset.
+    # HDF5 opens one shard on each rank. For the other shards, the headers are read,
+    # and a few numbers of each dataset.
     [ "$reads" -le $((4 * shards + 16 * ranks)) ] ||
         fail "$ranks ranks: $reads reads at a start"
     # Rank 0 has written an index.

@@ -57,8 +57,9 @@ void ckpt_state_free(ckpt_state_t *state);
 /* The heads of ranks that all write one shard. */
 extern const int ckpt_heads_together[CKPT_RANKS_MAX];
 
-/* global: ranks that ckpt_ranks_run starts later may read memory of each other
- * (hdf5io_votes_t.together), and then fail if they are to send tensors. */
+/* global: if it is true, the ranks that ckpt_ranks_run starts can read memory
+ * of each other (hdf5io_votes_t.together). Such ranks fail if they are to send
+ * tensors. */
 extern bool ckpt_together;
 
 /* Input and result of one rank in a collective call. */

@@ -85,7 +85,7 @@ Test(checkpoint_load, of_the_old_manifest_too)
     counts_check(ckpt_body_write_old, "manifest 1");
 }
 
-/* Ranks that read memory of each other send nothing. */
+/* Ranks that can read memory of each other send no tensors. */
 Test(checkpoint_load, by_ranks_of_one_process)
 {
     ckpt_together = true;

@@ -321,9 +321,9 @@ Test(checkpoint_retry, what_is_no_file_is_damage)
     }
 }
 
-/* A run that goes on from an earlier checkpoint renames the best one. Its name
- * does not stay in best.json until the next save. */
-Test(checkpoint_retry, no_best_one_that_was_superseded)
+/* If a run goes on from an earlier checkpoint, the best checkpoint is renamed.
+ * Then best.json is deleted at once, not by the next save. */
+Test(checkpoint_retry, best_json_does_not_name_a_superseded_checkpoint)
 {
     char *home = ckpt_home_make();
     char *path = str_printf("%s/step-%010d", home, 10);

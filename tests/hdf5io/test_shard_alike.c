@@ -26,7 +26,7 @@ static char *part_path(int number)
     return files_path(open_directory, name);
 }
 
-/* Write a shard of /spins and /phase; the type of the latter is [type]. */
+/* Write a shard with /spins and /phase. [type]: that of /phase. */
 static void shard_write(int number, hid_t type)
 {
     const files_column_t columns[] = {
@@ -39,7 +39,8 @@ static void shard_write(int number, hid_t type)
     free(path);
 }
 
-/* Replace the bytes [from] by [to] in the [room] bytes at [data]. */
+/* Search the [room] bytes at [data] for the [bytes] bytes [from], and replace
+ * them by [to]. */
 static void replace(char *data, size_t room, const void *from, const void *to,
                     size_t bytes)
 {
@@ -117,7 +118,7 @@ static void finish(hdf5io_dataset_t *dataset)
     cr_assert_eq(hdf5io_dataset_finish(dataset, &err), ERR_OK, "%s", err.text);
 }
 
-/* Are the facts of shard [shard] the same in both? */
+/* Assert that both datasets know the same facts of shard [shard]. */
 static void facts_compare(hdf5io_dataset_t *left, hdf5io_dataset_t *right,
                           int shard)
 {
@@ -129,7 +130,7 @@ static void facts_compare(hdf5io_dataset_t *left, hdf5io_dataset_t *right,
     cr_assert_arr_eq(a.digests, b.digests, 2 * sizeof a.digests[0]);
 }
 
-/* A look at a shard through HDF5 has more reads than this. */
+/* If HDF5 opens a shard, there are more reads than this. */
 #define READS_MOST 4
 
 Test(alike, shards_are_opened_without_hdf5)
@@ -174,9 +175,9 @@ Test(alike, digests_are_those_of_their_own_numbers)
     hdf5io_dataset_close(dataset);
 }
 
-/* Look at all shards. Shard [odd] has numbers of the other byte order, so its
- * size is that of the others. vain[i]: shard i is opened once in vain; [from]:
- * the first of the shards that are opened without HDF5. */
+/* Look at all shards. Shard [odd] has numbers of the other byte order, so it
+ * has the same size as the others. vain[i]: shard i is opened once in vain;
+ * [from]: the first of the shards that are opened without HDF5. */
 static void check_odd(int odd, const bool vain[SHARDS], int from)
 {
     char *first = part_path(0), *second = part_path(1);
@@ -208,12 +209,12 @@ Test(alike, a_shard_with_another_header_is_opened_by_hdf5)
     check_odd(1, (const bool[SHARDS]){false, true, true}, SHARDS);
 }
 
-Test(alike, the_first_shard_may_be_the_odd_one)
+Test(alike, the_first_shard_may_have_another_header)
 {
     check_odd(0, (const bool[SHARDS]){false, true}, 2);
 }
 
-/* Look at shard 1 after [before], or alone; returns the outcome. */
+/* Look at shard 1, and return the outcome. [before]: look at shard 0 before. */
 static err_code_t outcome(bool before, hdf5io_dataset_t **out, err_t *err)
 {
     *out = begin();
@@ -222,8 +223,8 @@ static err_code_t outcome(bool before, hdf5io_dataset_t **out, err_t *err)
     return hdf5io_dataset_look(*out, 1, err);
 }
 
-/* Whatever byte of a shard is damaged, it does not matter whether HDF5 has
- * opened a shard before that was whole. */
+/* A look at a shard with a damaged byte has the same outcome, whether HDF5 has
+ * opened an undamaged shard before or not. */
 Test(alike, damage_is_found)
 {
     char *path, *data = NULL;
@@ -277,15 +278,16 @@ Test(alike, a_shard_that_is_cut_or_gone_is_refused)
     hdf5io_dataset_close(dataset);
 }
 
-/* HDF5 follows a link from a file to itself only if it locks neither. */
+/* HDF5 follows an external link from a file to the same file only if it does
+ * not lock files. */
 static void unlocked_start(void)
 {
     setenv("HDF5_USE_FILE_LOCKING", "FALSE", 1);
     open_start();
 }
 
-/* The first shard has an external link to itself by its name. In a copy of it,
- * the same link leads to the first shard. */
+/* Shard 0 has an external link to its own name. Shard 1 is a copy of shard 0,
+ * so its link leads to shard 0, too. */
 Test(alike_unlocked, a_link_to_the_first_shard_leads_there,
      .init = unlocked_start, .fini = open_stop, .timeout = 120)
 {
@@ -320,8 +322,8 @@ static double token(int64_t row, int64_t element)
     return (double)(row * row % 97);
 }
 
-/* A stream that is divided into samples: the last numbers belong to none, but
- * differ, too. */
+/* The stream of each shard is divided into samples. The last numbers of a
+ * stream belong to no sample, and differ, too. */
 Test(alike, shards_may_hold_streams)
 {
     const files_column_t column = {"/tokens", 0, {0}, H5T_STD_I32LE, token};

@@ -159,7 +159,8 @@ Test(csv, mistakes)
 
 enum { MANY = 140000, EDGE = 65536 };
 
-/* Rows are counted alone, and parsed by the process that converts them. */
+/* Process 1 of 3. With several processes, rows are first counted, and each is
+ * parsed later, by the process that converts it. */
 static const import_share_t others = {.part = 1, .parts = 3};
 
 static void table_write(const char *name, int first, int last)
@@ -227,9 +228,9 @@ Test(csv, rows_are_passed_over)
     check_skips("a.csv.gz", "b.csv.gz");
 }
 
-/* A mistake is found by the process that converts the row, and names the
- * line. */
-Test(csv, a_mistake_behind_rows_that_were_passed_over)
+/* A wrong number is found by the process that converts its row, and the message
+ * names the line. */
+Test(csv, a_wrong_number_behind_rows_that_were_passed_over)
 {
     const import_kind_t *kind = import_kind_find("csv");
     char *words[] = {fixture_path("a.csv")};

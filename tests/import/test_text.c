@@ -103,15 +103,16 @@ Test(text, one_that_changes_between_both_reads_is_refused)
 
 enum { TEXTS = 5, PARTS = 2 };
 
-/* Tokens of the texts below, with the zero after each that is not empty. */
+/* Number of tokens of each text of texts_write. Each text that is not empty is
+ * followed by a token 0. */
 static const int64_t text_tokens[TEXTS] = {4, 0, 3, 1025, 2};
 
-/* What a process of [PARTS] gets from the others. */
+/* What a process gets from the other processes of [PARTS]. */
 typedef struct rounds {
     import_share_t share;
-    int next;        /* file of the next round that process 0 counts */
+    int next;        /* the file that process 0 counts in the next round */
     int counted;     /* files that this process has counted */
-    err_code_t fail; /* what another process has found */
+    err_code_t fail; /* the error of another process */
 } rounds_t;
 
 static err_code_t rounds_gather(void *context, int64_t mine, err_code_t rc,
@@ -167,7 +168,7 @@ static void part_read(const import_config_t *config, int64_t first,
     kind->close(source);
 }
 
-Test(text, several_processes_count_some_of_the_files_each)
+Test(text, each_process_counts_some_of_the_files)
 {
     static const int64_t firsts[] = {0, 1, 3, 4, 6, 7, 8, 1031, 1032, 1033};
     static uint8_t whole[1034], some[1034];
@@ -192,8 +193,8 @@ Test(text, several_processes_count_some_of_the_files_each)
         free(words[i]);
 }
 
-/* The opening ends with the error of any process. */
-Test(text, an_error_of_another_process_ends_all)
+/* If another process has an error, no process opens its source. */
+Test(text, an_error_of_another_process_ends_all_processes)
 {
     const import_kind_t *kind = import_kind_find("text");
     rounds_t rounds = {.share = {1, PARTS, rounds_gather, &rounds},

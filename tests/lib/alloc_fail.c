@@ -2,7 +2,8 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * Replaces posix_memalign, from which mem_alloc takes its blocks. The symbols
- * of a program come before those of its libraries, so a plugin calls this, too.
+ * of a program come before those of its libraries, so a plugin calls this
+ * function, too.
  */
 #include "lib/alloc_fail.h"
 
@@ -14,7 +15,7 @@
 typedef int memalign_fn(void **out, size_t align, size_t bytes);
 
 /* globals: replaced functions have no argument for them */
-static _Thread_local long due; /* the block that is refused; 0: none is */
+static _Thread_local long due; /* number of the block to refuse; 0: none */
 static _Thread_local bool refused;
 
 void alloc_fail(long number)
@@ -29,7 +30,8 @@ bool alloc_fail_end(void)
     return refused;
 }
 
-/* Not the libraries of UCX, which the thread may call meanwhile. */
+/* Does a block for [caller] count? Blocks for the libraries of UCX do not
+ * count, as the thread may call these libraries meanwhile. */
 static bool counts(const void *caller)
 {
     Dl_info info;

@@ -10,8 +10,9 @@ loader comes first changes from pair to pair. The page cache has the file.
 The peer is tuned: two worker processes serve all epochs and read a batch in one call
 (sorted rows, one selection), with a chunk cache of HDF5 that holds the whole file.
 Each epoch opens the file anew, as our loader does, so that nothing is decoded before.
-Our loader is libcddp, with one thread that reads ahead, then with two, or with those
-of --threads. Both times include opening the file. A ratio is the peer's time over
+Our loader is libcddp. It is measured with one thread that reads ahead, then with two
+such threads, or with the numbers of threads of --threads. The times of both loaders
+include opening the file. A ratio is the peer's time over
 ours: above 1, we are faster. In each pair, both loaders must get the same sum over some
 numbers of every batch. Prints CSV.
 """
