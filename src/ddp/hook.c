@@ -299,7 +299,8 @@ static err_code_t hooked_make(const ddp_config_t *config,
                                      .elems = plan->layout->grad_elems,
                                      .rank = plan->rank,
                                      .size = plan->size,
-                                     .dev = plan->dev};
+                                     .dev = plan->dev,
+                                     .counted = plan->grads == NULL};
     rc = hooked->ops->open(&hooked->plan, &hooked->state, err);
     if (rc != ERR_OK)
         goto close;

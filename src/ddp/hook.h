@@ -115,6 +115,9 @@ typedef struct ddp_hook_plan {
     size_t elems; /* elements of the gradient arena */
     int rank, size;
     dev_device_t *dev; /* whose memory [buckets] has; NULL: the host's */
+    /* The state is opened only to count its memory (see [bytes] below). No turn
+     * follows, so the memory of turns need not be allocated. */
+    bool counted;
 } ddp_hook_plan_t;
 
 /* A part of a hook's state that checkpoints store. */

@@ -47,7 +47,8 @@ static const half_format_t bf16 = {.type = COMM_BFLOAT16,
 typedef struct half {
     const half_format_t *format;
     size_t elems;
-    float largest;   /* limit of the absolute value of this rank's gradients */
+    float largest; /* limit of the absolute value of this rank's gradients */
+    bool feedback;
     uint16_t *sent;  /* [elems]: rounded gradients */
     float *residual; /* [elems]: rounding errors; NULL: no error feedback */
 } half_t;
@@ -115,8 +116,10 @@ static err_code_t half_open(const half_format_t *format,
     half->elems = plan->elems;
     rounding_of(format, options, &rounding);
     half->largest = ddp_rounding_limit(&rounding, plan->size);
-    rc = mem_new(uint16_t, plan->elems, "comm hook", &half->sent, err);
-    if (rc == ERR_OK && options->error_feedback)
+    half->feedback = options->error_feedback;
+    if (!plan->counted)
+        rc = mem_new(uint16_t, plan->elems, "comm hook", &half->sent, err);
+    if (rc == ERR_OK && half->feedback && !plan->counted)
         rc = mem_new(float, plan->elems, "residual of the comm hook",
                      &half->residual, err);
     if (rc != ERR_OK) {
@@ -132,8 +135,7 @@ static size_t half_bytes(const void *state)
     const half_t *half = state;
 
     return half->elems *
-           (sizeof *half->sent +
-            (half->residual != NULL ? sizeof *half->residual : 0));
+           (sizeof *half->sent + (half->feedback ? sizeof *half->residual : 0));
 }
 
 static void fp16_rounds(const void *options, ddp_rounding_t *out)

@@ -168,7 +168,7 @@ static void powersgd_close(void *state)
 static size_t powersgd_bytes(const void *state)
 {
     const powersgd_t *sgd = state;
-    const size_t kept = sgd->residual != NULL ? sgd->plan->elems : 0;
+    const size_t kept = sgd->options.error_feedback ? sgd->plan->elems : 0;
 
     return sizeof(float) * (sgd->message_count + sgd->q_count + kept);
 }
@@ -188,6 +188,8 @@ static err_code_t powersgd_alloc(powersgd_t *sgd, err_t *err)
     if (rc != ERR_OK)
         return rc;
     parts_plan(sgd, &sgd->message_count);
+    if (plan->counted)
+        return ERR_OK;
     rc = floats_alloc(sgd, sgd->message_count, &sgd->messages, err);
     if (rc == ERR_OK)
         rc = floats_alloc(sgd, sgd->q_count, &sgd->q, err);

@@ -42,7 +42,6 @@ typedef struct check {
     int teams;
     train_replica_plan_t plan;
     train_memory_t memory;
-    uint64_t hook; /* on a GPU: bytes of the host's memory for a comm hook */
 } check_t;
 
 /* Will NCCL sum the gradients? The run of several ranks that --check describes
@@ -121,7 +120,8 @@ static err_code_t replica_open(check_t *check, err_t *err)
     if (rc == ERR_OK)
         rc = train_replica_open(&check->plan, &check->replica, err);
     if (rc == ERR_OK)
-        check->memory = train_memory_of(&check->plan, &check->replica);
+        rc =
+            train_memory_of(&check->plan, &check->replica, &check->memory, err);
     if (rc == ERR_OK && config->train.reproducible && by_nccl(check))
         check->memory.bytes[TRAIN_MEMORY_PARTIALS] += COMM_TREE_SCRATCH;
     return rc;
@@ -147,28 +147,6 @@ static err_code_t check_open(check_t *check, err_t *err)
         rc = splits_open(check, err);
     if (rc == ERR_OK)
         rc = replica_open(check, err);
-    return rc;
-}
-
-/* Does a comm hook work on the memory of the device? */
-static bool hook_there(const check_t *check)
-{
-    return dev_host_visible(check->device.dev) ||
-           ddp_hook_fits_device(&check->config->ddp, check->device.dev,
-                                by_nccl(check));
-}
-
-static err_code_t hook_measure(check_t *check, err_t *err)
-{
-    const ddp_layout_t layout = train_replica_layout(&check->replica);
-    size_t bytes = 0;
-    err_code_t rc =
-        ddp_hook_bytes(&check->config->ddp, &layout, check->ranks, &bytes, err);
-
-    if (hook_there(check))
-        check->memory.bytes[TRAIN_MEMORY_HOOK] = bytes;
-    else if (ddp_hook_wanted(&check->config->ddp))
-        check->hook = bytes + check->memory.bytes[TRAIN_MEMORY_GRADS];
     return rc;
 }
 
@@ -355,8 +333,9 @@ static void host_print(const check_t *check)
     memory_line(train_memory_name(TRAIN_MEMORY_READING), reading_of(check));
     if (check->ranks > 1 && !by_nccl(check))
         memory_line("staged sums, pinned", comm_staged_bytes(check->ranks));
-    if (check->hook > 0)
-        memory_line(train_memory_name(TRAIN_MEMORY_HOOK), check->hook);
+    if (check->memory.hook_away > 0)
+        memory_line(train_memory_name(TRAIN_MEMORY_HOOK),
+                    check->memory.hook_away);
 }
 
 /* Print what local checkpoints need on a node, in memory or on a disk. */
@@ -477,8 +456,6 @@ err_code_t train_check(const train_config_t *config, int ranks, err_t *err)
                        "ranks",
                        (long long)config->train.batch, ranks);
     rc = check_open(&check, err);
-    if (rc == ERR_OK)
-        rc = hook_measure(&check, err);
     if (rc == ERR_OK) {
         layers_print(&check);
         optimizer_print(&check);

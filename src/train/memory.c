@@ -3,6 +3,7 @@
 #include "train/memory.h"
 
 #include "base/str.h"
+#include "train/device.h"
 #include "train/feed.h"
 #include "train/limits.h"
 
@@ -60,8 +61,36 @@ static uint64_t copy_bytes(const train_replica_plan_t *plan,
                : 0;
 }
 
-train_memory_t train_memory_of(const train_replica_plan_t *plan,
-                               const train_replica_t *replica)
+/* Do collectives of gradients only enqueue on the device? */
+static bool sums_enqueue(const train_replica_plan_t *plan)
+{
+    return plan->data != NULL
+               ? comm_group_enqueues(plan->data)
+               : plan->ranks > 1 &&
+                     train_device_nccl(plan->config, plan->dev, "ucx");
+}
+
+/* Count the memory of the comm hook. */
+static err_code_t hook_count(const train_replica_plan_t *plan,
+                             const train_replica_t *replica,
+                             train_memory_t *memory, err_t *err)
+{
+    const ddp_config_t *config = &plan->config->ddp;
+    const ddp_layout_t layout = train_replica_layout(replica);
+    size_t bytes = 0;
+    err_code_t rc = ddp_hook_bytes(config, &layout, plan->ranks, &bytes, err);
+
+    if (dev_host_visible(plan->dev) ||
+        ddp_hook_fits_device(config, plan->dev, sums_enqueue(plan)))
+        memory->bytes[TRAIN_MEMORY_HOOK] = bytes;
+    else if (ddp_hook_wanted(config))
+        memory->hook_away = bytes + memory->bytes[TRAIN_MEMORY_GRADS];
+    return rc;
+}
+
+err_code_t train_memory_of(const train_replica_plan_t *plan,
+                           const train_replica_t *replica, train_memory_t *out,
+                           err_t *err)
 {
     const nn_graph_t *graph = plan->graph;
     const uint64_t params = nn_graph_param_elems(graph) * sizeof(float);
@@ -87,7 +116,8 @@ train_memory_t train_memory_of(const train_replica_plan_t *plan,
         memory.bytes[TRAIN_MEMORY_PARTIALS] =
             ddp_tree_bytes(nn_graph_param_elems(graph),
                            train_tail_doubles(graph), plan->partials);
-    return memory;
+    *out = memory;
+    return hook_count(plan, replica, out, err);
 }
 
 uint64_t train_memory_total(const train_memory_t *memory)
@@ -139,7 +169,9 @@ err_code_t train_memory_check(const train_replica_plan_t *plan,
     rc = dev_room(plan->dev, &have, &total, err);
     if (rc != ERR_OK)
         return rc;
-    memory = train_memory_of(plan, replica);
+    rc = train_memory_of(plan, replica, &memory, err);
+    if (rc != ERR_OK)
+        return rc;
     return train_memory_total(&memory) <= have
                ? ERR_OK
                : refuse(&memory, dev_name(plan->dev), have, err);

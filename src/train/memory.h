@@ -14,7 +14,7 @@ typedef enum train_memory_kind {
     TRAIN_MEMORY_PARAMS,
     TRAIN_MEMORY_GRADS,
     TRAIN_MEMORY_PARTIALS, /* of the reproducible mode */
-    TRAIN_MEMORY_HOOK,     /* 0; the caller may set it (ddp_hook_bytes) */
+    TRAIN_MEMORY_HOOK,     /* of a comm hook in the memory of the gradients */
     TRAIN_MEMORY_OPTIMIZER,
     TRAIN_MEMORY_NORM, /* sums of squares, with ddp.zero: 1 */
     TRAIN_MEMORY_BUFFERS,
@@ -37,11 +37,17 @@ typedef enum train_memory_kind {
 
 typedef struct train_memory {
     uint64_t bytes[TRAIN_MEMORY_KINDS];
+    /* Memory of the host for a comm hook that works on a copy of a device's
+     * gradients, with this copy. Not part of the total. */
+    uint64_t hook_away;
 } train_memory_t;
 
-/* What [replica] needs, whose execs are planned. */
-train_memory_t train_memory_of(const train_replica_plan_t *plan,
-                               const train_replica_t *replica);
+/* Set *out to what [replica] needs, whose execs are planned. Without a data
+ * group in [plan], several ranks sum gradients by the backend that a run with
+ * ucx would choose for them (train_device_nccl). Local. */
+err_code_t train_memory_of(const train_replica_plan_t *plan,
+                           const train_replica_t *replica, train_memory_t *out,
+                           err_t *err);
 
 /* Bytes of [count] batches of this rank. */
 uint64_t train_memory_batches(const train_replica_plan_t *plan, int64_t count);

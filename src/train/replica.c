@@ -148,18 +148,6 @@ static err_code_t views_list(train_replica_t *replica, err_t *err)
     return rc;
 }
 
-ddp_layout_t train_replica_layout(const train_replica_t *replica)
-{
-    const nn_graph_t *graph = replica->graph;
-
-    return (ddp_layout_t){.views = replica->views,
-                          .view_count = replica->view_count,
-                          .grad_elems = nn_graph_param_elems(graph),
-                          .tail_doubles = train_tail_doubles(graph),
-                          .shards = replica->shard != NULL ? replica->shard->cut
-                                                           : NULL};
-}
-
 static err_code_t shard_open(train_replica_t *replica,
                              const train_replica_plan_t *plan, err_t *err)
 {

@@ -21,6 +21,7 @@
 #include "train/shard.h"
 #include "train/step_io.h"
 #include "train/sync.h"
+#include "train/tail.h"
 #include "train/team.h"
 #include "train/touch.h"
 
@@ -113,7 +114,17 @@ nn_exec_t *train_replica_exec(const train_replica_t *replica, int64_t batch,
 dev_stream_t *train_replica_stream(const train_replica_t *replica);
 
 /* The layout of the gradients for the reducer. */
-ddp_layout_t train_replica_layout(const train_replica_t *replica);
+static inline ddp_layout_t train_replica_layout(const train_replica_t *replica)
+{
+    const nn_graph_t *graph = replica->graph;
+
+    return (ddp_layout_t){.views = replica->views,
+                          .view_count = replica->view_count,
+                          .grad_elems = nn_graph_param_elems(graph),
+                          .tail_doubles = train_tail_doubles(graph),
+                          .shards = replica->shard != NULL ? replica->shard->cut
+                                                           : NULL};
+}
 
 /* Set *out to a hash of the parameters, which is computed on the device. Equal
  * parameters have equal hashes on devices of one kind. Blocks; the errors are

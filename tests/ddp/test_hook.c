@@ -19,14 +19,16 @@
 
 /* ---- powersgd ------------------------------------------------------------ */
 
-/* Bytes of memory that `--check` prints for this hook. */
-static size_t bytes_of(const char *hook)
+/* Bytes of memory that `--check` prints for this hook, for a matrix of 60 rows,
+ * which has [columns] columns, and a bias. */
+static size_t bytes_of_width(const char *hook, size_t columns)
 {
-    static const ddp_view_t views[] = {
-        {.name = "w", .count = 6000, .ndim = 2, .rows = 60},
-        {.name = "b", .offset = 6000, .count = 16, .ndim = 1, .rows = 16}};
+    const size_t count = 60 * columns;
+    const ddp_view_t views[] = {
+        {.name = "w", .count = count, .ndim = 2, .rows = 60},
+        {.name = "b", .offset = count, .count = 16, .ndim = 1, .rows = 16}};
     const ddp_layout_t layout = {
-        .views = views, .view_count = 2, .grad_elems = 6016};
+        .views = views, .view_count = 2, .grad_elems = count + 16};
     ddp_config_t config = {
         .first_bucket_mb = 1, .bucket_cap_mb = 25, .last_bucket_mb = 1};
     tree_t *tree = NULL;
@@ -39,6 +41,22 @@ static size_t bytes_of(const char *hook)
                  "%s", err.text);
     tree_free(tree);
     return bytes;
+}
+
+static size_t bytes_of(const char *hook)
+{
+    return bytes_of_width(hook, 100);
+}
+
+/* No machine has the memory of these gradients. */
+Test(hook, memory_is_counted_without_allocating_it)
+{
+    const size_t columns = (size_t)1 << 42;
+
+    cr_assert_eq(bytes_of_width("hook: bf16", columns),
+                 (60 * columns + 16) * (2 + 4));
+    cr_assert_eq(bytes_of_width("hook: {powersgd: {rank: 3}}", columns),
+                 4 * (180 + 16 + 3 * columns + 60 * columns + 16));
 }
 
 Test(hook, memory_is_told_beforehand)

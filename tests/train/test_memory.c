@@ -92,7 +92,8 @@ static uint64_t plan_bytes(const char *device, const char *setting,
     rig_open(&rig, device, setting);
     rig.plan.dry = true;
     cr_assert_eq(replica_open(&rig, &err), ERR_OK, "%s", err.text);
-    *memory = train_memory_of(&rig.plan, &rig.replica);
+    cr_assert_eq(train_memory_of(&rig.plan, &rig.replica, memory, &err), ERR_OK,
+                 "%s", err.text);
     if (strcmp(device, "far") == 0)
         cr_expect_eq(dev_far_counts(rig.plan.dev).allocs, 0,
                      "a plan allocates");
@@ -197,6 +198,41 @@ Test(memory, shards_count_their_norm_and_allocate_it_after_the_check)
     dev_far_room(rig.plan.dev, train_memory_total(&memory) - 1);
     cr_expect_eq(replica_open(&rig, &err), ERR_MEMORY);
     FACTS(err.text, "gradient norm");
+    cr_expect_eq(dev_far_counts(rig.plan.dev).allocs, 0,
+                 "allocated before it was refused");
+    rig_close(&rig);
+}
+
+/* A hook of the device is part of what the device needs. A hook of the host
+ * works on a copy of the gradients in the memory of the host. */
+Test(memory, a_comm_hook_counts_where_it_works)
+{
+    train_memory_t memory;
+    rig_t rig;
+    err_t err = ERR_INIT;
+
+    plan_bytes("far", "ddp={hook: bf16}", &memory);
+    cr_expect_eq(memory.bytes[TRAIN_MEMORY_HOOK], 0);
+    cr_expect_gt(memory.hook_away, memory.bytes[TRAIN_MEMORY_GRADS]);
+    plan_bytes("cpu", "ddp={hook: bf16}", &memory);
+    cr_expect_gt(memory.bytes[TRAIN_MEMORY_HOOK], 0);
+    cr_expect_eq(memory.hook_away, 0);
+
+    rig_open(&rig, "far", "ddp={hook: bf16, backend: nccl}");
+    rig.plan.ranks = 2;
+    rig.plan.dry = true;
+    cr_assert_eq(replica_open(&rig, &err), ERR_OK, "%s", err.text);
+    cr_assert_eq(train_memory_of(&rig.plan, &rig.replica, &memory, &err),
+                 ERR_OK);
+    cr_expect_gt(memory.bytes[TRAIN_MEMORY_HOOK], 0);
+    cr_expect_eq(memory.hook_away, 0);
+    rig_close(&rig);
+
+    rig_open(&rig, "far", "ddp={hook: bf16, backend: nccl}");
+    rig.plan.ranks = 2;
+    dev_far_room(rig.plan.dev, train_memory_total(&memory) - 1);
+    cr_expect_eq(replica_open(&rig, &err), ERR_MEMORY);
+    FACTS(err.text, "comm hook");
     cr_expect_eq(dev_far_counts(rig.plan.dev).allocs, 0,
                  "allocated before it was refused");
     rig_close(&rig);
