@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * UCX 1.13 does not tell which transport it uses for a peer; ucp_ep_query of
- * later versions does. So we print the transports that it can choose from. UCX
- * is opened as for a run, with UCX_TLS and UCX_NET_DEVICES of the environment.
- * It has no function that lists its transports, so we read what it prints.
+ * Prints the transports that UCX can choose from (info_routes.h prints what it
+ * has chosen). UCX is opened as for a run, with UCX_TLS and UCX_NET_DEVICES of
+ * the environment. It has no function that lists its transports, so we read
+ * what it prints.
  */
 #include "cmd/info_host.h"
 

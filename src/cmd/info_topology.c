@@ -19,6 +19,7 @@
 #include "base/str.h"
 #include "cmd/info_gpus.h"
 #include "cmd/info_host.h"
+#include "cmd/info_routes.h"
 #include "comm/comm_table.h"
 
 #define LIST_MAX 256  /* bytes; longer lists are cut */
@@ -141,10 +142,12 @@ err_code_t info_topology(boot_t *boot, const char *table, err_t *err)
         rc = boot_exchange(boot, &mine, sizeof mine, places, err);
     if (rc == ERR_OK)
         rc = comm_table_load(table, &read, err);
-    if (rc == ERR_OK && rank == 0) {
+    if (rc == ERR_OK && rank == 0)
         places_print(places, size);
+    if (rc == ERR_OK)
+        rc = info_routes(boot, err);
+    if (rc == ERR_OK && rank == 0)
         table_print(&read, table);
-    }
     mem_free(places);
     boot_close(boot);
     return rc;

@@ -60,6 +60,7 @@ libcmd_la_SOURCES += src/cmd/info_guard.c src/cmd/info_guard.h
 libcmd_la_SOURCES += src/cmd/info_host.c src/cmd/info_host.h
 libcmd_la_SOURCES += src/cmd/info_judge.c src/cmd/info_judge.h
 libcmd_la_SOURCES += src/cmd/info_probe.c src/cmd/info_probe.h
+libcmd_la_SOURCES += src/cmd/info_routes.c src/cmd/info_routes.h
 libcmd_la_SOURCES += src/cmd/info_topology.c src/cmd/info_topology.h
 libcmd_la_SOURCES += src/cmd/make_bytes.c src/cmd/make_bytes.h
 libcmd_la_SOURCES += src/cmd/make_fields.c src/cmd/make_fields.h

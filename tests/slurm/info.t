@@ -48,6 +48,8 @@ told()
     run 0 "${pair[@]}" "$info" --topology
     expect_lines out '^  .*memory [0-9.]+ ' 2
     expect_lines out '^  ucx: on this host .*; to others .*tcp/' 2
+    expect_lines out '^n1 sends to other hosts by tcp:eth0$' 1
+    expect_lines out '^n2 sends to other hosts by tcp:eth0$' 1
 }
 
 # one_finding HOST WORDS: of both hosts only HOST has a finding.
