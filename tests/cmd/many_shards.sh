@@ -2,12 +2,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # SPDX-FileCopyrightText: The cddp authors
 # cddp-train on many small shards, with the calls for them counted by a preloaded
-# library. At a start, each shard is opened once over all ranks,
-# and few bytes of it are read. A
-# process with fewer descriptors than shards trains, too.
-# (tests/hdf5io/test_epoch_reads counts the bytes of an epoch.)
+# library. At a start, each shard is opened once over all ranks, and few bytes of it
+# are read. A process with fewer descriptors than shards trains, too.
+# (tests/hdf5io/test_epoch_reads counts the bytes of an epoch, tests/bench/start-shards
+# measures how long a start takes.)
 # CDDP_LONG=1: 2000 shards and up to 64 ranks, and 20,000 shards of one sample.
-# CDDP_TIMES=1: also how long a start takes if storage is slow.
 set -u
 # shellcheck source=SCRIPTDIR/runlib.sh
 . "$(dirname "$0")/runlib.sh"
@@ -45,17 +44,16 @@ checkpoint: {every: never}
 YAML
 }
 
-# train SET DIRECTORY RANKS [VARIABLE=VALUE...]: train it, or, if DIRECTORY is
-# complete, only start; sets opens, reads, bytes, stats and slept.
+# train SET DIRECTORY RANKS: train it, or, if DIRECTORY is complete, only start; sets
+# opens, reads, bytes and stats.
 train() {
     local set=$1 dir=$2 ranks=$3 word
-    shift 3
     rm -f counts
-    env LD_PRELOAD="$watch" IO_COUNT_FILE="$PWD/counts" IO_COUNT_SUFFIX=.data \
-        "$@" "$build/cddp-train" --local "$ranks" --set run.dir="$dir" \
+    LD_PRELOAD="$watch" IO_COUNT_FILE="$PWD/counts" IO_COUNT_SUFFIX=.data \
+        "$build/cddp-train" --local "$ranks" --set run.dir="$dir" \
         "$set.yaml" >"$dir.log" 2>&1 ||
         fail "$dir, $ranks ranks: status $?: $(cat "$dir.log")"
-    read -r word opens word reads word bytes word stats word slept <counts
+    read -r word opens word reads word bytes word stats word <counts
 }
 
 watch=$build/tests/lib/.libs/io_watch.so
@@ -202,21 +200,6 @@ kind_check stream --input /tokens --sequence 8
 index 64 --sequence 8 stream/*.data
 index 64 --input /tokens --sequence 0 stream/*.data
 index 65 --input /none --sequence 8 stream/*.data
-
-# ---- slow storage ----------------------------------------------------------
-
-if [ -n "${CDDP_TIMES:-}" ]; then
-    # The last try has an index.
-    for delay in 0 1 2; do
-        begin=$(date +%s%N)
-        [ "$delay" = 2 ] || rm -f many/.cddp-index
-        train many run-"$ranks" "$ranks" IO_SLOW_OPEN=$((delay > 0 ? 1000 : 0)) \
-            IO_SLOW_READ=$((delay > 0 ? 200 : 0))
-        echo "$ranks ranks, $((delay > 0)) ms an open (try $delay):" \
-            "$((($(date +%s%N) - begin) / 1000000)) ms; a thread slept at most" \
-            "$((slept / 1000)) ms"
-    done
-fi
 
 # ---- more shards than descriptors ------------------------------------------
 

@@ -102,7 +102,7 @@ check-long: all check-long-io $(LONG_CHECKS) $(SLURM_PROBES) $(SLURM_MODULES)
 LONG_IO_CHECKS = tests/hdf5io/test_epoch_reads tests/train/test_look_opens
 LONG_IO_TESTS = $(LONG_IO_CHECKS) tests/cmd/many_shards.sh
 check-long-io: all
-	CDDP_LONG=1 CDDP_TIMES=1 $(MAKE) $(AM_MAKEFLAGS) check \
+	CDDP_LONG=1 $(MAKE) $(AM_MAKEFLAGS) check \
 	    check_PROGRAMS="$(LONG_IO_CHECKS)" TESTS="$(LONG_IO_TESTS)"
 .PHONY: check-slurm check-long check-long-io
 # End of tests/slurm
