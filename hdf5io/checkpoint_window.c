@@ -54,8 +54,7 @@ err_code_t hdf5io_window_open(hdf5io_spread_t *spread, size_t each,
     return rc;
 }
 
-/* Give the address of the shared memory to all ranks, and wait for all ranks.
- */
+/* Tell all ranks the address of the shared memory, and wait for all ranks. */
 static err_code_t address_exchange(hdf5io_window_t *window, err_t *err)
 {
     const hdf5io_votes_t *votes = window->spread->votes;

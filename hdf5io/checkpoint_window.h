@@ -26,7 +26,7 @@ typedef struct hdf5io_window {
     size_t *cuts;            /* [size + 1], see hdf5io_window_exchange */
     char *buffer;            /* the slots of all ranks; NULL: in [shared] */
     hdf5io_shared_t *shared; /* NULL: none, or hdf5io_window_share is to come */
-    hdf5io_shared_t **addresses; /* [size], scratch: one of each rank */
+    hdf5io_shared_t **addresses; /* [size], scratch: of each rank */
     uint64_t exchanges;          /* number of exchanges that have begun */
 } hdf5io_window_t;
 

@@ -20,8 +20,8 @@
 
 /* At first all 0. */
 typedef struct slow {
-    atomic_int doubts; /* reads before which the system is still to be asked */
-    atomic_int tells;  /* reads of which the system is still to be told */
+    atomic_int doubts; /* before how many reads the system is asked */
+    atomic_int tells;  /* of how many reads the system is told */
 } slow_t;
 
 /* After a read that took long, the system is asked before so many reads. */

@@ -56,8 +56,8 @@ typedef struct import_kind {
      * are; with the last ones, the ends of the files are checked. */
     err_code_t (*read)(import_source_t *source, int64_t rows, void *const *out,
                        err_t *err);
-    /* Pass over the next [rows] samples, without reading all of them. NULL:
-     * several processes cannot divide the samples. Errors as for read. */
+    /* Pass over the next [rows] samples, without reading all of them. Errors as
+     * for read. */
     err_code_t (*skip)(import_source_t *source, int64_t rows, err_t *err);
     /* Add to a shard whose datasets were created what belongs to no sample,
      * such as attributes; sets[f] is the dataset of field f. Called with the

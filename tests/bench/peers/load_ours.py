@@ -3,10 +3,10 @@
 """Our side of load_peers.py: libcddp, called through ctypes, in a process of its own.
 
 usage: load_ours.py LIBRARY FILE ELEMS BATCH THREADS. Each line on standard input is
-one epoch: the data is opened, and all batches are read; THREADS threads read ahead. The
-answer is a line "SECONDS SUM SAMPLES". For the line "ids PATH" the numbers of the samples are
-written to PATH instead, one line for each batch, and the answer is "done". The line
-"end" ends the process.
+one epoch: the data is opened, and all batches are read; THREADS threads read ahead.
+The answer is a line "SECONDS SUM SAMPLES". For the line "ids PATH" the numbers of the
+samples are written to PATH instead, one line for each batch, and the answer is "done".
+The line "end" ends the process.
 """
 import ctypes
 import sys

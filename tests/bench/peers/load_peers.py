@@ -8,13 +8,12 @@ order is that of our loader with shuffle "chunk". A pair is an epoch of each loa
 loader comes first changes from pair to pair. The page cache has the file.
 
 The peer is tuned: two worker processes serve all epochs and read a batch in one call
-(sorted rows, one selection), with a chunk cache of HDF5 that holds the whole file.
-Each epoch opens the file anew, as our loader does, so that nothing is decoded before.
-Our loader is libcddp. It is measured with one thread that reads ahead, then with two
-such threads, or with the numbers of threads of --threads. The times of both loaders
-include opening the file. A ratio is the peer's time over
-ours: above 1, we are faster. In each pair, both loaders must get the same sum over some
-numbers of every batch. Prints CSV.
+(sorted rows, one selection), with a chunk cache of HDF5 that holds the whole file. Each
+epoch opens the file anew, as our loader does, so that nothing is decoded before. Our
+loader is libcddp. It is measured with one thread that reads ahead, then with two such
+threads, or with the numbers of threads of --threads. The times of both loaders include
+opening the file. A ratio is the peer's time over ours: above 1, we are faster. In each
+pair, both loaders must get the same sum over some numbers of every batch. Prints CSV.
 """
 import argparse
 import os
@@ -145,7 +144,8 @@ def layout_measure(path, layout, threads, args):
     ratios = sorted(peer / our for our, peer in pairs)
     rates = [args.mib * 1.048576 / sorted(pair[k] for pair in pairs)[len(pairs) // 2]
              for k in (0, 1)]
-    print(f"{layout},{args.mib},{threads},{args.workers},{len(pairs)},{rates[0]:.0f},{rates[1]:.0f},"
+    print(f"{layout},{args.mib},{threads},{args.workers},{len(pairs)},"
+          f"{rates[0]:.0f},{rates[1]:.0f},"
           f"{ratios[len(ratios) // 2]:.2f},{ratios[0]:.2f},{ratios[-1]:.2f},"
           f"{os.getloadavg()[0]:.1f}", flush=True)
 
