@@ -24,9 +24,9 @@ typedef struct slow {
     atomic_int tells;  /* of how many reads the system is told */
 } slow_t;
 
-/* After a read that took long, the system is asked before so many reads. */
+/* The system is asked before this number of reads after one that took long. */
 #define SLOW_DOUBTS 4
-/* After storage was found to be slow, the system is told of so many reads. */
+/* The system is told of this number of reads once storage is slow. */
 #define SLOW_TELLS 4096
 /* A read of n bytes takes long if it takes more than SLOW_S + n * SLOW_BYTE_S
  * seconds. */

@@ -20,7 +20,7 @@
 /* globals: replaced functions have no argument for them */
 /* The next read takes long. */
 static atomic_bool slow_next;
-/* The page cache holds what is read next. */
+/* The system says that the page cache holds the bytes of each read. */
 static atomic_bool slow_held;
 /* How often the system was told of a read of [slow_length] bytes. */
 static atomic_int slow_count;
