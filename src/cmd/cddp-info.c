@@ -144,7 +144,7 @@ static err_code_t step_main(const args_t *args, bool *speaker, err_t *err)
     if (rc != ERR_OK)
         return rc;
     if (args->what == OPT_TOPOLOGY)
-        return info_topology(boot, args->table, err);
+        return info_topology(boot, args->table, speaker, err);
     return info_check(boot, args->dir == NULL ? "." : args->dir, speaker, err);
 }
 

@@ -33,6 +33,7 @@ typedef struct place {
     int32_t count;         /* number of CPUs */
     char offers[HOST_MAX]; /* lines on its host */
     char gpus[GPUS_MAX];   /* lines on its GPUs */
+    err_t table;           /* why the rank cannot read the table; or no error */
 } place_t;
 
 /* Fill in the CPUs and NUMA nodes of this process. After a failure they are
@@ -124,7 +125,24 @@ static void table_print(const comm_table_t *table, const char *path)
     str_buf_free(&text);
 }
 
-err_code_t info_topology(boot_t *boot, const char *table, err_t *err)
+/* Can all ranks read the table? If not, all ranks get the error of the first
+ * rank that cannot read it. *speaker becomes false on the other ranks. */
+static err_code_t tables_check(const place_t *places, int rank, int size,
+                               bool *speaker, err_t *err)
+{
+    for (int i = 0; i < size; i++) {
+        if (places[i].table.code == ERR_OK)
+            continue;
+        *speaker = i == rank;
+        err_copy(err, &places[i].table);
+        return size == 1 ? err->code
+                         : err_prefix(err, "rank %d on %s", i, places[i].host);
+    }
+    return ERR_OK;
+}
+
+err_code_t info_topology(boot_t *boot, const char *table, bool *speaker,
+                         err_t *err)
 {
     int rank = boot_rank(boot), size = boot_size(boot);
     place_t mine;
@@ -137,11 +155,12 @@ err_code_t info_topology(boot_t *boot, const char *table, err_t *err)
         strcpy(mine.host, "unknown");
     place_find(&mine);
     info_gpus(mine.gpus, sizeof mine.gpus);
+    (void)comm_table_load(table, &read, &mine.table);
     rc = mem_new(place_t, (size_t)size, "places", &places, err);
     if (rc == ERR_OK)
         rc = boot_exchange(boot, &mine, sizeof mine, places, err);
     if (rc == ERR_OK)
-        rc = comm_table_load(table, &read, err);
+        rc = tables_check(places, rank, size, speaker, err);
     if (rc == ERR_OK && rank == 0)
         places_print(places, size);
     if (rc == ERR_OK)

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* The lines of cddp-info on a host, and on Slurm's plugins. */
+/* The lines of cddp-info on a host, and on Slurm's plugins; and a table of
+ * algorithms that one rank cannot read. */
 #include <criterion/criterion.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/thread.h"
 #include "cmd/info_build.h"
 #include "cmd/info_host.h"
+#include "cmd/info_topology.h"
 
 /* As UCX 1.13 prints it on a host with an InfiniBand card. */
 static const char printed[] =
@@ -66,6 +70,51 @@ Test(info_host, lines)
     cr_expect_not_null(strstr(out, "\n  ucx: "), "%s", out);
     info_host(NULL, out, sizeof out);
     cr_expect_not_null(strstr(out, "  memory "), "%s", out);
+}
+
+/* A rank of cddp-info --topology TABLE. */
+typedef struct member {
+    boot_t *boot;
+    const char *table;
+    bool speaker;
+    err_t err;
+} member_t;
+
+static void *member_main(void *argument)
+{
+    member_t *member = argument;
+
+    (void)info_topology(member->boot, member->table, &member->speaker,
+                        &member->err);
+    return NULL;
+}
+
+/* Only rank 1 has no table. Rank 0 does not wait for it, and gets its error. */
+Test(info_topology, one_rank_cannot_read_the_table, .timeout = 120)
+{
+    const boot_config_t config = {.timeout = 60.0};
+    member_t members[2] = {{.speaker = true},
+                           {.speaker = true, .table = "/nowhere/table"}};
+    pthread_t threads[2];
+    boot_t *boots[2];
+    err_t err = ERR_INIT;
+
+    cr_assert_eq(boot_threads_open(2, &config, boots, &err), ERR_OK);
+    for (int r = 0; r < 2; r++) {
+        members[r].boot = boots[r];
+        cr_assert_eq(
+            thread_start("rank", member_main, &members[r], &threads[r], &err),
+            ERR_OK);
+    }
+    for (int r = 0; r < 2; r++)
+        pthread_join(threads[r], NULL);
+    for (int r = 0; r < 2; r++) {
+        cr_expect_eq(members[r].err.code, ERR_IO, "%s", members[r].err.text);
+        cr_expect_not_null(strstr(members[r].err.text, "rank 1 on "), "%s",
+                           members[r].err.text);
+        cr_expect_not_null(strstr(members[r].err.text, "/nowhere/table"));
+        cr_expect_eq(members[r].speaker, r == 1);
+    }
 }
 
 Test(info_build, plugins)
