@@ -53,7 +53,8 @@ typedef struct cddp_checkpoint_config {
 
 /* Write a checkpoint and publish it. On failure older checkpoints stay. Only
  * one program at a time may write to a directory; others may read from it
- * meanwhile. CDDP_CONFIG: ranks pass different tensors, or in another order. */
+ * meanwhile. CDDP_CONFIG: ranks pass different tensors, or pass the same
+ * tensors in different orders. */
 cddp_code_t cddp_checkpoint_write(cddp_group_t *group,
                                   const cddp_checkpoint_config_t *config,
                                   const cddp_progress_t *progress,
@@ -65,9 +66,10 @@ cddp_code_t cddp_checkpoint_write(cddp_group_t *group,
  * complete but still has its temporary name, because the write was interrupted,
  * counts, too; the next write renames it. If files of a checkpoint are missing
  * or changed, the next older one is read. CDDP_CONFIG: a later version of
- * cddp wrote the checkpoint, or ranks name different tensors (also if there is
- * no checkpoint; their order may differ). All ranks get the same result. After
- * an error the tensors are undefined. */
+ * cddp wrote the checkpoint, or ranks name different tensors. This is checked
+ * even if there is no checkpoint; ranks may name the same tensors in different
+ * orders. All ranks get the same result. After an error the tensors are
+ * undefined. */
 cddp_code_t cddp_checkpoint_read(cddp_group_t *group,
                                  const cddp_checkpoint_config_t *config,
                                  const cddp_tensor_t *tensors, int count,

@@ -16,7 +16,7 @@
  * A gradient is final there when the kernel that writes it is complete, so wait
  * for the kernel's stream before cddp_ddp_ready. cddp_device_copy copies from
  * and to the host's memory. The table of a hook says whether the hook works
- * there, too, or on a copy in the host's memory (<cddp/hook.h>).
+ * in the GPU's memory, too, or on a copy in the host's memory (<cddp/hook.h>).
  *
  * Thread rule: one thread per rank; every rank makes the same calls in the same
  * order.
@@ -61,9 +61,10 @@ typedef struct cddp_ddp_config {
     const cddp_hook_t *const *hooks;
 } cddp_ddp_config_t;
 
-/* Open a reducer over [group]; collective. If one rank cannot, all ranks get
- * its error. CDDP_CONFIG names the ranks whose views differ. Only the hooks of
- * [config] must stay valid after the call. Close the reducer before the group.
+/* Open a reducer over [group]; collective. If one rank fails, all ranks
+ * get the error of this rank. CDDP_CONFIG names the ranks whose views differ.
+ * Only the hooks of [config] must stay valid after the call. Close the reducer
+ * before the group.
  */
 cddp_code_t cddp_ddp_open(cddp_group_t *group, const cddp_ddp_config_t *config,
                           cddp_ddp_t **out, cddp_error_t *error);

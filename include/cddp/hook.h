@@ -14,20 +14,20 @@
  * waits for them. After its last turn the bucket must hold the sum over ranks,
  * or the hook's approximation, with the same bits on all ranks.
  *
- * The table says in which memory the hook wants the gradients (cddp_hook_t,
- * place):
- * - CDDP_HOOK_HOST, the default. On a GPU the hook gets a copy of the gradients
- *   in the host's memory, so the same functions work for CPUs and GPUs. With a
- *   GPU, turn 0 of a bucket begins in cddp_ddp_wait.
+ * The member `place` of the table (cddp_hook_t) says in which memory the hook
+ * wants the gradients:
+ * - CDDP_HOOK_HOST, the default. In a run on GPUs the hook gets a copy of the
+ *   gradients in the host's memory. So the same functions work for CPUs and
+ *   GPUs. In a run on GPUs, turn 0 of a bucket begins in cddp_ddp_wait.
  * - CDDP_HOOK_DEVICE. The hook gets the gradients in the memory of the GPU
  *   (cddp_run_config_t.device), and the buffers of its collectives must be in
  *   this memory, too. A turn must not wait for the GPU: it only enqueues its
  *   kernels and copies, on the stream that cddp_wire_stream returns. A
- *   collective begins when the GPU has done what was on the stream when the
- *   collective was started. cddp_wire_wait lets the stream wait: what is
- *   enqueued after this call finds the results. cddp_ddp_wait waits until the
- *   GPU has done all of that. On the CPU cddp_ddp_open refuses such a hook with
- *   CDDP_CONFIG.
+ *   collective begins when the GPU has finished the work that the stream had
+ *   when the collective was started. cddp_wire_wait makes the stream wait for
+ *   the collectives: work that is enqueued after this call finds their results.
+ *   cddp_ddp_wait waits until the GPU has finished all turns. In a run on CPUs,
+ *   cddp_ddp_open refuses such a hook with CDDP_CONFIG.
  *
  * Thread rule: one thread per rank.
  */
@@ -63,12 +63,13 @@ cddp_code_t cddp_wire_sum(cddp_wire_t *wire, void *data, size_t count,
 cddp_code_t cddp_wire_gather(cddp_wire_t *wire, const void *mine, size_t bytes,
                              void *all, cddp_error_t *error);
 
-/* Wait for all collectives of the wire; with CDDP_HOOK_DEVICE the stream waits
- * for them. */
+/* Wait for all collectives of the wire. With CDDP_HOOK_DEVICE the stream waits
+ * for them, and this call may return before they are complete. */
 cddp_code_t cddp_wire_wait(cddp_wire_t *wire, cddp_error_t *error);
 
-/* CDDP_HOOK_DEVICE: the cudaStream_t on which a turn enqueues. Its GPU is the
- * current one of the calling thread when this returns. CDDP_HOOK_HOST: NULL. */
+/* With CDDP_HOOK_DEVICE: return the cudaStream_t on which a turn enqueues, and
+ * make the GPU of this stream the current GPU of the calling thread. With
+ * CDDP_HOOK_HOST: return NULL. */
 void *cddp_wire_stream(const cddp_wire_t *wire);
 
 /* ---- what a hook sees ---------------------------------------------------- */
@@ -107,8 +108,8 @@ typedef struct cddp_hook {
     int turns;        /* >= 1 */
 
     /* Allocate all memory that steps need. The plan and all that it points to
-     * outlive the state. With CDDP_HOOK_DEVICE the memory for collectives must
-     * be that of the GPU cddp_group_device. */
+     * outlive the state. With CDDP_HOOK_DEVICE the buffers of collectives
+     * must be in the memory of the group's GPU (cddp_group_device). */
     cddp_code_t (*open)(const cddp_hook_plan_t *plan, void **state,
                         cddp_error_t *error);
     void (*close)(void *state);

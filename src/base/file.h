@@ -66,8 +66,8 @@ err_code_t file_sync(const char *path, err_t *err);
 /* Make a directory and its parents; it may exist already. */
 err_code_t file_make_dirs(const char *path, err_t *err);
 
-/* Remove a file, but no directory; it need not exist. A link is removed, not
- * what it names. */
+/* Remove a file, which need not exist. A directory is an error. Of a symbolic
+ * link only the link is removed. */
 err_code_t file_remove(const char *path, err_t *err);
 
 /* Remove a file or a directory tree; it need not exist. Links are not

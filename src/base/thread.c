@@ -126,7 +126,8 @@ bool thread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock,
      * the clock of this wait unchanged. So only clock_now decides. */
     if (clock_now() >= instant)
         return false;
-    /* The caller waits again at once, so rest. */
+    /* The caller waits again at once. So leave the core to other threads for a
+     * while. */
     pthread_mutex_unlock(lock);
     (void)poll(NULL, 0, EARLY_MS);
     pthread_mutex_lock(lock);

@@ -289,7 +289,8 @@ void spawn_hub_ended(spawn_hub_t *hub, int rank, const char *how)
 {
     err_t fault = ERR_INIT;
 
-    /* What it sent before its end counts, and may not have been read yet. */
+    /* What the rank sent before its end counts, and perhaps was not read yet.
+     */
     rank_read(hub, rank);
     if (hub->ranks[rank].gone) {
         absent_check(hub);

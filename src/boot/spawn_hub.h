@@ -29,8 +29,8 @@ void spawn_hub_polls(const spawn_hub_t *hub, struct pollfd *out);
 void spawn_hub_serve(spawn_hub_t *hub, const struct pollfd *polls);
 
 /* The process of [rank] has ended; [how] ("was killed by signal 9") completes a
- * sentence about it. What the rank has sent is read first. Unless it has left
- * (boot_close), no later exchange succeeds. */
+ * sentence about it. What the rank has sent is read first. Unless the rank has
+ * left (boot_close), no later exchange succeeds. */
 void spawn_hub_ended(spawn_hub_t *hub, int rank, const char *how);
 
 #endif

@@ -231,8 +231,8 @@ static err_code_t split_agree(split_t *split, err_code_t rc, err_t *reason,
 
 /* ---- some ranks ---------------------------------------------------------- */
 
-/* Allocate split->heads. If one rank has no memory for them, all fail, as the
- * ranks tell each other all else with them. Collective. */
+/* Allocate split->heads. If one rank has no memory for them, all ranks fail, as
+ * every later exchange of the ranks needs the heads. Collective. */
 static err_code_t heads_open(split_t *split, err_t *err)
 {
     err_t mine = ERR_INIT;

@@ -5,7 +5,7 @@
 #include "base/check.h"
 #include "comm/comm_ops.h"
 
-/* What the ranks find out first: the least numbers of all ranks. */
+/* Of each number the ranks first find the minimum over all ranks. */
 typedef struct answer {
     int32_t first; /* lowest rank with an error; the group's size: none */
     int32_t all;   /* 1: every rank has an error */

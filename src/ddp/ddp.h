@@ -101,9 +101,9 @@ typedef struct ddp_stats { /* since the last ddp_stats_take */
 /* Open over two groups of the same ranks: [control] compares, [data] reduces;
  * on the CPU they may be one. ERR_CONFIG names the ranks whose layout differs
  * (names, sizes, order). Opens the gradient arena through [data]. If the host
- * cannot access it, a hook on the host works on a copy, over [control]. If one
- * rank fails, all fail, with its error (comm_vote). Copies [layout]; the groups
- * must outlive the reducer. Collective; blocks. */
+ * cannot access the arena, a hook on the host works on a copy, and sums it over
+ * [control]. If one rank fails, all ranks get its error (comm_vote). Copies
+ * [layout]; the groups must outlive the reducer. Collective; blocks. */
 err_code_t ddp_open(const ddp_config_t *config, comm_group_t *control,
                     comm_group_t *data, const ddp_layout_t *layout, ddp_t **out,
                     err_t *err);
@@ -117,7 +117,7 @@ size_t ddp_grad_elems(const ddp_t *ddp);
 size_t ddp_tail_doubles(const ddp_t *ddp);
 int ddp_buckets(const ddp_t *ddp);
 
-/* Copy [bytes] bytes of the host from rank 0 to all. Collective; blocks. */
+/* Copy [data], on the host, from rank 0 to all ranks. Collective; blocks. */
 err_code_t ddp_broadcast(ddp_t *ddp, void *data, size_t bytes, err_t *err);
 
 /* Check that [hash], a hash of the parameters, is equal on all ranks.
@@ -135,9 +135,9 @@ err_code_t ddp_step_set(ddp_t *ddp, int64_t step, err_t *err);
 /* List the hook's state for checkpoints in [parts], which has DDP_HOOK_PARTS
  * elements. Returns the number of parts. */
 int ddp_hook_parts(ddp_t *ddp, ddp_hook_part_t *parts);
-/* Does a hook work on the host's copy of a device's gradients? Does a hook take
- * turns, so that no graph contains a step? */
+/* Does a hook work on the host's copy of a device's gradients? */
 bool ddp_hook_away(const ddp_t *ddp);
+/* Does a hook take turns? Then no graph of the device can contain a step. */
 bool ddp_hook_turns(const ddp_t *ddp);
 
 /*
@@ -168,7 +168,7 @@ err_code_t ddp_step_skip(ddp_t *ddp, err_t *err);
 err_code_t ddp_step_wait(ddp_t *ddp, err_t *err);
 err_code_t ddp_step_wait_on(ddp_t *ddp, dev_stream_t *stream, err_t *err);
 
-/* Call this instead of the above if a device's graph repeats a whole step. */
+/* Call this instead of begin .. wait if a device's graph repeats a step. */
 void ddp_step_replay(ddp_t *ddp);
 
 /* Call after ddp_step_begin for a local step, which reduces only the tail. All

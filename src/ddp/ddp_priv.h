@@ -48,12 +48,12 @@ struct ddp {
     int gap_count;
     bool gaps_due;        /* they are not zeroed yet in this step */
     ddp_gather_t *shares; /* [bucket_count]: all-gathers of parameters */
-    uint64_t *hashes;     /* [size], of all ranks; for both checks */
+    uint64_t *hashes;     /* [size]: scratch of check.c, one of each rank */
     ddp_stats_t stats;
     ddp_hooked_t *hooked; /* comm hook that takes turns; NULL: none */
     ddp_half_t *half;     /* fp16 or bf16 on the device; NULL: neither */
     /* The host's copy of a device's gradients, on which the hook works. NULL:
-     * it works on [grads]. */
+     * there is no hook, or it works on [grads]. */
     float *mirror;  /* pinned, [grad_elems] */
     int mirrored;   /* buckets whose copies were enqueued in this step */
     int64_t step;   /* updates before the next step */
@@ -81,7 +81,7 @@ err_code_t ddp_mirror_start(ddp_t *ddp, int index, err_t *err);
  * copy the sums back. [on] waits for this copy; with NULL the host waits. */
 err_code_t ddp_mirror_finish(ddp_t *ddp, dev_stream_t *on, err_t *err);
 
-/* half.c: the hooks fp16 and bf16 on a device. Round and start only enqueue. */
+/* half.c: the hooks fp16 and bf16 on a device. */
 
 /* Set ddp->half if the hook of [config] is fp16 or bf16, and the device can
  * compute it. Local. */
@@ -89,10 +89,10 @@ err_code_t ddp_half_open(ddp_t *ddp, const ddp_config_t *config, err_t *err);
 void ddp_half_close(ddp_t *ddp);
 /* Bytes that bucket [index] sends. */
 size_t ddp_half_bytes(const ddp_t *ddp, int index);
-/* Round the gradients of bucket [index] on the step's stream, behind its
- * earlier work. */
+/* Enqueue on the step's stream that the gradients of bucket [index] are
+ * rounded. */
 err_code_t ddp_half_round(ddp_t *ddp, int index, err_t *err);
-/* Start the sum of the rounded gradients. */
+/* Start the sum of the rounded gradients. Does not wait for the device. */
 comm_state_t ddp_half_start(ddp_t *ddp, int index, comm_work_t **work,
                             err_t *err);
 /* After the sums: convert all of them to gradients on the stream [on]. With
@@ -114,8 +114,8 @@ err_code_t ddp_place_after(ddp_t *ddp, dev_event_t *event, dev_stream_t *stream,
  * with [on] on that stream. */
 err_code_t ddp_place_wait(ddp_t *ddp, comm_work_t *work, dev_event_t *event,
                           dev_stream_t *on, err_t *err);
-/* Let [on] find what the step's stream has written so far; with NULL the host
- * waits for it. [reason] gets the error of dev. */
+/* Make the stream [on] wait for what the step's stream has now. If [on] is
+ * NULL, the host waits for it. [reason] gets the error of dev. */
 err_code_t ddp_place_join(ddp_t *ddp, dev_stream_t *on, err_t *reason);
 /* Return [rc], the result of a call of dev with the error [reason], as an error
  * of the data group. */

@@ -225,7 +225,7 @@ static ddp_hook_view_t view_of(const ddp_view_t *view)
                                  rows > 0 ? (int64_t)(view->count / rows) : 0};
 }
 
-/* The events of all wires, for a hook on a device. */
+/* Open the events of all wires, for a hook on a device. */
 static err_code_t events_open(ddp_hooked_t *hooked, dev_device_t *dev,
                               err_t *err)
 {

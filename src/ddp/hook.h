@@ -19,14 +19,14 @@
  * host's memory. If gradients are on a device, such a hook gets a copy of them,
  * and turn 0 of the buckets begins when all of backward is enqueued. But fp16
  * and bf16 work on the device (half.c) if the data group only enqueues its
- * collectives there (comm_group_enqueues), and powersgd does so if the device's
- * op backend has its arithmetic (op_lowrank_offered).
+ * collectives there (comm_group_enqueues). And powersgd works on the device if
+ * the op backend of the device has the arithmetic (op_lowrank_offered).
  *
  * A hook of the place "device" gets the gradients in the device's memory. Its
  * turns only enqueue, on ddp_wire_stream. Its collectives work on memory of the
- * device. A collective begins when the device has done what was on this stream
- * when the collective was started. What is enqueued after ddp_wire_wait finds
- * the results.
+ * device. A collective begins when the device has finished the work that this
+ * stream had when the collective was started. Work that is enqueued after
+ * ddp_wire_wait finds the results of the collectives.
  *
  * Gradients are already divided by the global denominator: hooks sum over ranks
  * and do not average. Thread rule: one thread.
@@ -73,8 +73,8 @@ err_code_t ddp_wire_gather(ddp_wire_t *wire, const void *mine, size_t bytes,
                            void *all, err_t *err);
 
 /* Wait for all collectives of the wire. On the host's memory it blocks like any
- * wait of comm. On a device the stream waits for the results, and the host no
- * longer than the data group needs (comm_work_wait_on). */
+ * wait of comm. On a device the stream waits for the results, and the host
+ * waits no longer than the data group needs (comm_work_wait_on). */
 err_code_t ddp_wire_wait(ddp_wire_t *wire, err_t *err);
 
 /* The stream on which a hook of the place "device" enqueues in this step. NULL:
@@ -83,7 +83,7 @@ dev_stream_t *ddp_wire_stream(const ddp_wire_t *wire);
 
 /* Where a hook wants the gradients. */
 typedef enum ddp_hook_place {
-    DDP_HOOK_HOST,  /* in the host's memory, on every run */
+    DDP_HOOK_HOST,  /* in the host's memory, in every run */
     DDP_HOOK_DEVICE /* in the device's memory: only for runs on a device */
 } ddp_hook_place_t;
 
@@ -114,7 +114,7 @@ typedef struct ddp_hook_plan {
     int bucket_count;
     size_t elems; /* elements of the gradient arena */
     int rank, size;
-    dev_device_t *dev; /* whose memory [buckets] has; NULL: the host's */
+    dev_device_t *dev; /* its memory has the gradients; NULL: the host's has */
     /* The state is opened only to count its memory (see [bytes] below). No turn
      * follows, so the memory of turns need not be allocated. */
     bool counted;
@@ -166,8 +166,8 @@ typedef struct ddp_hook_ops {
      * how it rounds, so that a device can do the same (half.c). */
     void (*rounds)(const void *options, struct ddp_rounding *out);
 
-    /* (optional) For a built-in hook of the place "host": can it work on the
-     * memory of devices with the op backend [backend], too? */
+    /* (optional) For a built-in hook of the place "host": can the hook work
+     * on the memory of devices with the op backend [backend], too? */
     bool (*fits)(const struct op_backend_ops *backend);
 } ddp_hook_ops_t;
 

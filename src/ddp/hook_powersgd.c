@@ -14,9 +14,9 @@
  *   over ranks.
  * - turn 2: M = P Q^T, from equal P and Q on all ranks.
  *
- * If the backend of a device has this arithmetic (op/op_lowrank.h), the device
- * computes all of it, and only messages leave its memory. From equal P and Q it
- * computes the bits of P Q^T that the host would compute.
+ * If the op backend of a device has this arithmetic (op/op_lowrank.h), the
+ * device computes all turns, and only messages leave the memory of the device.
+ * For equal P and Q, host and device compute the same bits of P Q^T.
  *
  * Both products are linear in M, so the sums give the P Q^T that one rank would
  * compute from the sum of all M. Summed over ranks, the gradients used and the
@@ -128,7 +128,7 @@ static void parts_plan(powersgd_t *sgd, size_t *messages)
     sgd->matrix_count = first;
 }
 
-/* Zeros, where the gradients are. */
+/* Allocate [count] zeros in the memory that has the gradients. */
 static err_code_t floats_alloc(const powersgd_t *sgd, size_t count, float **out,
                                err_t *err)
 {

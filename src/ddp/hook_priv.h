@@ -23,9 +23,9 @@ typedef struct ddp_rounding {
 err_code_t ddp_hook_rounds(const ddp_config_t *config, bool *rounds,
                            ddp_rounding_t *out, err_t *err);
 
-/* Where does the hook of [config] work, if gradients are in the memory of [dev]
- * (NULL: of the host)? Without a hook: on the host. ERR_CONFIG if it wants them
- * on a device and there is none. */
+/* Set *out to the place where the hook of [config] works, if gradients are in
+ * the memory of [dev] (NULL: of the host). Without a hook: DDP_HOOK_HOST.
+ * ERR_CONFIG: the hook wants gradients on a device, and [dev] is NULL. */
 err_code_t ddp_hook_place(const ddp_config_t *config, const dev_device_t *dev,
                           ddp_hook_place_t *out, err_t *err);
 
@@ -39,8 +39,8 @@ struct ddp_wire {
     ddp_stats_t *stats; /* statistics of the reducer */
     comm_work_t *works[DDP_WIRE_WORKS];
     int count;
-    /* Of a hook on a device: the stream of this step, and events on it behind
-     * which [works] begin. Otherwise NULL. */
+    /* For a hook on a device: the stream of this step, and events on this
+     * stream behind which [works] begin. For other hooks NULL. */
     dev_stream_t *stream;
     dev_event_t *after[DDP_WIRE_WORKS];
     double started; /* clock instant when the first of [works] started */
@@ -64,7 +64,8 @@ typedef struct ddp_hooked_plan {
     /* Gradient arena; NULL: only memory is counted, no step is made. */
     float *grads;
     comm_group_t *group; /* NULL if no step is made */
-    /* In whose memory [grads] are, and collectives work; NULL: the host. */
+    /* [grads] and the buffers of collectives are in the memory of this device.
+     * NULL: of the host. */
     dev_device_t *dev;
     ddp_stats_t *stats; /* bytes and seconds are added here */
     int rank, size;

@@ -36,19 +36,20 @@ typedef struct powersgd {
     powersgd_matrix_t *matrices;
     int matrix_count;
     powersgd_part_t *parts; /* [bucket_count] */
-    /* Where the gradients are: memory of the host, or of plan->dev. */
+    /* In the memory that has the gradients: of the host, or of plan->dev. */
     float *messages, *q, *residual;
     size_t message_count, q_count;
     int64_t step;
-    op_lowrank_t *device; /* computes on plan->dev; NULL: on the host */
+    op_lowrank_t *device; /* computes on plan->dev; NULL: the host does */
 } powersgd_t;
 
-/* powersgd_device.c: on plan->dev. All but open only enqueue, on the wire's
- * stream; if the device fails, all ranks learn that this rank cannot go on. */
+/* powersgd_device.c: the arithmetic on plan->dev. Copy and run only enqueue, on
+ * the stream of the wire. If the device fails then, all ranks learn that this
+ * rank cannot go on. */
 
 /* Can the backend of a device compute the hook? */
 bool powersgd_device_fits(const op_backend_ops_t *backend);
-/* Open sgd->device, when all other memory is there. */
+/* Open sgd->device. Call it when all other memory has been allocated. */
 err_code_t powersgd_device_open(powersgd_t *sgd, err_t *err);
 /* Copy [count] numbers. */
 err_code_t powersgd_device_copy(float *to, const float *from, size_t count,

@@ -9,7 +9,7 @@ bool powersgd_device_fits(const op_backend_ops_t *backend)
     return op_lowrank_offered(backend);
 }
 
-/* What the device needs to know of matrix [i], whose bucket is [bucket]. */
+/* Describe matrix [i], which is in [bucket], for the device. */
 static op_lowrank_matrix_t matrix_of(const powersgd_t *sgd, int i,
                                      const ddp_hook_bucket_t *bucket)
 {

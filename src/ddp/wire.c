@@ -31,8 +31,8 @@ static void wire_complete(ddp_wire_t *wire)
     ddp_bucket_trace(wire->trace, wire->bucket, wire->what, wire->started);
 }
 
-/* Prepare the start of another work. On a device it begins behind what the
- * stream has now. ERR_CONFIG if the table of [wire] has no place for it. */
+/* Prepare the start of another work. On a device the work begins behind what
+ * the stream has now. ERR_CONFIG if the table of [wire] is full. */
 static err_code_t wire_prepare(ddp_wire_t *wire, err_t *err)
 {
     if (wire->count == DDP_WIRE_WORKS)

@@ -112,8 +112,8 @@ void dev_unpin(dev_device_t *dev, void *block);
 err_code_t dev_stream_open(dev_device_t *dev, dev_stream_kind_t kind,
                            dev_stream_t **out, err_t *err);
 void dev_stream_close(dev_stream_t *stream);
-/* What code outside of cddp enqueues on: on "cuda" a cudaStream_t. NULL: the
- * backend has no such handle. */
+/* The backend's own handle of [stream], on which code outside of cddp can
+ * enqueue: a cudaStream_t for "cuda". NULL: the backend has no handles. */
 void *dev_stream_handle(dev_stream_t *stream);
 /* Block the host until all work on [stream] is done. */
 err_code_t dev_stream_wait(dev_stream_t *stream, err_t *err);

@@ -365,7 +365,7 @@ char *obs_slow_format(const obs_slow_t *slow, const char *host, char *out,
                       size_t room)
 {
     const double times = slow->median > 0 ? slow->seconds / slow->median : 0;
-    /* From here on %.3g would print milliseconds with an exponent. */
+    /* From 0.9995 s on, %.3g would print milliseconds with an exponent. */
     const bool is_long = slow->seconds >= 0.9995;
     char who[320];
 

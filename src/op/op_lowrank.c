@@ -16,7 +16,7 @@ err_code_t op_lowrank_open(const op_backend_ops_t *backend, dev_device_t *dev,
 {
     err_code_t rc;
 
-    check(backend->lowrank != NULL, "%s has the arithmetic of PowerSGD",
+    check(backend->lowrank != NULL, "%s has no arithmetic for PowerSGD",
           backend->name);
     check(config->rank >= 1, "rank %d", config->rank);
     rc = backend->lowrank->open(dev, config, out, err);

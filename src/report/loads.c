@@ -33,8 +33,8 @@ typedef struct cell {
 typedef struct found {
     int ranks, hosts;
     double steps;
-    int host[REPORT_LOADS_MAX]; /* of a rank: index of a host of the row */
-    int host_index[REPORT_LOADS_MAX]; /* of a host of the row: its number */
+    int host[REPORT_LOADS_MAX]; /* of each rank: index of its host in the row */
+    int host_index[REPORT_LOADS_MAX]; /* of each host of the row: its number */
     double at[NUMBERS][REPORT_LOADS_MAX];
     double sorted[REPORT_LOADS_MAX];
 } found_t;
@@ -89,8 +89,8 @@ int64_t report_loads_left_out(const report_loads_t *loads)
 
 /* ---- reading a row ------------------------------------------------------- */
 
-/* Begin to read the list called [key] of [row]. The
- * result is bad if the row has no such list. */
+/* Begin to read the list called [key] of [row]. The result is bad if the row
+ * has no such list. */
 static report_list_t list_find(const report_row_t *row, const char *key)
 {
     const report_field_t *field = report_row_find(row, key);

@@ -82,9 +82,9 @@ err_code_t train_data_plan(const train_split_t *split, int64_t steps,
  * a split without shards. Local. */
 err_code_t train_data_start(const train_split_t *split, train_data_t *data,
                             int64_t epoch, int64_t step, err_t *err);
-/* Bytes of the host's memory, besides batches, chunks and short rows, that
- * reading ahead needs: the plan of the batches, and buffers of the reads at a
- * time. 0 for a split without shards. */
+/* Bytes of the host's memory that reading ahead needs for the plan of the
+ * batches, and for the buffers of the reads that run at the same time. Batches,
+ * chunks and short rows are not counted. 0 for a split without shards. */
 uint64_t train_data_reading(const train_data_t *data);
 /* hdf5io_loader_next. The targets of samples that have none are zeros. */
 err_code_t train_data_next(train_data_t *data, hdf5io_batch_t **out,

@@ -122,7 +122,7 @@ static bool is_old(const train_line_t *line, const char *host, const char *name)
            other != line->line;
 }
 
-/* Delete the sets in the directory [where]. */
+/* Delete the sets of other lines in the directory [where]. */
 static void dir_clean(const train_line_t *line, const char *where,
                       const char *host)
 {

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /* line: reads and writes the file RUNDIR/local, and deletes the local
  * checkpoints of other lines. The first line of the file names the line of the
- * run (nodeset.h), the others are the places of local checkpoints (places.h).
- * All calls are local. */
+ * run (nodeset.h). The other lines are the places of local checkpoints
+ * (places.h). All calls are local. */
 #ifndef CDDP_TRAIN_LINE_H
 #define CDDP_TRAIN_LINE_H
 
@@ -24,8 +24,8 @@ typedef struct train_line {
  * directory counts as no file; with [says] this is logged. */
 train_line_t train_line_read(const char *dir, bool says);
 
-/* The places in the file; "" without a file, or if it counts as no file. The
- * caller frees them. */
+/* The places in the file; "" if there is no file, or if the file counts as no
+ * file. The caller frees the text. */
 char *train_line_places(const char *dir);
 
 /* Write the numbers of [line], the directory's inode, [where] and [places].
@@ -36,8 +36,8 @@ err_code_t train_line_write(const char *dir, const train_line_t *line,
 /* Remove the file: then the next start finds no line. ERR_IO. */
 err_code_t train_line_remove(const char *dir, err_t *err);
 
-/* Delete the sets of all other lines of the run in the directories [dirs] of
- * this node; each of them is a line of this text. [host] is the node's name.
+/* Delete the sets of all other lines of the run on this node. Each line of the
+ * text [dirs] is a directory that may have sets. [host] is the node's name.
  * Failures are logged. */
 void train_line_clean(const train_line_t *line, const char *dirs,
                       const char *host);

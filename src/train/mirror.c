@@ -146,7 +146,8 @@ err_code_t train_mirror_pull_share(train_mirror_t *mirror,
         const mirrored_t *own = copy_find(mirror, run.data);
         ptrdiff_t at;
 
-        /* These numbers are a comm hook's state in the host's memory. */
+        /* These numbers are the state of a comm hook in the host's memory, and
+         * need no copy. */
         if (own == NULL)
             continue;
         at = run.data - own->host;

@@ -14,8 +14,8 @@
 #include "dev/dev.h"
 #include "hdf5io/checkpoint_share.h"
 
-/* Arenas: parameters, running statistics, four of the optimizer's state (with
- * the moving average), two of a comm hook's state. */
+/* The most arenas: parameters, running statistics, four for the optimizer's
+ * state (including the moving average), two for a comm hook's state. */
 #define TRAIN_MIRROR_MAX 8
 
 typedef struct train_mirror train_mirror_t;

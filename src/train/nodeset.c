@@ -134,8 +134,8 @@ static void home_set(const train_state_t *run)
     nodeset->set.home = nodeset->home;
 }
 
-/* The text [*dirs] of rank 0 becomes that of all ranks; free() it, also after a
- * failure. Collective. */
+/* Give the text *dirs of rank 0 to all ranks. Each rank frees its *dirs with
+ * free(), also after a failure. Collective. */
 static err_code_t dirs_tell(train_state_t *run, char **dirs, err_t *err)
 {
     uint64_t bytes = *dirs == NULL ? 0 : strlen(*dirs);
@@ -239,9 +239,9 @@ err_code_t train_nodeset_leave(train_state_t *run, err_t *err)
     return line.line == 0 ? ERR_OK : line_end(run, &line, err);
 }
 
-/* This start has no sets, and those on its nodes are deleted. Rank 0 removes
- * the file, unless other nodes may still have sets: then a later start that has
- * these nodes finds them in the file. */
+/* For rank 0 of a start without local checkpoints. The sets on the nodes of
+ * this start are deleted: remove the file. If other nodes may still have sets,
+ * only their places stay in the file, for a later start on these nodes. */
 static err_code_t left_done(const train_state_t *run, const train_line_t *line,
                             err_t *err)
 {
@@ -290,9 +290,9 @@ static err_code_t left_clean(train_state_t *run, err_t *err)
     return train_world_vote(&run->world, rc, err);
 }
 
-/* For rank 0 of a run that has resumed from a set: complete a file of an older
- * version, which does not say to which run directory it belongs, and a file
- * that does not name all nodes of this start. */
+/* For rank 0 of a run that has resumed from a set: complete the file. A file of
+ * an older version does not say to which run directory it belongs, and a file
+ * of an earlier start may not name all nodes of this start. */
 static void line_complete(const train_state_t *run, const train_line_t *line,
                           const char *places)
 {

@@ -14,8 +14,8 @@
 /* Write env->predict. If the first file of data.valid has none of the datasets
  * of targets, no file needs them: only the outputs are written, and [out] has
  * no loss. Parameters are those of the checkpoint that a run with the same
- * command line would resume from, or else of checkpoint.init; ERR_DATA if there
- * is neither; ERR_CONFIG if they would be those of checkpoint.init, and
+ * command line would resume from, or else of checkpoint.init. ERR_DATA: there
+ * is neither. ERR_CONFIG: there is only checkpoint.init, and
  * checkpoint.init_skip is set. ERR_DATA names an input that is not finite.
  * Takes over [boot], and otherwise as train_run. ERR_REQUEUE: it was asked to
  * stop, and has written nothing. Collective; blocks. */

@@ -15,7 +15,8 @@
 err_code_t train_relay(comm_group_t *group, void *data, const size_t *cuts,
                        err_t *err);
 
-/* See hdf5io_votes_t.together. */
+/* Are the ranks of [group] threads of one process? See hdf5io_votes_t.together.
+ */
 bool train_relay_together(const comm_group_t *group);
 
 #endif

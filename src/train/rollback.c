@@ -104,9 +104,9 @@ static bool may_go_back(const train_state_t *run, err_t *err)
     return false;
 }
 
-/* Rank 0 logs the rollback number [number], whose checkpoint is read, and adds
- * it to the history of the run. What follows the colon in [why] is left out: it
- * is advice for a run that ends. */
+/* When the checkpoint has been read, rank 0 logs the rollback with the number
+ * [number], and adds it to the history of the run. The text of [why] after the
+ * colon is left out: it is advice for the case that the run ends. */
 static void rollback_note(const train_state_t *run, int64_t number,
                           const err_t *why)
 {
@@ -145,8 +145,9 @@ static err_code_t begin_again(train_state_t *run, err_t *err)
     return rc == ERR_OK ? train_record_back(run, err) : rc;
 }
 
-/* Go back because of [why]. Which checkpoint is whole is known only when one is
- * read. If none can be read, rank 0 logs [why]. */
+/* Go back because of [why]. A damaged checkpoint is found only by reading it.
+ * So rank 0 logs the rollback after a checkpoint has been read. If no
+ * checkpoint can be read, rank 0 logs [why]. */
 static err_code_t go_back(train_state_t *run, int64_t number, const err_t *why,
                           err_t *err)
 {

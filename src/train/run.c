@@ -544,8 +544,9 @@ static err_code_t run_do(train_state_t *run, train_outcome_t *out, err_t *err)
         rc = complete(run, err);
     if (rc != ERR_OK && rc != ERR_PEER)
         save_finish(run);
-    /* The record and the summary of a run would go to the same storage as its
-     * checkpoints: omit them. Those of checkpoint.local are elsewhere. */
+    /* If the storage of the run directory does not answer, omit the record and
+     * the summary, as they would go there. If only the storage of
+     * checkpoint.local does not answer, they are written. */
     if (train_saver_stuck(run->saving.saver)) {
         if (run->saving.local)
             train_outcome_in_thread(run, rc, err);

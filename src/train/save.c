@@ -112,23 +112,23 @@ static void published(void *context, double seconds)
     obs_spent_t spent = run->saving.spent;
 
     saved.seconds = seconds;
-    if (!run->saving.behind) { /* training has waited all the time */
+    if (!run->saving.behind) { /* training has waited since the start */
         obs_spent_mark(&spent, OBS_SPENT_SAVE, clock_now());
         spent.wall = clock_wall();
     }
     train_saved_add(run, &saved, &spent);
 }
 
-/* The other ranks have given up this one, as its storage does not answer: say
- * why this rank still waits. */
+/* The storage of this rank does not answer, and the other ranks have given up
+ * this rank. Say why this rank still waits. */
 static void alone_say(void *context, double seconds)
 {
     const train_state_t *run = context;
 
     log_error("train",
               "%s has not answered this rank for %.0f s, in the checkpoint of "
-              "step %lld, and the other ranks end: this one waits a little "
-              "longer, then it ends, too",
+              "step %lld, and the other ranks end: this rank waits a little "
+              "longer, and then ends, too",
               run->saving.local ? "the storage of checkpoint.local" : "storage",
               seconds, (long long)run->saving.saved.step);
 }
@@ -213,8 +213,8 @@ static err_code_t device_pull(train_state_t *run, err_t *err)
     return train_world_vote(&run->world, rc, err);
 }
 
-/* Get what is saved from the device, and let the thread write it. [local]: as a
- * local checkpoint. */
+/* Get the numbers from the device, and let the thread write a checkpoint.
+ * [local]: it is a local checkpoint. */
 static err_code_t saving_start(train_state_t *run, bool local, err_t *err)
 {
     const double begin = clock_now();
@@ -374,8 +374,8 @@ static void room_wait(const train_state_t *run)
                        train_deadline_spare(&deadline, most, true, now));
 }
 
-/* Write a checkpoint in the thread, and wait for its end: train_saver_join
- * gives up storage that never answers. */
+/* Let the thread write a checkpoint, and wait for its end. If storage never
+ * answers, train_saver_join ends the wait. */
 static err_code_t thread_write(train_state_t *run, bool last, err_t *err)
 {
     const err_code_t rc = saving_start(run, false, err);

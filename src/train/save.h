@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * save: how a run writes its checkpoints: in the saver's thread. Without
- * checkpoint.async, training waits for the thread. (With io: mpi, the
- * training's thread writes them.) With checkpoint.async, the run makes the next
- * steps meanwhile. Then rank 0 tells in the tail of a step that its thread is
- * done, and at the end of that step all ranks join theirs. It also tells if its
- * thread still waits for storage, but the others have given it up. So all ranks
- * learn the outcome after the same step, and an error ends the run there,
+ * save: how a run writes its checkpoints. The saver's thread writes them,
+ * except with io: mpi, where the training's thread does. Without
+ * checkpoint.async, training waits for the saver's thread. With
+ * checkpoint.async, the run makes its next steps meanwhile. When the thread of
+ * rank 0 is done, rank 0 tells this in the tail of a step, and at the end of
+ * that step all ranks join their threads. Rank 0 also tells this if its thread
+ * still waits for storage, but the other ranks have given up the save. So all
+ * ranks learn the outcome after the same step, and an error ends the run there,
  * unless save_failed.h lets it go on.
  */
 #ifndef CDDP_TRAIN_SAVE_H
@@ -22,9 +23,10 @@ void train_save_close(train_state_t *run);
 
 /* Write a checkpoint of the current step, after the save in progress. [last]:
  * it is the last one of this start; with checkpoint.async this must be so.
- * Storage that never answers is given up, except with io: mpi. ERR_OK
- * without a new run->dir.saved_step: storage refused it, and the run goes on.
- * All ranks get one outcome. Collective; blocks until it is published. */
+ * If storage never answers, the wait ends with an error, except with io: mpi.
+ * ERR_OK without a new run->dir.saved_step: storage refused it, and the run
+ * goes on. All ranks get one outcome. Collective; blocks until it is published.
+ */
 err_code_t train_save(train_state_t *run, bool last, err_t *err);
 
 /* Begin to write a checkpoint of the current step in the thread. The save

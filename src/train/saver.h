@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * saver: writes checkpoints in a thread, while the run makes its next steps, or
- * waits. Storage that never answers stops the thread, but not the run.
+ * saver: writes checkpoints in a thread. Meanwhile the run makes its next
+ * steps, or waits. If storage never answers, the thread waits for ever, but the
+ * run does not.
  *
  * Who uses which memory: start copies what changes within a step, the state of
  * a comm hook. Parameters, running statistics and the optimizer's state stay as
@@ -37,7 +38,7 @@ typedef struct train_saver_plan {
     double io_timeout;    /* seconds: fault.io_timeout */
     /* What is saved; outlives the saver. */
     const train_kept_t *kept;
-    /* Training goes on during a save. Otherwise it waits in join. */
+    /* Training goes on during a save. False: training waits in join. */
     bool behind;
     /* The tensors are in memory that updates change, so that they are copied.
      * False: they are in a mirror, or training waits. */
@@ -62,10 +63,11 @@ typedef struct train_save {
     const hdf5io_checkpoint_config_t *config;
     hdf5io_progress_t progress;
     int64_t saved_step; /* of the newest checkpoint, for messages; -1: none */
-    void *context;      /* of the functions; the thread calls most of them */
+    void *context; /* passed to the functions. The thread calls them, except
+                      [alone]. */
     /* (optional) May it be written? An error is the error of all ranks. */
     err_code_t (*allowed)(void *context, err_t *err);
-    /* (optional) It was published, [seconds] after start. */
+    /* (optional) The checkpoint was published, [seconds] after start. */
     void (*published)(void *context, double seconds);
     /* (optional) Storage has not answered this rank for [seconds], more than
      * io_timeout, and the other ranks have given up the save. Called once, by
@@ -115,9 +117,10 @@ bool train_saver_allowed(const train_saver_t *saver);
  * if the storage of this rank does not answer for as long as join waits: then
  * the saver is stuck. No save, or NULL: true. Local. */
 bool train_saver_wait(train_saver_t *saver);
-/* Has join, wait or close given up the thread? A call of the system cannot be
- * ended, so the thread still uses the saver, the tensors and the share. All of
- * them must stay until the process ends. NULL: false. */
+/* Has join, wait or close ended its wait for the thread, as storage does not
+ * answer? A call of the system cannot be ended, so the thread still uses the
+ * saver, the tensors and the share. All of them must stay until the process
+ * ends. NULL: false. */
 bool train_saver_stuck(train_saver_t *saver);
 
 /* ---- what the run knows of a save ---------------------------------------- */

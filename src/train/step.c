@@ -255,8 +255,8 @@ static train_replay_graph_t *graph_find(train_state_t *run)
 /* What a rank says about a capture. The greatest number of all ranks counts. */
 enum { CAPTURE_WELL, CAPTURE_LATER, CAPTURE_NEVER };
 
-/* Tell all ranks the number of this rank, *says, and set it to the greatest one
- * of all ranks. Collective. */
+/* Tell all ranks the number of this rank, *says. Then *says becomes the
+ * greatest number of all ranks. Collective. */
 static err_code_t capture_vote(train_state_t *run, int32_t *says, err_t *err)
 {
     return run->world.size == 1 ? ERR_OK
@@ -265,7 +265,7 @@ static err_code_t capture_vote(train_state_t *run, int32_t *says, err_t *err)
 }
 
 /* Launch the operations of later steps one by one, because some rank cannot
- * capture them. [why] has the reason if it is this rank. */
+ * capture them. If this rank cannot, [why] has the reason. */
 static void capture_stop(train_state_t *run, const err_t *why)
 {
     train_replay_stop(&run->replay,
@@ -277,9 +277,9 @@ static void capture_stop(train_state_t *run, const err_t *why)
 
 /* Begin to capture a step. NCCL may let the ranks of a node wait for each other
  * when its calls are captured. So all ranks capture, or none: no rank captures
- * this step if a rank has an error ([had] is that of this rank), and no rank
- * captures any step if a capture cannot begin on some rank. Returns whether the
- * capture has begun; all ranks get the same answer. Collective. */
+ * this step if a rank has an error ([had] is the error of this rank), and no
+ * rank captures any step if a capture cannot begin on some rank. Returns
+ * whether the capture has begun; all ranks get the same answer. Collective. */
 static bool capture_begin(train_state_t *run, err_code_t had)
 {
     dev_stream_t *stream = train_replica_stream(&run->replica);
@@ -303,9 +303,10 @@ static bool capture_begin(train_state_t *run, err_code_t had)
     return false;
 }
 
-/* Capture the step in [graph], which has begun. If the capture cannot end on
- * some rank, the step must still be made without it. If a call in between fails
- * on one of several ranks, all ranks end, as in a step without a capture. */
+/* The capture of a step has begun: capture the step in [graph]. If the capture
+ * cannot end on some rank, the step must still be made without a capture. If a
+ * call in between fails on one of several ranks, all ranks end, as in a step
+ * without a capture. */
 static void step_capture(train_state_t *run, const hdf5io_batch_t *batch,
                          train_times_t *times, train_replay_graph_t *graph)
 {

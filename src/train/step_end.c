@@ -67,9 +67,10 @@ static err_code_t moments_fold(const train_replica_t *replica,
     return nn_graph_fold(replica->graph, replica->backend, &fold, stream, err);
 }
 
-/* The device decides alone whether there is an update. If there is none, ranks
- * that only enqueue exchange the old parameters. Other ranks exchange them on
- * the host, which learns first whether this is needed. */
+/* The device decides whether there is an update. Ranks that only enqueue
+ * exchange the parameters in each step: if there is no update, they exchange
+ * the old parameters. Other ranks exchange parameters on the host, and only if
+ * there is an update: so the host first waits for this decision. */
 static err_code_t shard_update(const train_replica_t *replica,
                                const optim_args_t *args, dev_stream_t *stream,
                                err_t *err)

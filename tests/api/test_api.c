@@ -450,8 +450,8 @@ static cddp_code_t loop_run(cddp_group_t *group, loop_t *loop,
                           error);
 }
 
-/* If a rank names no tensors, or other ones than rank 0, all ranks fail. To
- * read, their order may differ. */
+/* If a rank names no tensors, or tensors other than those of rank 0, all ranks
+ * fail. Ranks may name the tensors that they read in different orders. */
 static cddp_code_t odd_read(cddp_group_t *group, void *directory,
                             cddp_error_t *error)
 {

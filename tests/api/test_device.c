@@ -126,8 +126,8 @@ Test(device, gradients_are_reduced_in_its_memory, .timeout = 300)
     }
 }
 
-/* Before start_step powersgd sends plain gradients, whose sum is exact. It
- * works in the memory of the GPU. */
+/* Before start_step powersgd sends plain gradients, whose sum is exact.
+ * The hook works in the memory of the GPU. */
 static cddp_code_t hooked(cddp_group_t *group, void *context,
                           cddp_error_t *error)
 {
@@ -138,7 +138,7 @@ static cddp_code_t hooked(cddp_group_t *group, void *context,
                       NULL, error);
 }
 
-Test(device, powersgd_works_in_its_memory, .timeout = 60)
+Test(device, powersgd_works_in_the_memory_of_the_gpu, .timeout = 60)
 {
     const cddp_run_config_t config = {.local = 2, .device = "cuda"};
     cddp_error_t error = {.text = ""};
@@ -208,7 +208,7 @@ static cddp_code_t last_turn(void *state, const cddp_hook_bucket_t *bucket,
     return CDDP_OK;
 }
 
-/* The same in the memory of the host. */
+/* The same hook in the memory of the host. */
 static cddp_code_t copy_open(const cddp_hook_plan_t *plan, void **state,
                              cddp_error_t *error)
 {
@@ -246,8 +246,8 @@ static cddp_code_t placed(cddp_group_t *group, void *context,
         context, error);
 }
 
-/* The GPU executes what was enqueued late, in two orders. */
-Test(device, a_hook_can_work_in_its_memory, .timeout = 120)
+/* The GPU executes its streams late, in one of two orders. */
+Test(device, a_hook_can_work_in_the_memory_of_the_gpu, .timeout = 120)
 {
     const fake_cuda_t *fake = emu_open();
     cddp_hook_t hook = {.name = "last",
@@ -275,7 +275,7 @@ Test(device, a_hook_can_work_in_its_memory, .timeout = 120)
         }
 }
 
-Test(device, other_hooks_work_on_a_copy_of_the_host, .timeout = 60)
+Test(device, a_hook_of_the_host_works_on_a_copy, .timeout = 60)
 {
     cddp_hook_t hook = {.name = "last",
                         .turns = 2,

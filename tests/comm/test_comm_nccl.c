@@ -513,7 +513,8 @@ static int event_main(const comm_oob_t *oob, void *argument)
              err);
     RANKS_OK(nccl_rig_get(&rig, sizeof(double), &err), err);
     RANKS_CHECK(rig.back[0] == oob->size * (oob->size + 1) / 2);
-    /* Its fault comes after this barrier, which may then fail on the others. */
+    /* The fault of the last rank comes after this barrier. So the barrier may
+     * already fail on the other ranks. */
     (void)comm_barrier(rig.control, NULL);
     if (oob->rank == last)
         emu_set(plan->fake, fail, 1);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* Votes: whichever ranks have an error, all ranks get the same one. */
+/* After a vote all ranks have the error of the lowest rank that has one. */
 #include "comm/comm_vote.h"
 
 #include <criterion/criterion.h>

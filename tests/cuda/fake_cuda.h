@@ -79,9 +79,10 @@ typedef struct fake_cuda {
     /* As in a new process: nothing counted, no error left. Nothing may be
      * open. */
     void (*reset)(void);
-    /* For a program that enqueues by itself: cudaMalloc and cudaFree on the
-     * current GPU; a copy within the memory of a GPU, enqueued on [stream], a
-     * cudaStream_t. NULL, and not 0, mean that CUDA returned an error. */
+    /* For a test that enqueues by itself. alloc and free are cudaMalloc and
+     * cudaFree on the current GPU; alloc returns NULL after an error of CUDA.
+     * copy enqueues a copy within the memory of a GPU on [stream], which is a
+     * cudaStream_t; it returns 0, or the error of CUDA. */
     void *(*alloc)(size_t bytes);
     void (*free)(void *block);
     int (*copy)(void *stream, void *to, const void *from, size_t bytes);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* A comm hook for tests, which has a table for each place. Its result depends
- * on the order of all that its turns enqueue: the first half of a bucket gets
- * the sum over ranks, the other half the numbers of the last rank, times the
- * number of ranks. Both tables give the same bits. */
+/* A comm hook for tests, with one table for the host and one for a device. The
+ * first half of a bucket gets the sum over ranks. The other half gets the
+ * numbers of the last rank, times the number of ranks. The result is wrong if
+ * the device executes what turns enqueue in another order. Both tables give the
+ * same bits. */
 #ifndef CDDP_TESTS_DDP_HOOK_TURNS_H
 #define CDDP_TESTS_DDP_HOOK_TURNS_H
 

@@ -320,8 +320,8 @@ Test(ddp_far, hooks_have_the_bits_of_the_host, .timeout = 300)
                          0, "%s, order %d", hooks[h], order);
 }
 
-/* It works on the device, and each of its turns needs what the one before has
- * enqueued. */
+/* The hook works on the device. Each turn of the hook needs the results of what
+ * the turn before has enqueued. */
 Test(ddp_far, a_hook_for_the_device_has_the_bits_of_the_host, .timeout = 300)
 {
     for (int order = 0; order < DEV_FAR_ORDERS; order++)
@@ -375,7 +375,7 @@ static int failing_main(const comm_oob_t *oob, void *argument)
         (end->code == ERR_UNAVAILABLE || end->culprit == oob->rank))
         comm_group_fail(rig.far.control, end);
     /* A rank that has its sums learns here that another rank has failed. If a
-     * hook failed, only the control group says so. */
+     * hook has failed, only the control group has this fault. */
     (void)comm_barrier(rig.far.control, end->code == ERR_OK ? end : NULL);
     if (end->code == ERR_OK)
         (void)comm_group_check(rig.far.group, end);
@@ -402,7 +402,8 @@ static void ends_check(const failing_t *failing)
     }
 }
 
-/* One of [each] calls fails in one of the runs, and more than [least] fail. */
+/* In each run one call of the device fails: call number [each] in the first
+ * run, then 2 * [each], and so on. More than [least] runs must fail. */
 static void calls_fail(const char *hook, int each, int least)
 {
     failing_t *failing = calloc(1, sizeof *failing);
@@ -426,12 +427,14 @@ Test(ddp_far, every_call_that_fails_ends_all_ranks, .timeout = 300)
     calls_fail(NULL, 1, 30);
 }
 
-Test(ddp_far, so_it_does_if_a_hook_works_on_the_host, .timeout = 300)
+Test(ddp_far, a_call_that_fails_with_a_hook_of_the_host_ends_all_ranks,
+     .timeout = 300)
 {
     calls_fail("fp16: {}", 1, 20);
 }
 
-Test(ddp_far, so_it_does_if_a_hook_works_on_the_device, .timeout = 300)
+Test(ddp_far, a_call_that_fails_with_a_hook_of_the_device_ends_all_ranks,
+     .timeout = 300)
 {
     calls_fail("turns: {}", 7, 15);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * A reducer is opened by all ranks or by none: each block of memory that one
- * rank needs for it is refused in turn, and all ranks get the error of this
- * rank. Afterwards they open a reducer with the same group.
+ * Either all ranks open a reducer, or none. One rank is refused a block of
+ * memory, another block in each run. All ranks get the error of this rank.
+ * Afterwards the ranks open a reducer with the same group.
  */
 #include <criterion/criterion.h>
 #include <string.h>

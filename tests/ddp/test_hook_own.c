@@ -131,7 +131,7 @@ Test(hook_own, an_unknown_one_is_refused_with_those_that_there_are)
     free(plan);
 }
 
-Test(hook_own, one_for_a_device_is_refused_on_the_cpu)
+Test(hook_own, a_hook_for_a_device_is_refused_on_the_cpu)
 {
     hook_plan_t *plan = hook_plan_make("hook: turns", 1);
 

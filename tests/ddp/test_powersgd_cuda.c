@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * powersgd on the emulated GPU: sums and residuals are those of the host, up to
- * rounding; all ranks have the same bits, and every run repeats them, in
+ * powersgd on the emulated GPU. Sums and residuals are those of the host, up to
+ * rounding. All ranks have the same bits. Every run has the same bits again, in
  * whatever order the GPU executes its streams.
  */
 #include <criterion/criterion.h>
@@ -104,8 +104,8 @@ static err_code_t fetch(rig_t *rig, float *to, const float *from, err_t *err)
     return rc == ERR_OK ? dev_stream_wait(rig->stream, err) : rc;
 }
 
-/* Is each number of [gpu] that of [host], up to rounding? The gradients are
- * about 1, but a few ranks add them. */
+/* Is each number of [gpu] equal to that of [host], up to rounding? Gradients
+ * are about 1, and a few ranks add them, so sums are somewhat larger. */
 static bool near(const float *gpu, const float *host)
 {
     for (int i = 0; i < HOOK_ELEMS; i++)
@@ -194,22 +194,22 @@ Test(powersgd_cuda, sums_are_those_of_the_host, .timeout = 300)
         hook_check("powersgd: {rank: 2, start_step: 1}", HOOK_RANDOM, ranks);
 }
 
-/* All elements are equal. So the second vector of P depends on the first one,
- * that of Q becomes zero, and it is drawn in each step. */
-Test(powersgd_cuda, dependent_vectors_are_drawn, .timeout = 300)
+/* All elements are equal. So the second vector of P depends on the first vector
+ * of P. The second vector of Q becomes zero, and each step draws a new one. */
+Test(powersgd_cuda, random_vectors_replace_dependent_vectors, .timeout = 300)
 {
     hook_check("powersgd: {rank: 2, start_step: 0}", HOOK_EVEN, 2);
 }
 
-Test(powersgd_cuda, all_vectors_can_be_drawn, .timeout = 300)
+Test(powersgd_cuda, all_vectors_of_q_can_be_random, .timeout = 300)
 {
     hook_check("powersgd: {rank: 3, start_step: 0, warm_start: false, "
                "error_feedback: false}",
                HOOK_RANDOM, 2);
 }
 
-/* No matrix is worth it: all is sent as it is. */
-Test(powersgd_cuda, nothing_may_be_compressed, .timeout = 300)
+/* min_compression is so large that no matrix is compressed. */
+Test(powersgd_cuda, gradients_that_are_not_compressed, .timeout = 300)
 {
     hook_check("powersgd: {start_step: 0, min_compression: 1000}", HOOK_RANDOM,
                2);

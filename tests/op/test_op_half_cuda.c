@@ -43,13 +43,13 @@ static void memory_fill(memory_t *memory)
     memset(memory->residual + COUNT / 2, 0, sizeof special);
 }
 
-/* How a memory is used: from element [first] on. */
+/* The format of a test, and the first element that it uses. */
 typedef struct kind {
     bool bf16, feedback;
     size_t first;
 } kind_t;
 
-/* The elements of the memory at [at]. */
+/* The elements that the test uses, of the memory at [at]. */
 static op_half_t half_at(memory_t *at, const kind_t *kind)
 {
     const size_t first = kind->first;

@@ -19,9 +19,9 @@ static report_loads_t *loads_open(void)
     return loads;
 }
 
-/* Add the row [text]. False: it is not valid JSON. The row is parsed in a copy
- * on the heap, so the address sanitizer sees reads beyond the end of the row.
- */
+/* Add the row [text]. False: the row is not valid JSON. The row is parsed in a
+ * copy on the heap, so the address sanitizer sees reads beyond the end of the
+ * row. */
 static bool add(report_loads_t *loads, const char *text)
 {
     char *line = str_dup(text);

@@ -140,7 +140,8 @@ staged()
 }
 
 # Several tasks write the same files as one task, also from tables and texts. A mistake
-# in one task's part ends all tasks with one message, as do shards that exist already.
+# in one task's part ends all tasks with one message. Shards that exist already end all
+# tasks, too.
 convert()
 {
     head -c 8000000 /dev/urandom >numbers

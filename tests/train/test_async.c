@@ -116,7 +116,8 @@ Test(async, none_is_left_out, .timeout = 120)
     harness_close(&harness);
 }
 
-/* Of a checkpoint without checkpoint.async: the seconds of those up to it. */
+/* Without checkpoint.async, the line of a checkpoint counts the seconds of all
+ * checkpoints up to this one. [context] is their sum. */
 static void saved_see(void *context, const obs_lives_read_t *read)
 {
     double *seconds = context;

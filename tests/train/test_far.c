@@ -223,7 +223,7 @@ static void check_step(const model_t *model, const char *more)
             break;
         }
     harness_run_ok(&harness, 1, &out);
-    /* At its end a run that waits for deletes looks for a signal, too. */
+    /* While a run waits for deletes at its end, it also looks for a signal. */
     cr_assert_geq(look_count, STEPS);
     look_count = STEPS;
     for (int i = 3; i < look_count; i++) {

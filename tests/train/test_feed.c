@@ -166,8 +166,8 @@ Test(feed, failures)
     nn_graph_close(graph);
 }
 
-/* A put that fails, with a skip after it, uses up one slot, as a put that
- * succeeds does: so all ranks go on with the same slot. */
+/* A put that fails and the skip after it use one slot together. A put that
+ * succeeds uses one slot, too. So all ranks go on with the same slot. */
 Test(feed, a_put_that_fails_is_one_turn)
 {
     nn_graph_t *graph = fixture_graph(model);

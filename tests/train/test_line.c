@@ -60,9 +60,9 @@ static void place_set(const harness_t *harness, const char *text,
     free(path);
 }
 
-/* A node that has sets is not in this start, which has no checkpoint.local: the
- * file still names the node and its directory. A later start that has this node
- * deletes the sets, and then the file. */
+/* One start has no checkpoint.local, and lacks a node that has sets. After this
+ * start the file still names the node and its directory. A later start on this
+ * node deletes the sets, and then the file. */
 Test(line, a_later_start_finds_what_another_node_has, .timeout = 120)
 {
     harness_t parts;

@@ -181,8 +181,9 @@ Test(nccl, shards)
     agree("ddp.zero=1", NULL, all_sizes, 1e-5);
 }
 
-/* Where no capture can begin on the last rank, all ranks make plain steps: they
- * learn what they learn with graphs, and do not wait in a capture. */
+/* If no capture can begin on the last rank, all ranks make steps without
+ * graphs. They learn the same as with graphs, and no rank waits in a capture.
+ */
 Test(nccl, a_capture_that_cannot_begin_on_one_rank)
 {
     double values[2][VALUES_MAX];
@@ -260,7 +261,7 @@ Test(nccl, batch_norm_of_ranks_with_other_numbers_of_micro_batches)
 }
 
 /* Steps without graphs, and steps with shards of the optimizer's state, have
- * the losses of other steps. */
+ * the same losses as other steps. */
 Test(nccl, batch_norm_in_steps_that_are_launched_one_by_one)
 {
     double first[VALUES_MAX] = {0};
@@ -313,7 +314,8 @@ Test(nccl, hooks_of_the_device_have_the_bits_of_the_host)
     hook_same("ddp={hook: {fp16: {error_feedback: false}}, zero: 1}");
 }
 
-/* Two lives with powersgd, on the devices [first] and [second]. */
+/* Train with powersgd in two starts: on the device [first], and then on the
+ * device [second]. */
 static void powersgd_run(harness_t *harness, const char *first,
                          const char *second)
 {
@@ -330,9 +332,9 @@ static void powersgd_run(harness_t *harness, const char *first,
     learn(harness, &plan, 2, values);
 }
 
-/* Checkpoints have the residuals and Q, wherever these are: a run goes on from
- * them on either device. */
-Test(nccl, powersgd_goes_on_on_another_device)
+/* Residuals and Q are in the checkpoint, also if they were in the memory of a
+ * device. So a run resumes on either device. */
+Test(nccl, powersgd_resumes_on_another_device)
 {
     static const char cpu[] = "train.device=cpu", cuda[] = "train.device=cuda";
     static const char *const lives[][2] = {
@@ -533,8 +535,8 @@ Test(nccl, a_rank_is_killed_in_a_step_with_a_hook)
     fault(&plan, 128 + SIGKILL);
 }
 
-/* Steps with shards are launches of graphs, too: only in the second launch is
- * the rank killed. */
+/* Steps with shards are graphs, too. The rank is killed in the second launch.
+ */
 Test(nccl, a_rank_is_killed_in_a_step_with_shards)
 {
     plan_t plan = {.signal = SIGKILL, .shards = true};

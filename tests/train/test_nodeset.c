@@ -403,7 +403,8 @@ Test(nodeset, a_rollback_leaves_the_line, .timeout = 240)
 }
 
 /* A run has resumed from a set, and a damaged checkpoint has a later step than
- * all others: the run goes back to the whole checkpoint, and names its step. */
+ * all others: the run goes back to the whole checkpoint, and its message names
+ * the step of this checkpoint. */
 Test(nodeset, a_rollback_names_the_checkpoint_that_is_read, .timeout = 240)
 {
     harness_t harness;

@@ -28,8 +28,8 @@ enum { SAMPLES = 118, BAD = 60, LAST_STEP = 10 };
 /* ---- points -------------------------------------------------------------- */
 
 /* Points that are left before this process dies; 0 at first: it never dies.
- * Points count from the first rollback on, over all ranks: it reads a
- * checkpoint after a batch was loaded. */
+ * The points of all ranks count from the first rollback on. A rollback reads a
+ * checkpoint after a batch was loaded; a start reads it before. */
 static atomic_int left;
 static atomic_bool loaded, counts;
 

@@ -144,8 +144,8 @@ Test(save_stuck, a_save_between_steps_is_given_up, .timeout = 240)
     harness_close(&harness);
 }
 
-/* As stuck_open, but the local checkpoint of step 2 never ends. The caller
- * frees the setting that is returned. */
+/* Prepare a run like that of stuck_open, but its local checkpoint of step 2
+ * never ends. Returns a setting, which the caller frees after the run. */
 static char *stuck_local_open(harness_t *harness)
 {
     char *option;
@@ -157,7 +157,7 @@ static char *stuck_local_open(harness_t *harness)
     return option;
 }
 
-/* The run directory says how the run ended: with [status]. */
+/* The run directory says that the run ended with [status]. */
 static void recorded(const harness_t *harness, int status)
 {
     static const char *const names[] = {"exit.json", "summary.json"};
@@ -209,8 +209,8 @@ static void *one_run(void *argument)
     return NULL;
 }
 
-/* The storage of checkpoint.local answers no rank: each rank knows only that it
- * has not got an answer itself, and rank 0 records that. */
+/* The storage of checkpoint.local answers no rank: each rank knows only that
+ * its own storage does not answer, and rank 0 records this. */
 Test(save_stuck, storage_that_answers_no_rank_is_recorded, .timeout = 240)
 {
     const boot_config_t config = {.timeout = 20.0};

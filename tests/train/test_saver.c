@@ -24,7 +24,8 @@
 #define TIMEOUT 30.0
 #define SAVES 100
 
-/* Seconds: fault.timeout, and fault.io_timeout; 0: the same. */
+/* Seconds: fault.timeout, and fault.io_timeout (0: as long as fault.timeout).
+ */
 static double patience = TIMEOUT, storage_patience;
 
 /* ---- what a rank may lack ------------------------------------------------ */
@@ -530,7 +531,8 @@ Test(saver, storage_that_never_answers_is_given_up, .timeout = 120)
     plan_close(&plan);
 }
 
-/* Storage answers this rank when it has said that it waits alone. */
+/* Storage answers this rank only after this rank has said that it waits alone.
+ */
 static void alone_note(void *context, double seconds)
 {
     rank_t *rank = context;
@@ -539,7 +541,7 @@ static void alone_note(void *context, double seconds)
     sem_post(&answer);
 }
 
-/* Rank 0 waits for storage, and rank 1 gives it up. */
+/* Rank 0 waits for storage, and rank 1 gives up the save. */
 static int alone_wait(rank_t *rank, const plan_t *plan)
 {
     const hdf5io_checkpoint_config_t config = config_of(rank, plan->behind);

@@ -16,8 +16,8 @@
 static long counts[STEPS];
 static int looks;
 
-/* At its end a run that waits for deletes looks for a signal, too: that does
- * not count. */
+/* Count at the looks of steps only. While a run waits for deletes at its end,
+ * it also looks for a signal. */
 static slurm_signal_t count_at_look(void)
 {
     if (looks < STEPS)

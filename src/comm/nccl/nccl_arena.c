@@ -128,9 +128,10 @@ static void arena_register(nccl_group_t *group, size_t bytes,
     arena_plain_say(group, nccl->GetErrorString(result));
 }
 
-/* Allocate an arena. *least becomes the kind of memory that all ranks have. If
- * a rank has no memory for the struct, all ranks fail; *out may be NULL then.
- * That rank gives a negative number, which tells the others who it is. */
+/* Set *out to a new arena, and *least to the kind of memory that all ranks
+ * have. If a rank has no memory for the struct, all ranks fail, and *out is
+ * NULL on that rank. It sends a negative number, from which the others compute
+ * which rank it is. */
 static err_code_t arena_begin(nccl_group_t *group, size_t bytes,
                               nccl_arena_t **out, int32_t *least, err_t *err)
 {

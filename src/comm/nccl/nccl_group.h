@@ -43,7 +43,7 @@ typedef struct nccl_tree {
     nccl_leaves_t *asked; /* [size] */
     int64_t *ranges;      /* [2 * size], see comm_tree_check */
     size_t *cuts;         /* [size + 1] */
-    /* Of the next sum: elements of a slice that is not cut off. */
+    /* Elements of a slice of the next sum. The last slice may be shorter. */
     size_t slice;
 } nccl_tree_t;
 

@@ -146,7 +146,8 @@ typedef struct ucx_arena {
     node_arena_t *shared; /* NULL: plain memory */
 } ucx_arena_t;
 
-/* What this rank allocates alone comes first, with a vote after it. */
+/* Each rank first allocates what is its own. Then the ranks vote, so that
+ * either all ranks open the shared memory, or none. */
 err_code_t ucx_arena_open(comm_group_t *base, size_t bytes, comm_arena_t **out,
                           err_t *err)
 {

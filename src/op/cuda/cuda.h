@@ -54,7 +54,7 @@ err_code_t cuda_kernel_started(cudaError_t code, const char *does, err_t *err);
 err_code_t cuda_constant(const op_t *op, const void *from, size_t bytes,
                          const char *what, void **out, err_t *err);
 
-/* The same on [dev], where [from] is not NULL. */
+/* Like cuda_constant, but on [dev]. [from] is not NULL. */
 err_code_t cuda_table(dev_device_t *dev, const void *from, size_t bytes,
                       const char *what, void **out, err_t *err);
 

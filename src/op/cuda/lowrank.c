@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
- * op_lowrank: the products with M are cublasLt's, one plan for each matrix and
- * product; kernels do the rest. Vectors are rows of P and Q, so the products
- * are P [rank, rows] = Q M^T and Q [rank, columns] = P M.
+ * op_lowrank: cublasLt computes the products with M, with two plans for each
+ * matrix. Kernels (ops/lowrank.cu) compute the rest. The vectors are the rows
+ * of P and Q here, so the products are P [rank, rows] = Q M^T and Q [rank,
+ * columns] = P M.
  */
 #include "op/cuda/lowrank.h"
 
@@ -15,9 +16,9 @@ typedef struct cuda_lowrank {
     dev_device_t *dev;
     int count, rank;
     bool warm, feedback;                   /* [feedback]: there are residuals */
-    op_lowrank_matrix_t *matrices, *table; /* of the host, of the device */
-    cuda_product_t **right, **left;        /* [count]: P, Q */
-    void *scratch;                         /* of the products, one at a time */
+    op_lowrank_matrix_t *matrices, *table; /* on the host; on [dev] */
+    cuda_product_t **right, **left;        /* [count]: of P; of Q */
+    void *scratch;                         /* of all products, in turn */
 } cuda_lowrank_t;
 
 /* ---- opening ------------------------------------------------------------- */

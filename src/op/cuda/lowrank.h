@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
-/* The kernels of op_lowrank (ops/lowrank.cu). Each call only enqueues. */
+/* The kernels of op_lowrank (ops/lowrank.cu). Each function only enqueues. */
 #ifndef CDDP_OP_CUDA_LOWRANK_H
 #define CDDP_OP_CUDA_LOWRANK_H
 
@@ -11,11 +11,11 @@
 extern "C" {
 #endif
 
-/* The matrices that a kernel treats. */
+/* The matrices that a kernel works on. */
 typedef struct cuda_lowrank_call {
     const op_lowrank_matrix_t *table; /* [count], memory of the device */
     int count, rank;
-    int64_t rows; /* most rows of a matrix */
+    int64_t rows; /* largest number of rows of a matrix */
     bool draw;    /* replace all of Q by random numbers */
     uint64_t step;
 } cuda_lowrank_call_t;
@@ -23,10 +23,10 @@ typedef struct cuda_lowrank_call {
 /* M += residual */
 err_code_t cuda_lowrank_add(const cuda_lowrank_call_t *call,
                             dev_stream_t *stream, err_t *err);
-/* Make Q orthonormal, with random numbers where needed, or make P orthonormal.
- */
+/* Make Q orthonormal, with random vectors instead of dependent ones. */
 err_code_t cuda_lowrank_q(const cuda_lowrank_call_t *call, dev_stream_t *stream,
                           err_t *err);
+/* Make P orthonormal. */
 err_code_t cuda_lowrank_p(const cuda_lowrank_call_t *call, dev_stream_t *stream,
                           err_t *err);
 /* residual = M - P Q^T */

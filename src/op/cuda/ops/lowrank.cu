@@ -2,11 +2,12 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /*
  * op_lowrank: all but the products with M. A block of lowrank_vectors makes the
- * vectors of one matrix orthonormal: thread t treats the elements t, t + 256,
- * ... of each vector, so no thread reads what another one has written. Only
- * vector_draw writes other elements; it ends with a barrier. Sums are formed in
- * float64, in an order that depends on the length alone. Multiplying and adding
- * is never fused, so the bits do not depend on the GPU.
+ * vectors of one matrix orthonormal. Thread t computes the elements t, t + 256,
+ * ... of each vector, so no thread reads what another thread has written. Only
+ * in vector_draw a thread writes other elements; vector_draw ends with a
+ * barrier. Sums are formed in float64, in an order that depends only on the
+ * length. A multiplication and an addition are never fused, so the bits do not
+ * depend on the GPU.
  */
 #include "op/cuda/lowrank.h"
 
@@ -14,8 +15,8 @@
 #include "op/cuda/device/philox.cuh"
 #include "op/cuda/device/reduce.cuh"
 
-/* If removing its projections shortens a vector to less than this fraction,
- * only rounding error is left. */
+/* If a vector without its projections is shorter than this fraction of the
+ * vector before, only rounding error is left. */
 #define DEPENDENT 1e-6
 
 #define TWO_53 9007199254740992.0
@@ -37,7 +38,7 @@ struct random_stream {
 
 } // namespace
 
-/* As rng_open. */
+/* Like rng_open. */
 static __device__ random_stream random_open(uint64_t seed, uint32_t purpose,
                                             uint64_t a, uint64_t b)
 {
@@ -148,8 +149,8 @@ static __device__ void vector_scale(float *v, int64_t count, float factor)
         v[i] *= factor;
 }
 
-/* Subtract from vector [k] its projections on those before it. Returns its new
- * length. */
+/* Subtract from vector [k] its projections on the vectors before it. Return the
+ * new length of vector [k]. */
 static __device__ double vector_project(float *vectors, int k, int64_t count)
 {
     float *v = vectors + k * count;
@@ -229,7 +230,8 @@ static __global__ void __launch_bounds__(EACH_THREADS)
     });
 }
 
-/* [start] plus or minus the element of P Q^T, one vector after the other. */
+/* Return [start] plus [sign] times an element of P Q^T. The vectors are added
+ * one after the other. */
 static __device__ float lowrank_at(const op_lowrank_matrix_t &matrix, int rank,
                                    int64_t row, int64_t column, float start,
                                    float sign)
