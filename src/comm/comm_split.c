@@ -30,6 +30,7 @@ typedef struct split {
     int count;
     split_head_t mine;
     split_head_t *heads; /* [size of the parent] */
+    err_t fault; /* why a round failed, on all ranks: no other round follows */
 } split_t;
 
 int comm_split_ranks(const comm_group_t *group, comm_split_t how, int *ranks)
@@ -87,37 +88,60 @@ typedef struct round {
     char *all;    /* [size of the parent * bytes]; NULL if bytes is 0 */
 } round_t;
 
-/* One round among all ranks of the parent, in which this rank gives [mine]. The
- * caller frees out->all. */
-static err_code_t split_round(split_t *split, const void *mine, size_t bytes,
-                              round_t *out, err_t *err)
+/* Gather [mine] of all ranks, padded to [most] bytes. If one rank has no memory
+ * for this, all ranks get its error. */
+static err_code_t round_gather(const split_t *split, const void *mine,
+                               size_t bytes, size_t most, round_t *out,
+                               err_t *err)
 {
-    comm_group_t *parent = split->parent;
-    size_t size = (size_t)parent->size, most = 0;
-    char *padded, *own;
+    const size_t size = (size_t)split->parent->size;
+    err_t reason = ERR_INIT;
+    char *padded = NULL, *own;
     err_code_t rc;
 
-    *out = (round_t){.bytes = 0};
-    split->mine.bytes = (int64_t)bytes;
-    rc = comm_allgather(parent, &split->mine, sizeof split->mine, split->heads,
-                        err);
-    for (size_t i = 0; rc == ERR_OK && i < size; i++)
-        if ((size_t)split->heads[i].bytes > most)
-            most = (size_t)split->heads[i].bytes;
-    if (rc != ERR_OK || most == 0)
-        return rc;
-    rc = mem_new(char, most *(size + 1), "sub-group exchange", &padded, err);
-    if (rc != ERR_OK)
-        return rc;
-    own = padded + most * size;
-    if (bytes > 0)
-        memcpy(own, mine, bytes);
-    rc = comm_allgather(parent, own, most, padded, err);
+    (void)mem_new(char, most *(size + 1), "sub-group exchange", &padded,
+                  &reason);
+    rc = comm_vote(split->parent, &reason, err);
+    if (rc == ERR_OK) {
+        own = padded + most * size;
+        if (bytes > 0)
+            memcpy(own, mine, bytes);
+        rc = comm_allgather(split->parent, own, most, padded, err);
+    }
     if (rc == ERR_OK)
         *out = (round_t){.bytes = most, .all = padded};
     else
         mem_free(padded);
     return rc;
+}
+
+static err_code_t round_run(split_t *split, const void *mine, size_t bytes,
+                            round_t *out, err_t *err)
+{
+    comm_group_t *parent = split->parent;
+    size_t most = 0;
+    err_code_t rc;
+
+    split->mine.bytes = (int64_t)bytes;
+    rc = comm_allgather(parent, &split->mine, sizeof split->mine, split->heads,
+                        err);
+    for (int i = 0; rc == ERR_OK && i < parent->size; i++)
+        if ((size_t)split->heads[i].bytes > most)
+            most = (size_t)split->heads[i].bytes;
+    return rc == ERR_OK && most > 0
+               ? round_gather(split, mine, bytes, most, out, err)
+               : rc;
+}
+
+/* One round among all ranks of the parent, in which this rank gives [mine]. The
+ * caller frees out->all. If a round fails, it fails on all ranks. */
+static err_code_t split_round(split_t *split, const void *mine, size_t bytes,
+                              round_t *out, err_t *err)
+{
+    *out = (round_t){.bytes = 0};
+    if (split->fault.code == ERR_OK)
+        (void)round_run(split, mine, bytes, out, &split->fault);
+    return split->fault.code == ERR_OK ? ERR_OK : err_copy(err, &split->fault);
 }
 
 /* The exchange of comm_oob_t among the members of the sub-group. */
@@ -131,7 +155,7 @@ static err_code_t split_exchange(void *context, const void *mine, size_t bytes,
     for (int i = 0; rc == ERR_OK && i < split->count; i++) {
         int rank = split->ranks[i];
 
-        if (split->heads[rank].bytes != (int64_t)bytes)
+        if (given.all == NULL || split->heads[rank].bytes != (int64_t)bytes)
             rc = err_set(err, ERR_UNAVAILABLE,
                          "rank %d gave up opening a sub-group with rank %d",
                          comm_rank_name(split->parent, rank),
@@ -210,16 +234,24 @@ static err_code_t members_open(split_t *split, comm_group_t **group, err_t *err)
     return comm_group_open(&config, &oob, group, err);
 }
 
-/* Tell the other ranks whether this rank succeeded ([rc]), and find out
- * whether the members did. */
-static err_code_t split_agree(split_t *split, err_code_t rc, err_t *reason,
-                              err_t *err)
+/* Tell the other ranks whether this rank succeeded, or its error [reason], and
+ * find out whether the members succeeded. If one rank has no memory, all ranks
+ * of the parent get its error. */
+static err_code_t split_agree(split_t *split, const err_t *reason, err_t *err)
 {
-    err_code_t told;
+    const bool well = reason->code == ERR_OK;
+    const err_t none = ERR_INIT;
+    err_code_t told, voted;
     int odd;
 
-    told = split_finish(split, rc == ERR_OK, &odd, rc == ERR_OK ? err : NULL);
-    if (rc != ERR_OK)
+    told = split_finish(split, well, &odd, well ? err : NULL);
+    if (told == ERR_OK) {
+        voted = comm_vote(split->parent,
+                          reason->code == ERR_MEMORY ? reason : &none, err);
+        if (voted != ERR_OK)
+            return voted;
+    }
+    if (!well)
         return err_copy(err, reason);
     if (told == ERR_OK && odd >= 0)
         told = err_set(err, ERR_UNAVAILABLE,
@@ -251,7 +283,8 @@ static err_code_t heads_open(split_t *split, err_t *err)
 err_code_t comm_split_open(comm_group_t *parent, const int *ranks, int count,
                            comm_group_t **out, err_t *err)
 {
-    split_t split = {.parent = parent, .ranks = ranks, .count = count};
+    split_t split = {
+        .parent = parent, .ranks = ranks, .count = count, .fault = ERR_INIT};
     comm_group_t *group = NULL;
     err_t reason = ERR_INIT;
     err_code_t compared;
@@ -262,11 +295,9 @@ err_code_t comm_split_open(comm_group_t *parent, const int *ranks, int count,
     rc = list_check(&split, &reason);
     compared =
         lists_compare(&split, rc == ERR_OK, rc == ERR_OK ? &reason : NULL);
-    if (rc == ERR_OK)
-        rc = compared;
-    if (rc == ERR_OK && count > 0)
-        rc = members_open(&split, &group, &reason);
-    rc = split_agree(&split, rc, &reason, err);
+    if (rc == ERR_OK && compared == ERR_OK && count > 0)
+        (void)members_open(&split, &group, &reason);
+    rc = split_agree(&split, &reason, err);
     if (rc == ERR_OK)
         *out = group;
     else
@@ -277,24 +308,53 @@ err_code_t comm_split_open(comm_group_t *parent, const int *ranks, int count,
 
 /* ---- all ranks ----------------------------------------------------------- */
 
+typedef struct whole {
+    comm_group_t *parent;
+    err_t fault; /* of a vote, on all ranks: nothing follows */
+} whole_t;
+
+static err_code_t whole_vote(whole_t *whole, const err_t *mine, err_t *err)
+{
+    if (whole->fault.code == ERR_OK)
+        (void)comm_vote(whole->parent, mine, &whole->fault);
+    return whole->fault.code == ERR_OK ? ERR_OK : err_copy(err, &whole->fault);
+}
+
+/* The ranks vote before each exchange, as a rank that failed does not enter the
+ * exchange: it votes at the end of comm_split_whole. */
 static err_code_t whole_exchange(void *context, const void *mine, size_t bytes,
                                  void *all, err_t *err)
 {
-    return comm_allgather(context, mine, bytes, all, err);
+    const err_t well = ERR_INIT;
+    whole_t *whole = context;
+    err_code_t rc = whole_vote(whole, &well, err);
+
+    return rc == ERR_OK ? comm_allgather(whole->parent, mine, bytes, all, err)
+                        : rc;
 }
 
 err_code_t comm_split_whole(comm_group_t *parent, const comm_config_t *config,
                             comm_group_t **out, err_t *err)
 {
     const int name = comm_rank_name(parent, parent->rank);
+    whole_t whole = {.parent = parent, .fault = ERR_INIT};
     comm_config_t own = *config;
-    const comm_oob_t oob = {.context = parent,
+    const comm_oob_t oob = {.context = &whole,
                             .rank = parent->rank,
                             .size = parent->size,
                             .exchange = whole_exchange,
                             .host = comm_group_host(parent, parent->rank),
                             .name = &name};
+    comm_group_t *group = NULL;
+    err_t reason = ERR_INIT;
+    err_code_t rc;
 
     own.beside = parent;
-    return comm_group_open(&own, &oob, out, err);
+    (void)comm_group_open(&own, &oob, &group, &reason);
+    rc = whole_vote(&whole, &reason, err);
+    if (rc == ERR_OK)
+        *out = group;
+    else
+        comm_group_close(group);
+    return rc;
 }

@@ -26,7 +26,8 @@ typedef enum comm_split {
 
 /* Open a group of all ranks of [parent], in their order, with [config]: for
  * example the group of a device beside that of the host. config.beside is
- * ignored: it becomes [parent]. All ranks call this at the same time.
+ * ignored: it becomes [parent]. All ranks call this at the same time. If a rank
+ * cannot open its part, no rank gets a group, and all ranks get its error.
  * Collective; blocks, bounded by the timeouts. */
 err_code_t comm_split_whole(comm_group_t *parent, const comm_config_t *config,
                             comm_group_t **out, err_t *err);
@@ -43,8 +44,9 @@ int comm_split_ranks(const comm_group_t *group, comm_split_t how, int *ranks);
  * sub-group; several sub-groups may be opened in one call. A rank that passes
  * count 0 is in none and gets NULL. Backend and timeout are the parent's
  * ("self" for one rank). ERR_CONFIG if a list is wrong, or differs between
- * members: then no member gets a group. Collective; blocks, bounded by the
- * timeout.
+ * members: then no member gets a group. If a rank of [parent] has no memory for
+ * its part, no rank gets a group, and all ranks get its error. Collective;
+ * blocks, bounded by the timeout.
  */
 err_code_t comm_split_open(comm_group_t *parent, const int *ranks, int count,
                            comm_group_t **out, err_t *err);

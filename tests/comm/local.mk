@@ -27,6 +27,7 @@ check_PROGRAMS += $(COMM_TESTS)
 COMM_TEST_LIBS = libfixtures.la libcomm.la libdev.la libbase.la
 $(COMM_TESTS): $(COMM_TEST_LIBS)
 $(COMM_TESTS): LDADD = $(COMM_TEST_LIBS) $(TEST_LIBS)
+tests_comm_test_comm_split_LDADD = liballocfail.la $(LDADD) -ldl
 
 # These tests use emulated GPUs.
 COMM_NCCL_TESTS = tests/comm/test_comm_nccl tests/comm/test_nccl_tree \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /* Sub-groups of groups of threads and of processes: their members, works in
- * several of them at once, wrong lists of ranks, faults. */
+ * several of them at once, wrong lists of ranks, no memory, faults. */
 #include <criterion/criterion.h>
 #include <signal.h>
 #include <string.h>
@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "comm/comm_split.h"
 #include "comm/waits.h"
+#include "lib/alloc_fail.h"
 #include "lib/ranks.h"
 
 TestSuite(comm_split, .init = ranks_transports, .timeout = 600);
@@ -234,6 +235,75 @@ Test(comm_split, wrong_lists_are_told)
 
     cr_assert_eq(ranks_threads(3, run_wrong, &threads), 0);
     cr_assert_eq(ranks_forks(3, 60, run_wrong, &ucx, results), 0);
+}
+
+/* ---- no memory ----------------------------------------------------------- */
+
+typedef struct memory_case {
+    int culprit; /* is refused blocks of memory */
+    bool whole;  /* a group of all ranks; else one of ranks 0 and 1 of three */
+} memory_case_t;
+
+/* Open a group, and refuse block [number] of the culprit. All ranks get its
+ * error, and learn from *more whether the culprit needed so many blocks. */
+static int open_once(comm_group_t *parent, const memory_case_t *what,
+                     long number, bool *more)
+{
+    static const int pair[] = {1, 0};
+    const comm_config_t config = {.backend = comm_group_backend(parent),
+                                  .timeout = comm_group_timeout(parent)};
+    const int rank = comm_group_rank(parent);
+    comm_group_t *group = NULL;
+    err_t err = ERR_INIT, why = ERR_INIT;
+    err_code_t rc;
+
+    if (rank == what->culprit)
+        alloc_fail(number);
+    rc = what->whole
+             ? comm_split_whole(parent, &config, &group, &err)
+             : comm_split_open(parent, pair, rank < 2 ? 2 : 0, &group, &err);
+    *more = alloc_fail_end();
+    RANKS_OK(comm_broadcast(parent, more, sizeof *more, what->culprit, &why),
+             why);
+    if (*more) {
+        RANKS_CHECK(rc == ERR_MEMORY && group == NULL);
+        RANKS_CHECK(strstr(err.text, "no memory left") != NULL);
+        RANKS_CHECK(what->culprit == 0 ||
+                    strncmp(err.text, "rank 1 on ", 10) == 0);
+    } else {
+        RANKS_OK(rc, err);
+    }
+    comm_group_close(group);
+    return 0;
+}
+
+static int run_memory(const comm_oob_t *oob, void *argument)
+{
+    const memory_case_t *what = argument;
+    const split_case_t threads = {.backend = "threads", .timeout = 60};
+    comm_group_t *parent;
+    err_t err = ERR_INIT;
+    bool more = true;
+    long number = 0;
+
+    RANKS_OK(parent_open(oob, &threads, &parent, &err), err);
+    while (more)
+        if (open_once(parent, what, ++number, &more) != 0)
+            return 1;
+    /* At least the table, the hellos, and three blocks of the backend. */
+    RANKS_CHECK(number > 5);
+    comm_group_close(parent);
+    return 0;
+}
+
+Test(comm_split, a_rank_without_memory_is_told)
+{
+    for (int i = 0; i < 4; i++) {
+        memory_case_t what = {.culprit = i / 2, .whole = i % 2 != 0};
+
+        cr_assert_eq(ranks_threads(3, run_memory, &what), 0, "rank %d, %s",
+                     what.culprit, what.whole ? "all ranks" : "two ranks");
+    }
 }
 
 /* ---- faults -------------------------------------------------------------- */
