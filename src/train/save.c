@@ -133,6 +133,15 @@ static void alone_say(void *context, double seconds)
               seconds, (long long)run->saving.saved.step);
 }
 
+/* Training waits for a save, which may take longer than fault.io_timeout. Other
+ * ranks may already wait for this one in their next step: report progress. */
+static void waits(void *context)
+{
+    train_state_t *run = context;
+
+    train_phase_set(&run->world, run->world.phase);
+}
+
 /* [local]: it is a local checkpoint, which needs no run directory. */
 static void saving_begin(train_state_t *run, bool local)
 {
@@ -143,6 +152,7 @@ static void saving_begin(train_state_t *run, bool local)
                          .allowed = local ? NULL : directory_check,
                          .published = published,
                          .alone = alone_say,
+                         .waits = waits,
                          .write = local ? train_nodeset_write : NULL};
 
     if (!local)
@@ -180,6 +190,8 @@ static err_code_t saving_end(train_state_t *run, train_after_t after,
             log_error("train", "%s", err->text);
         return rc;
     }
+    /* This rank writes more, and fault.io_timeout counts from here on. */
+    train_storage_begin(&run->world, run->world.phase);
     train_checkpoint_config_free(saving->config);
     run->world.speaker = run->world.rank == 0 || rc == ERR_PEER;
     if (saving->lost)

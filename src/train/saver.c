@@ -23,9 +23,8 @@
 #include "train/vote.h"
 
 #define PIECE ((int64_t)1 << 20) /* elements that are copied at once */
-/* A rank that waits for storage asks every so many seconds whether the other
- * ranks have given up the save. */
-#define ALONE_SECONDS 0.2
+/* Seconds between two calls of wait_tell. */
+#define TELL_SECONDS 0.2
 
 typedef enum saver_state {
     SAVER_IDLE,
@@ -288,20 +287,24 @@ err_code_t train_saver_open(const train_saver_plan_t *plan, train_saver_t **out,
     return rc;
 }
 
-/* If the other ranks have given up the save in progress, and this rank still
- * waits for storage, call save.alone, but only once for a save. (If this rank
- * waits for the other ranks, or its storage answers, it gets their error soon.)
- * The caller holds the lock. The function releases the lock during the call. */
-static void alone_tell(train_saver_t *saver)
+/* While storage may still answer, call save.waits. Later, if the other ranks
+ * have given up the save in progress, call save.alone, but only once for a
+ * save. (If this rank waits for the other ranks, or its storage answers, it
+ * gets their error soon.) The caller holds the lock. The function releases the
+ * lock during the calls. */
+static void wait_tell(train_saver_t *saver)
 {
     const train_save_t *save = &saver->save;
-    const double seconds = clock_now() - saver->since;
+    const double since = saver->since;
+    const double seconds = since > 0 ? clock_now() - since : 0;
+    const bool late = seconds > saver->io_timeout;
 
-    if (save->alone == NULL || saver->told || saver->since == 0 ||
-        seconds <= saver->io_timeout)
+    if (late ? save->alone == NULL || saver->told : save->waits == NULL)
         return;
     pthread_mutex_unlock(&saver->lock);
-    if (train_saver_failed(saver)) {
+    if (!late) {
+        save->waits(save->context);
+    } else if (train_saver_failed(saver)) {
         saver->told = true;
         save->alone(save->context, seconds);
     }
@@ -317,11 +320,11 @@ static bool ended_wait(train_saver_t *saver)
         const double end = (since > 0 ? since : now) + saver->limit;
 
         if (thread_cond_wait(&saver->changed, &saver->lock,
-                             fmin(end, now + ALONE_SECONDS)))
+                             fmin(end, now + TELL_SECONDS)))
             continue;
         /* A change of [since] does not end the wait, so compare it again. */
         if (clock_now() < end) {
-            alone_tell(saver);
+            wait_tell(saver);
         } else if (saver->state == SAVER_WORKS && since > 0 &&
                    saver->since == since) {
             saver->state = SAVER_STUCK;

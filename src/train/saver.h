@@ -73,6 +73,10 @@ typedef struct train_save {
      * io_timeout, and the other ranks have given up the save. Called once, by
      * the training's thread, in join, wait or close. */
     void (*alone)(void *context, double seconds);
+    /* (optional) The save has not ended, and storage has not failed to answer
+     * for longer than io_timeout. Called repeatedly, by the training's thread,
+     * in join, wait or close. */
+    void (*waits)(void *context);
     /* (optional) Called with the saver's votes, in place of
      * hdf5io_checkpoint_write and [published]: it writes a local checkpoint. */
     err_code_t (*write)(const struct train_save *save,

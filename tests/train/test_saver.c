@@ -347,12 +347,32 @@ Test(saver, saves_follow_each_other, .timeout = 300)
     plan_close(&plan);
 }
 
-/* A save in progress is finished when the saver is closed. */
+static sem_t answer; /* of storage */
+
+static err_code_t silent(void *context, err_t *err)
+{
+    (void)context;
+    (void)err;
+    while (sem_wait(&answer) != 0)
+        continue;
+    return ERR_OK;
+}
+
+static void waits_note(void *context)
+{
+    (void)context;
+    sem_post(&answer);
+}
+
+/* A save in progress is finished when the saver is closed. Storage answers only
+ * after training has said that it waits. */
 static int start_only(rank_t *rank, const plan_t *plan)
 {
     const hdf5io_checkpoint_config_t config = config_of(rank, plan->behind);
-    const train_save_t save = save_of(rank, &config, SAVES);
+    train_save_t save = save_of(rank, &config, SAVES);
 
+    save.allowed = silent;
+    save.waits = waits_note;
     state_make(rank, SAVES);
     train_saver_start(rank->saver, &save);
     train_saver_close(rank->saver);
@@ -365,6 +385,7 @@ Test(saver, closing_finishes_the_save, .timeout = 120)
 {
     plan_t plan = plan_open(2);
 
+    sem_init(&answer, 0, 0);
     ranks_run(&plan, start_only);
     ranks_run(&plan, newest_read);
     plan_close(&plan);
@@ -478,19 +499,8 @@ Test(saver, ends_with_a_rank_that_leaves, .timeout = 120)
 
 /* ---- storage that does not answer ---------------------------------------- */
 
-static sem_t answer;
-
 /* What the thread of a stuck saver uses must stay. */
 static rank_t *left;
-
-static err_code_t silent(void *context, err_t *err)
-{
-    (void)context;
-    (void)err;
-    while (sem_wait(&answer) != 0)
-        continue;
-    return ERR_OK;
-}
 
 static int stuck_main(const comm_oob_t *oob, void *argument)
 {
