@@ -10,10 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/rng.h"
 #include "comm/comm_split.h"
 #include "conf/conf.h"
 #include "cuda/emu.h"
 #include "ddp/hook_fixture.h"
+#include "ddp/lowrank.h"
+#include "op/op_lowrank.h"
 
 enum { STEPS = 5, RANKS = 3 };
 
@@ -213,4 +216,116 @@ Test(powersgd_cuda, gradients_that_are_not_compressed, .timeout = 300)
 {
     hook_check("powersgd: {start_step: 0, min_compression: 1000}", HOOK_RANDOM,
                2);
+}
+
+/* ---- the bits of P Q^T --------------------------------------------------- */
+
+enum { WIDE = 301, HIGH = 37, RANK = 5, MATRICES = 2 };
+
+/* Two matrices, whose sizes are odd. One has more columns than a block of the
+ * GPU has threads. */
+static const lowrank_t shapes[MATRICES] = {
+    {.rows = HIGH, .columns = WIDE, .rank = RANK},
+    {.rows = 3, .columns = 5, .rank = RANK}};
+
+/* What the GPU gets, and what it gives back. */
+typedef struct bits {
+    float p[RANK * HIGH], q[RANK * WIDE];
+    float gpu[HIGH * WIDE], host[HIGH * WIDE];
+} bits_t;
+
+/* Numbers of very different magnitudes: each order of additions then has other
+ * bits. */
+static void numbers_fill(float *to, int count, uint64_t key)
+{
+    rng_t rng;
+
+    rng_open(&rng, 1, RNG_INIT, key, 0);
+    for (int i = 0; i < count; i++)
+        to[i] = ldexpf((float)rng_normal(&rng), i % 11 - 5);
+}
+
+static float *block_of(dev_device_t *dev, int64_t count)
+{
+    void *block = NULL;
+
+    cr_assert_eq(
+        dev_alloc(dev, (size_t)count * sizeof(float), "test", &block, NULL),
+        ERR_OK);
+    return block;
+}
+
+static op_lowrank_matrix_t matrix_of(dev_device_t *dev, const lowrank_t *shape)
+{
+    return (op_lowrank_matrix_t){
+        .rows = shape->rows,
+        .columns = shape->columns,
+        .m = block_of(dev, shape->rows * shape->columns),
+        .p = block_of(dev, shape->rank * shape->rows),
+        .q = block_of(dev, shape->rank * shape->columns)};
+}
+
+static void copy(dev_stream_t *stream, float *to, const float *from,
+                 int64_t count, dev_copy_kind_t kind)
+{
+    cr_assert_eq(
+        dev_copy(stream, to, from, (size_t)count * sizeof *to, kind, NULL),
+        ERR_OK);
+    cr_assert_eq(dev_stream_wait(stream, NULL), ERR_OK);
+}
+
+/* Compute M = P Q^T of all matrices on the GPU. */
+static void bits_run(dev_device_t *dev, dev_stream_t *stream, bits_t *bits)
+{
+    const op_lowrank_part_t part = {.turn = OP_LOWRANK_M, .count = MATRICES};
+    const op_backend_ops_t *backend = NULL;
+    op_lowrank_matrix_t matrices[MATRICES];
+    const op_lowrank_config_t config = {
+        .matrices = matrices, .count = MATRICES, .rank = RANK, .warm = true};
+    op_lowrank_t *lowrank = NULL;
+
+    for (int i = 0; i < MATRICES; i++) {
+        matrices[i] = matrix_of(dev, &shapes[i]);
+        copy(stream, matrices[i].p, bits[i].p, RANK * shapes[i].rows,
+             DEV_HOST_TO_DEV);
+        copy(stream, matrices[i].q, bits[i].q, RANK * shapes[i].columns,
+             DEV_HOST_TO_DEV);
+    }
+    cr_assert_eq(op_backend_get(dev_name(dev), &backend, NULL), ERR_OK);
+    cr_assert_eq(op_lowrank_open(backend, dev, &config, &lowrank, NULL),
+                 ERR_OK);
+    cr_assert_eq(op_lowrank_run(lowrank, &part, stream, NULL), ERR_OK);
+    for (int i = 0; i < MATRICES; i++) {
+        copy(stream, bits[i].gpu, matrices[i].m,
+             shapes[i].rows * shapes[i].columns, DEV_DEV_TO_HOST);
+        dev_free(dev, matrices[i].m);
+        dev_free(dev, matrices[i].p);
+        dev_free(dev, matrices[i].q);
+    }
+    op_lowrank_close(lowrank);
+}
+
+Test(powersgd_cuda, equal_p_and_q_give_the_bits_of_the_host, .timeout = 60)
+{
+    bits_t *bits = calloc(MATRICES, sizeof *bits);
+    dev_device_t *dev = NULL;
+    dev_stream_t *stream = NULL;
+
+    emu_open();
+    cr_assert_not_null(bits);
+    for (int i = 0; i < MATRICES; i++) {
+        numbers_fill(bits[i].p, RANK * HIGH, (uint64_t)i);
+        numbers_fill(bits[i].q, RANK * WIDE, (uint64_t)i + MATRICES);
+        lowrank_expand(&shapes[i], bits[i].p, bits[i].q, bits[i].host);
+    }
+    cr_assert_eq(dev_open("cuda", 0, &dev, NULL), ERR_OK);
+    cr_assert_eq(dev_stream_open(dev, DEV_STREAM_COMPUTE, &stream, NULL),
+                 ERR_OK);
+    bits_run(dev, stream, bits);
+    for (int i = 0; i < MATRICES; i++)
+        cr_expect_eq(memcmp(bits[i].gpu, bits[i].host, sizeof bits[i].host), 0,
+                     "matrix %d", i);
+    dev_stream_close(stream);
+    dev_close(dev);
+    free(bits);
 }
