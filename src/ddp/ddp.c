@@ -80,15 +80,15 @@ static err_code_t hook_open(ddp_t *ddp, const ddp_config_t *config,
                               .stats = &ddp->stats,
                               .rank = comm_group_rank(ddp->group),
                               .size = comm_group_size(ddp->group)};
-    ddp_hook_place_t place;
-    err_code_t rc = ddp_hook_place(config, ddp->dev, &place, err);
+    ddp_hook_choice_t choice;
+    err_code_t rc = ddp_hook_choose(config, ddp->dev, &choice, err);
 
     if (rc != ERR_OK)
         return rc;
-    if (place == DDP_HOOK_DEVICE)
+    if (choice.place == DDP_HOOK_DEVICE)
         plan.dev = ddp->dev;
-    else if (away && comm_group_enqueues(ddp->group)) {
-        rc = ddp_half_open(ddp, config, err);
+    else if (away && choice.rounds && comm_group_enqueues(ddp->group)) {
+        rc = ddp_half_open(ddp, &choice.rounding, err);
         if (rc != ERR_OK || ddp->half != NULL)
             return rc;
     }

@@ -83,9 +83,9 @@ err_code_t ddp_mirror_finish(ddp_t *ddp, dev_stream_t *on, err_t *err);
 
 /* half.c: the hooks fp16 and bf16 on a device. */
 
-/* Set ddp->half if the hook of [config] is fp16 or bf16, and the device can
- * compute it. Local. */
-err_code_t ddp_half_open(ddp_t *ddp, const ddp_config_t *config, err_t *err);
+/* Set ddp->half if the device can round as [rounding] says. Local. */
+err_code_t ddp_half_open(ddp_t *ddp, const ddp_rounding_t *rounding,
+                         err_t *err);
 void ddp_half_close(ddp_t *ddp);
 /* Bytes that bucket [index] sends. */
 size_t ddp_half_bytes(const ddp_t *ddp, int index);

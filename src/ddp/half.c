@@ -42,18 +42,14 @@ static err_code_t state_open(ddp_t *ddp, const ddp_rounding_t *rounding,
     return rc;
 }
 
-err_code_t ddp_half_open(ddp_t *ddp, const ddp_config_t *config, err_t *err)
+err_code_t ddp_half_open(ddp_t *ddp, const ddp_rounding_t *rounding, err_t *err)
 {
     const op_backend_ops_t *backend = NULL;
-    ddp_rounding_t rounding;
-    bool rounds;
-    err_code_t rc = ddp_hook_rounds(config, &rounds, &rounding, err);
+    err_code_t rc = op_backend_get(dev_name(ddp->dev), &backend, err);
 
-    if (rc == ERR_OK && rounds)
-        rc = op_backend_get(dev_name(ddp->dev), &backend, err);
-    if (rc != ERR_OK || !rounds || !op_half_offered(backend))
-        return rc;
-    return state_open(ddp, &rounding, backend, err);
+    return rc == ERR_OK && op_half_offered(backend)
+               ? state_open(ddp, rounding, backend, err)
+               : rc;
 }
 
 void ddp_half_close(ddp_t *ddp)

@@ -134,47 +134,30 @@ err_code_t ddp_hook_check(const ddp_config_t *config, err_t *err)
     return rc;
 }
 
-err_code_t ddp_hook_rounds(const ddp_config_t *config, bool *rounds,
-                           ddp_rounding_t *out, err_t *err)
-{
-    const ddp_hook_ops_t *ops = NULL;
-    void *options = NULL;
-    err_code_t rc;
-
-    *rounds = false;
-    if (!ddp_hook_wanted(config))
-        return ERR_OK;
-    rc = hook_pick(config, &ops, &options, err);
-    if (rc != ERR_OK)
-        return rc;
-    *rounds = ops->rounds != NULL;
-    if (*rounds)
-        ops->rounds(options, out);
-    options_free(ops, options);
-    return ERR_OK;
-}
-
-err_code_t ddp_hook_place(const ddp_config_t *config, const dev_device_t *dev,
-                          ddp_hook_place_t *out, err_t *err)
+err_code_t ddp_hook_choose(const ddp_config_t *config, const dev_device_t *dev,
+                           ddp_hook_choice_t *out, err_t *err)
 {
     const op_backend_ops_t *backend = NULL;
     const ddp_hook_ops_t *ops = NULL;
     void *options = NULL;
     err_code_t rc;
 
-    *out = DDP_HOOK_HOST;
+    *out = (ddp_hook_choice_t){.place = DDP_HOOK_HOST};
     if (!ddp_hook_wanted(config))
         return ERR_OK;
     rc = hook_pick(config, &ops, &options, err);
     if (rc != ERR_OK)
         return rc;
-    options_free(ops, options);
-    *out = ops->place;
+    out->place = ops->place;
     if (dev != NULL && ops->fits != NULL &&
         op_backend_get(dev_name(dev), &backend, NULL) == ERR_OK &&
         ops->fits(backend))
-        *out = DDP_HOOK_DEVICE;
-    if (*out != DDP_HOOK_DEVICE || dev != NULL)
+        out->place = DDP_HOOK_DEVICE;
+    out->rounds = ops->rounds != NULL;
+    if (out->rounds)
+        ops->rounds(options, &out->rounding);
+    options_free(ops, options);
+    if (out->place != DDP_HOOK_DEVICE || dev != NULL)
         return ERR_OK;
     return err_set(err, ERR_CONFIG,
                    "the comm hook \"%s\" wants gradients in the memory of a "
@@ -186,16 +169,10 @@ err_code_t ddp_hook_place(const ddp_config_t *config, const dev_device_t *dev,
 bool ddp_hook_fits_device(const ddp_config_t *config, const dev_device_t *dev,
                           bool enqueues)
 {
-    ddp_hook_place_t place;
-    ddp_rounding_t rounding;
-    bool rounds;
+    ddp_hook_choice_t choice;
 
-    if (ddp_hook_place(config, dev, &place, NULL) != ERR_OK)
-        return false;
-    return place == DDP_HOOK_DEVICE ||
-           (enqueues &&
-            ddp_hook_rounds(config, &rounds, &rounding, NULL) == ERR_OK &&
-            rounds);
+    return ddp_hook_choose(config, dev, &choice, NULL) == ERR_OK &&
+           (choice.place == DDP_HOOK_DEVICE || (enqueues && choice.rounds));
 }
 
 void ddp_hook_document(str_buf_t *out)

@@ -19,15 +19,18 @@ typedef struct ddp_rounding {
     bool feedback;    /* rounding errors are kept for the next step */
 } ddp_rounding_t;
 
-/* Set *rounds: does the hook of [config] only round? Then [out] says how. */
-err_code_t ddp_hook_rounds(const ddp_config_t *config, bool *rounds,
-                           ddp_rounding_t *out, err_t *err);
+/* What the hook of a configuration does, and where. Without a hook: nothing, on
+ * the host. */
+typedef struct ddp_hook_choice {
+    ddp_hook_place_t place;
+    bool rounds; /* it only rounds: [rounding] says how */
+    ddp_rounding_t rounding;
+} ddp_hook_choice_t;
 
-/* Set *out to the place where the hook of [config] works, if gradients are in
- * the memory of [dev] (NULL: of the host). Without a hook: DDP_HOOK_HOST.
- * ERR_CONFIG: the hook wants gradients on a device, and [dev] is NULL. */
-err_code_t ddp_hook_place(const ddp_config_t *config, const dev_device_t *dev,
-                          ddp_hook_place_t *out, err_t *err);
+/* Look up the hook of [config] for gradients in the memory of [dev] (NULL: of
+ * the host). ERR_CONFIG if the hook works on a device and there is none. */
+err_code_t ddp_hook_choose(const ddp_config_t *config, const dev_device_t *dev,
+                           ddp_hook_choice_t *out, err_t *err);
 
 /* The largest magnitude that the gradients of a rank may have, so that the sum
  * over [size] ranks stays finite, in whatever order the ranks are added. */
