@@ -32,32 +32,30 @@ void train_outcome_fill(const train_state_t *run, train_outcome_t *out)
         run->compute.dev != NULL && dev_abandoned(run->compute.dev);
 }
 
-void train_outcome_tell(train_state_t *run, const err_t *fault)
+void train_outcome_tell_fault(train_state_t *run, const err_t *fault)
 {
     train_world_tell(&run->world, fault);
     train_saver_tell(run->saving.saver, fault);
     train_nodeset_tell(run, fault);
 }
 
-bool train_outcome_survivor(const train_world_t *world, err_code_t rc,
-                            const err_t *err)
+bool train_outcome_speaks(const train_world_t *world, err_code_t rc,
+                          const err_t *err)
 {
-    /* ERR_MEMORY with a culprit comes from a rank on the culprit's node
-     * (oom.h). */
-    const bool mate = rc == ERR_MEMORY;
-    const int culprit = rc == ERR_PEER || mate ? err->culprit : -1;
+    const bool same_node = rc == ERR_MEMORY;
+    const int culprit = rc == ERR_PEER || same_node ? err->culprit : -1;
 
     if (culprit < 0 || world->size == 1)
         return world->rank == 0;
     for (int r = 0; world->group != NULL && r < world->size; r++)
         if (r != culprit &&
-            mate == (strcmp(comm_group_host(world->group, r),
-                            comm_group_host(world->group, culprit)) == 0))
+            same_node == (strcmp(comm_group_host(world->group, r),
+                                 comm_group_host(world->group, culprit)) == 0))
             return world->rank == r;
     return world->rank == (culprit == 0 ? 1 : 0);
 }
 
-bool train_outcome_refused(const train_dir_t *dir, err_code_t rc)
+bool train_outcome_start_refused(const train_dir_t *dir, err_code_t rc)
 {
     return !dir->accepted && !err_code_requeue(rc);
 }
@@ -81,11 +79,11 @@ static void record_write(const train_state_t *run, err_code_t rc,
         log_warn("train", "%s", trouble.text);
 }
 
-/* Does this rank write what a run leaves in its directory? */
-static bool writes(const train_state_t *run, err_code_t rc, const err_t *err)
+/* Is this the rank that writes what a run leaves in its directory? */
+static bool is_writer(const train_state_t *run, err_code_t rc, const err_t *err)
 {
-    return run->dir.owned && !train_outcome_refused(&run->dir, rc) &&
-           train_outcome_survivor(&run->world, rc, err);
+    return run->dir.owned && !train_outcome_start_refused(&run->dir, rc) &&
+           train_outcome_speaks(&run->world, rc, err);
 }
 
 /* Write the record. A rank on the culprit's node may know better why the
@@ -98,7 +96,7 @@ void train_outcome_record(const train_state_t *run, err_code_t rc,
     char cause[TRAIN_OOM_CAUSE_MAX];
     err_t better = ERR_INIT;
 
-    if (!writes(run, rc, err))
+    if (!is_writer(run, rc, err))
         return;
     record_write(run, rc, err, run->life.oom.cause);
     if (rc == ERR_PEER && train_oom_found(&run->life.oom, &better, cause))
@@ -140,7 +138,7 @@ err_code_t train_outcome_summary(const train_state_t *run, err_code_t rc,
                                  const err_t *why, err_t *err)
 {
     if (!run->life.opened || !run->dir.owned ||
-        !train_outcome_survivor(&run->world, rc, why))
+        !train_outcome_speaks(&run->world, rc, why))
         return ERR_OK;
     return summary_write(run, rc, err);
 }
@@ -170,22 +168,22 @@ static void *ending_main(void *argument)
 
 /* Is this rank 0, and does its own storage not answer? Then perhaps the storage
  * of no rank answers, and no other rank records how the run ended. */
-static bool first_is_culprit(const train_state_t *run, err_code_t rc,
-                             const err_t *err)
+static bool is_stuck_rank_0(const train_state_t *run, err_code_t rc,
+                            const err_t *err)
 {
     return rc == ERR_PEER && run->world.rank == 0 && err->culprit == 0 &&
            run->dir.owned;
 }
 
-void train_outcome_in_thread(const train_state_t *run, err_code_t rc,
-                             const err_t *err)
+void train_outcome_record_in_thread(const train_state_t *run, err_code_t rc,
+                                    const err_t *err)
 {
     ending_t *ending = NULL;
     bool in_time = false;
     err_t why = ERR_INIT;
     err_code_t started;
 
-    if (!first_is_culprit(run, rc, err) && !writes(run, rc, err))
+    if (!is_stuck_rank_0(run, rc, err) && !is_writer(run, rc, err))
         return;
     started = mem_new(ending_t, 1, "the end of the run", &ending, &why);
     if (started == ERR_OK) {

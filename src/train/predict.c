@@ -212,8 +212,8 @@ err_code_t train_predict(const train_config_t *config, const train_env_t *env,
     if (rc == ERR_OK)
         rc = outputs_write(&run, err);
     if (rc == ERR_PEER) {
-        train_outcome_tell(&run, err);
-        run.world.speaker = train_outcome_survivor(&run.world, rc, err);
+        train_outcome_tell_fault(&run, err);
+        run.world.speaker = train_outcome_speaks(&run.world, rc, err);
     }
     train_outcome_fill(&run, out);
     train_close(&run);

@@ -495,12 +495,12 @@ static void run_end(train_state_t *run, err_code_t rc, train_outcome_t *out,
     const slurm_job_t *job = run->env->job;
 
     if (rc == ERR_PEER || (rc == ERR_MEMORY && err->culprit >= 0))
-        run->world.speaker = train_outcome_survivor(&run->world, rc, err);
+        run->world.speaker = train_outcome_speaks(&run->world, rc, err);
     if (rc == ERR_PEER && run->world.speaker && run->dir.owned)
         train_last_words_add(run->config->run.dir, job->step_id, job->restarts,
                              err);
     train_outcome_record(run, rc, err);
-    if (train_outcome_refused(&run->dir, rc))
+    if (train_outcome_start_refused(&run->dir, rc))
         train_rundir_refuse(run->dir.lock);
     if (rc != ERR_OK)
         summary_try(run, rc, err);
@@ -549,7 +549,7 @@ static err_code_t run_do(train_state_t *run, train_outcome_t *out, err_t *err)
      * checkpoint.local does not answer, they are written. */
     if (train_saver_stuck(run->saving.saver)) {
         if (run->saving.local)
-            train_outcome_in_thread(run, rc, err);
+            train_outcome_record_in_thread(run, rc, err);
         /* After ERR_PEER another rank reports the end of the run. */
         *out =
             (train_outcome_t){.speaker = run->world.size == 1 ||
@@ -558,7 +558,7 @@ static err_code_t run_do(train_state_t *run, train_outcome_t *out, err_t *err)
         return rc;
     }
     if (rc == ERR_PEER)
-        train_outcome_tell(run, err);
+        train_outcome_tell_fault(run, err);
     train_nodeset_end(run, rc);
     train_seen_end(run, rc);
     if (rc == ERR_PEER && culprit_is_here(&run->world, err))
