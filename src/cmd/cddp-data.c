@@ -175,7 +175,8 @@ static const char help_text[] =
     "      --version       print the versions of cddp and of HDF5\n"
     "\n"
     "Exit status: 0 done, 64 wrong command line, 65 bad data, 69 not built\n"
-    "in, 71 out of memory, 74 input or output failed.\n";
+    "in, 71 out of memory, 74 input or output failed, 76 another task of the\n"
+    "job step died, 78 tasks of a job step have other files.\n";
 
 static err_code_t usage(err_t *err, const char *sentence)
 {

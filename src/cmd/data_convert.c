@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/mem.h"
 #include "base/str.h"
 #include "cmd/args.h"
 #include "cmd/data_target.h"
@@ -250,14 +251,18 @@ static err_code_t source_convert(const work_t *work, import_source_t *source,
     return rc;
 }
 
-/* Do all tasks have the same samples? */
+/* Do all tasks have the same samples? If not, task 0 has the message. */
 static err_code_t team_check(const work_t *work, const import_source_t *source,
                              err_t *err)
 {
+    const int size = work->team->size;
     hash_state_t *hash;
-    uint64_t value;
+    int64_t *all = NULL;
+    int64_t mine;
+    int odd = 0;
+    err_code_t rc;
 
-    if (work->team->size == 1)
+    if (size == 1)
         return ERR_OK;
     hash = hash_state_open();
     hash_state_add(hash, &source->rows, sizeof source->rows);
@@ -268,9 +273,21 @@ static err_code_t team_check(const work_t *work, const import_source_t *source,
         hash_state_add(hash, field->dims,
                        (size_t)field->ndim * sizeof field->dims[0]);
     }
-    value = hash_state_value(hash);
+    mine = (int64_t)hash_state_value(hash);
     hash_state_free(hash);
-    return boot_agree(work->team->boot, "files to convert", value, err);
+    rc = mem_new(int64_t, (size_t)size, "a vote", &all, err);
+    rc = cmd_team_gather(work->team, mine, rc, all, size, err);
+    while (rc == ERR_OK && odd < size && all[odd] == all[0])
+        odd++;
+    mem_free(all);
+    if (rc != ERR_OK || odd == size)
+        return rc;
+    err_set(err, ERR_CONFIG,
+            "convert: task %d finds other samples than task 0: all tasks need "
+            "the same files",
+            odd);
+    return work->team->rank == 0 ? ERR_CONFIG
+                                 : err_set(err, ERR_CONFIG, "%s", "");
 }
 
 static void result_print(const work_t *work, const import_source_t *source,

@@ -94,7 +94,8 @@ dist_man_MANS += docs/man/cddp-ckpt.1
 bin_PROGRAMS += cddp-data
 cddp_data_SOURCES = src/cmd/cddp-data.c
 cddp_data_CFLAGS = $(AM_CFLAGS) $(HDF5_CFLAGS)
-cddp_data_LDADD = libcmd.la libimport.la libboot.la libhdf5io.la libbase.la
+cddp_data_LDADD = libcmd.la libimport.la libcomm.la libboot.la libdev.la \
+	libhdf5io.la libbase.la
 dist_man_MANS += docs/man/cddp-data.1
 
 bin_PROGRAMS += cddp-train
