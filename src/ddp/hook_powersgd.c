@@ -273,24 +273,46 @@ static err_code_t floats_copy(const powersgd_t *sgd, float *to,
     return ERR_OK;
 }
 
+/* The number of elements of the views from *v on that are not compressed and
+ * lie beside each other. *v moves behind these views. */
+static size_t plain_span(const powersgd_t *sgd, const ddp_hook_bucket_t *bucket,
+                         int *v)
+{
+    const ddp_hook_view_t *views = bucket->views;
+    const size_t first = views[*v].offset;
+    size_t count = 0;
+
+    for (; *v < bucket->view_count && !compressed(sgd, &views[*v]) &&
+           views[*v].offset == first + count;
+         (*v)++)
+        count += views[*v].count;
+    return count;
+}
+
 /* Copy the gradients of [bucket] that are not compressed to the front of its
- * message or, with [back], their sums from there to the bucket. */
+ * message or, with [back], their sums from there to the bucket. On a GPU each
+ * copy is an operation of its own, so neighbours are copied together. */
 static err_code_t plain_copy(const powersgd_t *sgd,
                              const ddp_hook_bucket_t *bucket, bool back,
                              const ddp_wire_t *wire, err_t *err)
 {
     float *at = sgd->messages + sgd->parts[bucket->index].message;
     err_code_t rc = ERR_OK;
+    int v = 0;
 
-    for (int v = 0; rc == ERR_OK && v < bucket->view_count; v++) {
+    while (rc == ERR_OK && v < bucket->view_count) {
         const ddp_hook_view_t *view = &bucket->views[v];
         float *grads = bucket->grads + (view->offset - bucket->offset);
+        size_t count;
 
-        if (compressed(sgd, view))
+        if (compressed(sgd, view)) {
+            v++;
             continue;
-        rc = floats_copy(sgd, back ? grads : at, back ? at : grads, view->count,
-                         wire, err);
-        at += view->count;
+        }
+        count = plain_span(sgd, bucket, &v);
+        rc = floats_copy(sgd, back ? grads : at, back ? at : grads, count, wire,
+                         err);
+        at += count;
     }
     return rc;
 }

@@ -23,7 +23,7 @@ enum { STEPS = 5, RANKS = 3 };
 typedef struct gpu_plan {
     hook_plan_t fill; /* how gradients are made */
     const char *hook;
-    int ranks;
+    const view_t *views;           /* [HOOK_VIEWS]; NULL: hook_views */
     float sums[RANKS][HOOK_ELEMS]; /* of the last step, from the GPU */
     float rests[RANKS][HOOK_ELEMS];
 } gpu_plan_t;
@@ -41,7 +41,8 @@ typedef struct rig {
 
 static int rig_open(rig_t *rig, const gpu_plan_t *plan, const comm_oob_t *oob)
 {
-    const ddp_layout_t layout = {.views = hook_views,
+    const ddp_layout_t layout = {.views = plan->views == NULL ? hook_views
+                                                              : plan->views,
                                  .view_count = HOOK_VIEWS,
                                  .grad_elems = HOOK_ELEMS,
                                  .tail_doubles = 1};
@@ -216,6 +217,36 @@ Test(powersgd_cuda, gradients_that_are_not_compressed, .timeout = 300)
 {
     hook_check("powersgd: {start_step: 0, min_compression: 1000}", HOOK_RANDOM,
                2);
+}
+
+/* The number of operations of the GPU in a run that compresses nothing, and
+ * whose views of 16 elements begin [stride] elements apart. */
+static int64_t ops_count(size_t stride)
+{
+    const fake_cuda_t *fake = emu_open();
+    gpu_plan_t *plan = calloc(1, sizeof *plan);
+    view_t views[HOOK_VIEWS];
+    int64_t before;
+
+    cr_assert_not_null(plan);
+    for (size_t v = 0; v < HOOK_VIEWS; v++)
+        views[v] = (view_t){.name = hook_views[v].name,
+                            .offset = v * stride,
+                            .count = 16,
+                            .ndim = 1,
+                            .rows = 16};
+    plan->hook = "powersgd: {start_step: 0}";
+    plan->views = views;
+    before = fake->counts().ops;
+    cr_assert_eq(ranks_threads(1, steps_main, plan), 0);
+    free(plan);
+    return fake->counts().ops - before;
+}
+
+/* In each step neighbours are copied to the message, and their sums back. */
+Test(powersgd_cuda, neighbours_are_copied_together, .timeout = 60)
+{
+    cr_assert_eq(ops_count(32) - ops_count(16), STEPS * 2 * (HOOK_VIEWS - 1));
 }
 
 /* ---- the bits of P Q^T --------------------------------------------------- */
