@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
@@ -33,7 +34,8 @@
 typedef struct client {
     boot_wire_t *wire;
     unsigned round;
-    bool failed; /* an exchange failed, so only close is allowed */
+    double began; /* clock instant at which this exchange began */
+    bool failed;  /* an exchange failed, so only close is allowed */
 } client_t;
 
 static err_code_t pmix_error(err_t *err, pmix_status_t status, const char *what)
@@ -100,10 +102,21 @@ static err_code_t client_open(client_t *client, boot_t *boot, err_t *err)
 
 /* ---- exchange ------------------------------------------------------------ */
 
-/* Fill [err] with the ranks that did not answer; [why] is the reason that PMIx
- * gives. */
+/* An exchange was given up because of [status]. PMIx may do this before
+ * boot->timeout. */
+typedef struct lapse {
+    pmix_status_t status;
+    double seconds; /* since the exchange began */
+} lapse_t;
+
+static lapse_t lapse_of(const client_t *client, pmix_status_t status)
+{
+    return (lapse_t){status, clock_now() - client->began};
+}
+
+/* Fill [err] with the ranks that did not answer. */
 static err_code_t name_absent(const client_t *client, const boot_t *boot,
-                              const boot_gather_t *gathering, const char *why,
+                              const boot_gather_t *gathering, lapse_t lapse,
                               err_t *err)
 {
     bool *absent = NULL;
@@ -121,9 +134,10 @@ static err_code_t name_absent(const client_t *client, const boot_t *boot,
         count = boot_rank_list(absent, boot->size, names, sizeof names);
     mem_free(absent);
     return err_set_peer(err, first, NULL,
-                        "start-up exchange %u was given up after %g s (PMIx: "
-                        "%s): %s did not come",
-                        client->round, boot->timeout, why,
+                        "start-up exchange %u was given up after %.0f s "
+                        "(PMIx: %s): %s did not come",
+                        client->round, lapse.seconds,
+                        PMIx_Error_string(lapse.status),
                         count == 0 ? "some rank" : names);
 }
 
@@ -137,7 +151,7 @@ static err_code_t judge(const client_t *client, const boot_t *boot,
 
         if (answer->verdict != PMIX_SUCCESS)
             return name_absent(client, boot, gathering,
-                               PMIx_Error_string(answer->verdict), err);
+                               lapse_of(client, answer->verdict), err);
         if (answer->found != bytes)
             return err_set(err, ERR_CONFIG,
                            "start-up exchange %u: rank %d gives %zu bytes, "
@@ -164,7 +178,8 @@ static err_code_t collect(client_t *client, const boot_t *boot,
                           const exchange_t *exchange, pmix_status_t fenced,
                           err_t *err)
 {
-    bool probe = fenced != PMIX_SUCCESS;
+    const bool probe = fenced != PMIX_SUCCESS;
+    const lapse_t lapse = lapse_of(client, fenced);
     boot_gather_t *gathering =
         boot_wire_gather(client->wire, exchange->key, exchange->bytes,
                          exchange->all, probe ? PROBE_TIMEOUT : boot->timeout);
@@ -173,8 +188,7 @@ static err_code_t collect(client_t *client, const boot_t *boot,
     if (gathering == NULL)
         return err_set(err, ERR_MEMORY, "out of memory at start-up");
     if (probe)
-        return name_absent(client, boot, gathering, PMIx_Error_string(fenced),
-                           err);
+        return name_absent(client, boot, gathering, lapse, err);
     rc = judge(client, boot, gathering, exchange->bytes, err);
     /* All answers have arrived, so no callback will use [gathering] any more.
      */
@@ -195,6 +209,7 @@ static err_code_t pmix_exchange(boot_t *boot, const void *mine, size_t bytes,
         return err_set(err, ERR_PEER,
                        "start-up exchange after one that failed");
     snprintf(key, sizeof key, "cddp.%u", client->round);
+    client->began = clock_now();
     status = boot_wire_put(key, mine, bytes);
     if (status != PMIX_SUCCESS)
         return pmix_error(err, status, "publishing start-up data");

@@ -74,7 +74,17 @@ absent_ranks_are_named()
 
 three_name()
 {
-    [ "$(grep -cE "start-up exchange 1 was given up after 2 s \(PMIx: [^)]+\): rank $1 did not come\$" bg.err)" -eq 3 ]
+    [ "$(grep -cE "start-up exchange 1 was given up after [0-9]+ s \(PMIx: [^)]+\): rank $1 did not come\$" bg.err)" -eq 3 ]
+}
+
+# PMIx gives up before cddp does: the message says after how many seconds.
+pmix_gives_up()
+{
+    start env SLURM_PMIX_TIMEOUT=3 "${two_by_two[@]}" -K0 --mpi=pmix "$probe" absent 100 1
+    wait_text 60 bg.err 'start-up exchange 1 was given up after [0-9]{1,2} s .PMIx: .*did not come$'
+    kill -TERM "$pid"
+    finish nonzero
+    expect_no_text bg.err 'after 100 s'
 }
 
 # Run mode $1 (die, die-open) of the probe and wait until rank 1 is dead.
@@ -135,6 +145,7 @@ test_case "without --mpi=pmix the step is refused" refused_without_pmix
 test_case "a differing configuration names the rank" agreement
 test_case "blobs of different length are refused" lengths_disagree
 test_case "ranks that do not come are named" absent_ranks_are_named
+test_case "PMIx gives up before cddp does" pmix_gives_up
 test_case "after boot_close survivors of a death go on" \
     survivors_live_after_close
 test_case "while PMIx is open a death ends the step" open_pmix_kills_the_step
