@@ -36,6 +36,7 @@ libfixtures_la_SOURCES = \
 	tests/lib/fcntls.h tests/lib/halted.h tests/lib/no_locks.h \
 	tests/lib/slow_storage.h \
 	tests/lib/ranks.c tests/lib/ranks.h \
+	tests/lib/ranks_boot.c tests/lib/ranks_boot.h \
 	tests/nn/fixture.c tests/nn/fixture.h \
 	tests/nn/fixture_dev.c tests/nn/fixture_dev.h \
 	tests/nn/preset_formula.c tests/nn/preset_formula.h \

@@ -132,5 +132,7 @@ int main(int argc, char **argv)
                 cddp_version());
     else if ((code = cddp_run(&config, train, &steps, &error)) != CDDP_OK)
         fprintf(stderr, "own-loop: %s\n", error.text);
+    if (code == CDDP_PEER)
+        _Exit(code); /* the GPU may still wait for the rank that has failed */
     return code;
 }

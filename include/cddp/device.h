@@ -7,6 +7,26 @@
  * memory, as with "cpu": collectives of the group, models, data, checkpoints.
  * If a rank cannot use its GPU, cddp_run returns CDDP_UNAVAILABLE in all ranks
  * before the ranks run, and says why.
+ *
+ * NCCL sums the memory of the GPUs if there are several ranks, which are
+ * processes (cddp_run_config_t.local is 0), each with a GPU of its own. If a
+ * rank finds no NCCL, cddp_run returns CDDP_UNAVAILABLE in all ranks. Otherwise
+ * the sums pass through the host's memory, which is slower, but needs no NCCL;
+ * so it is if cddp_run_config_t.backend is "ucx". Ranks that share a GPU use
+ * NCCL only if the backend is "nccl": this sets NCCL_HOSTID in the environment
+ * of each rank, and is meant for tests. CDDP_CONFIG: the backend is "nccl", but
+ * the device is the CPU, or the ranks are threads of one process.
+ *
+ * If the ranks use NCCL and one of them fails, its peers' GPUs may wait for it
+ * for ever. Then the calls of the peers return CDDP_PEER. After that a rank
+ * must not use CUDA any more: it returns from its function, and its process
+ * ends by _Exit, since exit handlers of CUDA might not return.
+ *
+ * Sub-groups of a group that uses NCCL use it, too, each with a communicator of
+ * its own. NCCL does not promise that two communicators work at the same time.
+ * So between cddp_ddp_begin and cddp_ddp_wait a rank begins no step of another
+ * reducer, and ranks that are in several groups take the groups in the same
+ * order.
  */
 #ifndef CDDP_DEVICE_H
 #define CDDP_DEVICE_H

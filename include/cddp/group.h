@@ -46,7 +46,11 @@ typedef struct cddp_run_config {
     int local;
     /* seconds after which a silent rank counts as failed; 0: 60 */
     double timeout;
-    const char *backend; /* "auto" (also NULL), "self", "threads", "ucx" */
+    /* How the ranks communicate: "self" (one rank), "threads" or "ucx". "auto"
+     * (also NULL): what fits the ranks. With a device, "nccl" means that NCCL
+     * sums the gradients; all else is as with "auto". <cddp/device.h> says
+     * when "auto" means that, too. */
+    const char *backend;
     /* "cpu" (also NULL). "cuda": a GPU; the ranks of a host take its GPUs in
      * turn. "cuda:1": the GPU with this index. See <cddp/device.h>. */
     const char *device;
@@ -66,7 +70,8 @@ typedef cddp_code_t (*cddp_rank_t)(cddp_group_t *group, void *context,
 cddp_code_t cddp_run(const cddp_run_config_t *config, cddp_rank_t rank,
                      void *context, cddp_error_t *error);
 
-/* Rank of the caller, number of ranks, name of the backend, and name of the
+/* Rank of the caller, number of ranks, name of the backend ("nccl": that is how
+ * gradients are summed, and the other collectives use "ucx"), and name of the
  * host of [rank]. The texts live as long as the group. */
 int cddp_group_rank(const cddp_group_t *group);
 int cddp_group_size(const cddp_group_t *group);

@@ -112,6 +112,8 @@ typedef struct cddp_hook {
      * must be in the memory of the group's GPU (cddp_group_device). */
     cddp_code_t (*open)(const cddp_hook_plan_t *plan, void **state,
                         cddp_error_t *error);
+    /* With CDDP_HOOK_DEVICE this is not called after an error that leaves the
+     * GPU at work for ever: a call of CUDA might not return. */
     void (*close)(void *state);
 
     /* (optional) A step begins; [step] updates were made before it. */

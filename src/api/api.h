@@ -37,6 +37,10 @@ struct cddp_group {
     dev_device_t *dev;    /* NULL: the CPU */
     int index;            /* of [dev] */
     dev_stream_t *stream; /* for cddp_device_copy */
+    /* The group of cddp_run that this one is or was split from. */
+    cddp_group_t *root;
+    /* In the root: the group whose reducer works now, or worked last. */
+    cddp_group_t *reduces;
 };
 
 /* The group of the host's memory. */
@@ -45,14 +49,18 @@ static inline comm_group_t *api_group(const cddp_group_t *group)
     return group->inner;
 }
 
-/* Open the device called [name] for [group], and the group of its memory. All
- * ranks get the error of the lowest rank that has one; the two closes below
- * work then, too. Collective; blocks. */
-err_code_t api_device_open(cddp_group_t *group, const char *name, err_t *err);
+/* Open the device that [config] names for [group], the group of cddp_run, and
+ * the group of its memory. All ranks get the error of the lowest rank that has
+ * one; the two closes below work then, too. Collective; blocks. */
+err_code_t api_device_open(cddp_group_t *group, const cddp_run_config_t *config,
+                           err_t *err);
 void api_device_close(cddp_group_t *group);
 
-/* Open group->data for group->dev. Collective; blocks. */
-err_code_t api_data_open(cddp_group_t *group, err_t *err);
+/* Open the data group of [group], which was split from [parent] and has the
+ * parent's device. All ranks get the error of the lowest rank that has one.
+ * Collective; blocks. */
+err_code_t api_data_split(cddp_group_t *group, const cddp_group_t *parent,
+                          err_t *err);
 void api_data_close(cddp_group_t *group);
 
 #endif

@@ -14,6 +14,7 @@
 
 struct cddp_ddp {
     ddp_t *inner;
+    cddp_group_t *group;
     /* On a GPU: the stream after whose work a step begins. The program's own
      * streams have finished by then. */
     dev_stream_t *stream;
@@ -96,7 +97,8 @@ typedef struct parts {
 } parts_t;
 
 /* Read and check what the program gave. On failure *out may be NULL. Local. */
-static err_code_t parts_make(const cddp_ddp_config_t *config, parts_t *parts,
+static err_code_t parts_make(const cddp_group_t *group,
+                             const cddp_ddp_config_t *config, parts_t *parts,
                              cddp_ddp_t **out, err_t *err)
 {
     err_code_t rc = mem_new(cddp_ddp_t, 1, "reducer", out, err);
@@ -106,7 +108,7 @@ static err_code_t parts_make(const cddp_ddp_config_t *config, parts_t *parts,
     rc = options_read(config->options, &parts->tree, &parts->options, err);
     parts->read = rc == ERR_OK;
     if (rc == ERR_OK)
-        rc = api_hooks_open(config->hooks, &(*out)->hooks, err);
+        rc = api_hooks_open(config->hooks, group->dev, &(*out)->hooks, err);
     parts->options.hooks = (*out)->hooks.list;
     return rc == ERR_OK ? views_make(config, &parts->views, err) : rc;
 }
@@ -129,10 +131,11 @@ static err_code_t ddp_make(cddp_group_t *group, const cddp_ddp_config_t *config,
                            .tail_doubles = config->sums};
     err_code_t rc;
 
-    (void)parts_make(config, &parts, out, &mine);
+    (void)parts_make(group, config, &parts, out, &mine);
     rc = comm_vote(group->inner, &mine, err);
     layout.views = parts.views;
     if (rc == ERR_OK && *out != NULL) {
+        (*out)->group = group;
         (*out)->stream = group->stream;
         rc = ddp_open(&parts.options, group->inner, group->data, &layout,
                       &(*out)->inner, err);
@@ -208,6 +211,7 @@ cddp_code_t cddp_ddp_check(cddp_ddp_t *ddp, const void *data, size_t bytes,
 
 void cddp_ddp_begin(cddp_ddp_t *ddp)
 {
+    ddp->group->root->reduces = ddp->group;
     ddp_step_begin(inner_of(ddp), ddp->stream);
     ddp->begun = true;
 }

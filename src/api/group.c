@@ -2,13 +2,12 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 #include "cddp/group.h"
 
-#include <string.h>
-
 #include "api/api.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/numeric.h"
 #include "boot/boot.h"
+#include "comm/comm_data.h"
 #include "comm/comm_split.h"
 
 /* Seconds that ranks may take to find each other; Slurm itself can need a while
@@ -37,16 +36,13 @@ static err_code_t group_open(const cddp_run_config_t *config, boot_t *boot,
                       .rank = boot_rank(boot),
                       .size = boot_size(boot),
                       .exchange = boot_exchange_call};
-    comm_config_t comm = {.backend = config->backend,
-                          .timeout = config->timeout > 0 ? config->timeout
-                                                         : GROUP_TIMEOUT};
+    const comm_config_t comm = {
+        .backend = comm_control_backend(config->backend, oob.size,
+                                        config->local > 0 ? "threads" : "ucx"),
+        .timeout = config->timeout > 0 ? config->timeout : GROUP_TIMEOUT};
     locale_t before;
     err_code_t rc;
 
-    if (comm.backend == NULL || strcmp(comm.backend, "auto") == 0)
-        comm.backend = oob.size == 1       ? "self"
-                       : config->local > 0 ? "threads"
-                                           : "ucx";
     log_rank_set(oob.rank);
     before = numeric_begin(); /* UCX and PMIx parse numbers, too */
     rc = comm_group_open(&comm, &oob, out, err);
@@ -55,15 +51,26 @@ static err_code_t group_open(const cddp_run_config_t *config, boot_t *boot,
     return rc;
 }
 
+/* This rank ends with an error: tell the ranks whose GPUs may wait for this one
+ * in a sum of NCCL, which leaving the group does not end. */
+static void error_tell(const cddp_group_t *group, const api_rank_t *rank)
+{
+    err_t err = ERR_INIT;
+
+    (void)api_question(rank->code, &rank->error, &err);
+    if (group->data != NULL && comm_group_enqueues(group->data))
+        comm_group_fail(group->data, &err);
+}
+
 static void rank_run(api_rank_t *rank, boot_t *boot)
 {
-    cddp_group_t group = {.inner = NULL};
+    cddp_group_t group = {.root = &group, .reduces = &group};
     err_t err = ERR_INIT;
     err_code_t rc = group_open(rank->config, boot, &group.inner, &err);
     const locale_t before = numeric_begin();
 
     if (rc == ERR_OK)
-        rc = api_device_open(&group, rank->config->device, &err);
+        rc = api_device_open(&group, rank->config, &err);
     numeric_end(before);
     if (rc == ERR_OK)
         rank->code = rank->body(&group, rank->context, &rank->error);
@@ -73,6 +80,8 @@ static void rank_run(api_rank_t *rank, boot_t *boot)
         cddp_error_set(&rank->error, rank->code, "rank %d: %s",
                        group.inner == NULL ? 0 : comm_group_rank(group.inner),
                        cddp_code_text(rank->code));
+    if (rank->code != CDDP_OK)
+        error_tell(&group, rank);
     api_data_close(&group);
     comm_group_close(group.inner);
     api_device_close(&group);
@@ -175,7 +184,8 @@ static err_code_t sub_open(cddp_group_t *parent, const int *ranks, int count,
     group->dev = parent->dev;
     group->index = parent->index;
     group->stream = parent->stream;
-    return rc == ERR_OK && count > 0 ? api_data_open(group, err) : rc;
+    group->root = parent->root;
+    return rc == ERR_OK && count > 0 ? api_data_split(group, parent, err) : rc;
 }
 
 cddp_code_t cddp_group_split(cddp_group_t *group, const int *ranks, int count,
@@ -203,6 +213,8 @@ void cddp_group_close(cddp_group_t *group)
 {
     if (group == NULL)
         return;
+    if (group->root != NULL && group->root->reduces == group)
+        group->root->reduces = group->root;
     api_data_close(group);
     comm_group_close(group->inner);
     mem_free(group);
@@ -220,7 +232,7 @@ int cddp_group_size(const cddp_group_t *group)
 
 const char *cddp_group_backend(const cddp_group_t *group)
 {
-    return comm_group_backend(api_group(group));
+    return comm_group_backend(group->data);
 }
 
 const char *cddp_group_host(const cddp_group_t *group, int rank)

@@ -12,6 +12,7 @@
 
 typedef struct hooked {
     const cddp_hook_t *hook;
+    const dev_device_t *dev;
     void *state; /* state of the program's hook */
     cddp_hook_plan_t plan;
     cddp_hook_bucket_t *buckets;
@@ -112,11 +113,19 @@ static err_code_t buckets_convert(hooked_t *hooked, const ddp_hook_plan_t *plan,
     return rc;
 }
 
+/* May the program's function use the hook's memory? If the device was given
+ * up, a call of CUDA that frees memory might never return. */
+static bool closable(const hooked_t *hooked)
+{
+    return hooked->hook->place == CDDP_HOOK_HOST || hooked->dev == NULL ||
+           !dev_abandoned(hooked->dev);
+}
+
 static void hook_close(void *state)
 {
     hooked_t *hooked = state;
 
-    if (hooked->state != NULL)
+    if (hooked->state != NULL && closable(hooked))
         hooked->hook->close(hooked->state);
     mem_free(hooked->views);
     mem_free(hooked->buckets);
@@ -126,6 +135,7 @@ static void hook_close(void *state)
 static err_code_t hook_open(const ddp_hook_plan_t *plan, void **state,
                             err_t *err)
 {
+    const api_hook_t *own = plan->context;
     cddp_error_t error = {.culprit = -1};
     hooked_t *hooked = NULL;
     err_code_t rc;
@@ -133,7 +143,8 @@ static err_code_t hook_open(const ddp_hook_plan_t *plan, void **state,
     rc = mem_new(hooked_t, 1, "comm hook", &hooked, err);
     if (rc != ERR_OK)
         return rc;
-    hooked->hook = plan->context;
+    hooked->hook = own->hook;
+    hooked->dev = own->dev;
     rc = buckets_convert(hooked, plan, err);
     hooked->plan = (cddp_hook_plan_t){.context = hooked->hook->context,
                                       .buckets = hooked->buckets,
@@ -200,10 +211,10 @@ static err_code_t hook_check(const cddp_hook_t *hook, int index, err_t *err)
         index, hook->name, (int)hook->place, CDDP_HOOK_HOST, CDDP_HOOK_DEVICE);
 }
 
-err_code_t api_hooks_open(const cddp_hook_t *const *hooks, api_hooks_t *out,
-                          err_t *err)
+err_code_t api_hooks_open(const cddp_hook_t *const *hooks,
+                          const dev_device_t *dev, api_hooks_t *out, err_t *err)
 {
-    api_hooks_t made = {NULL, NULL};
+    api_hooks_t made = {.hooks = NULL};
     size_t count = 0;
     err_code_t rc;
 
@@ -212,16 +223,19 @@ err_code_t api_hooks_open(const cddp_hook_t *const *hooks, api_hooks_t *out,
         count++;
     if (count == 0)
         return ERR_OK;
-    rc = mem_new(ddp_hook_ops_t, count, "comm hooks", &made.tables, err);
+    rc = mem_new(api_hook_t, count, "comm hooks", &made.hooks, err);
+    if (rc == ERR_OK)
+        rc = mem_new(ddp_hook_ops_t, count, "comm hooks", &made.tables, err);
     if (rc == ERR_OK)
         rc = mem_new(const ddp_hook_ops_t *, count + 1, "comm hooks",
                      &made.list, err);
     for (size_t i = 0; rc == ERR_OK && i < count; i++) {
         rc = hook_check(hooks[i], (int)i, err);
+        made.hooks[i] = (api_hook_t){hooks[i], dev};
         made.tables[i] = (ddp_hook_ops_t){.row = {.name = hooks[i]->name,
                                                   .help = "A program's own",
                                                   .options = no_options},
-                                          .context = hooks[i],
+                                          .context = &made.hooks[i],
                                           .turns = hooks[i]->turns,
                                           .place = place_of(hooks[i]),
                                           .open = hook_open,
@@ -239,6 +253,7 @@ err_code_t api_hooks_open(const cddp_hook_t *const *hooks, api_hooks_t *out,
 
 void api_hooks_close(api_hooks_t *hooks)
 {
+    mem_free(hooks->hooks);
     mem_free(hooks->tables);
     mem_free((void *)hooks->list);
 }

@@ -2,47 +2,23 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 #include "cmd/bench_rig.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "comm/comm_data.h"
 #include "comm/comm_split.h"
 
 #define TIMEOUT 60.0
-#define NCCL "nccl"
 
 /* ---- groups -------------------------------------------------------------- */
-
-/* The backend of the group of the host; [usual]: what "auto" means. */
-static const char *host_backend(const bench_rig_t *rig, const char *usual)
-{
-    const char *asked = rig->args->backend;
-
-    if (asked != NULL && strcmp(asked, "auto") != 0 && strcmp(asked, NCCL) != 0)
-        return asked;
-    return rig->size == 1 ? "self" : usual;
-}
-
-/* The backend of the group of the device. */
-static const char *data_backend(const bench_rig_t *rig)
-{
-    const char *asked = rig->args->backend;
-    const char *host = comm_group_backend(rig->control);
-    const bool open = asked == NULL || strcmp(asked, "auto") == 0;
-
-    if (open && strcmp(host, "ucx") == 0 &&
-        strcmp(dev_name(rig->device.dev), "cuda") == 0)
-        return NCCL;
-    return open ? host : asked;
-}
 
 static err_code_t control_open(bench_rig_t *rig, boot_t *boot, err_t *err)
 {
     const bool threads = strcmp(boot_name(boot), "threads") == 0;
     const comm_config_t config = {
-        .backend = host_backend(rig, threads ? "threads" : "ucx"),
+        .backend = comm_control_backend(rig->args->backend, rig->size,
+                                        threads ? "threads" : "ucx"),
         .timeout = TIMEOUT,
         .table_path = rig->args->table};
     const comm_oob_t oob = {.context = boot,
@@ -64,10 +40,13 @@ static err_code_t rig_look(void *context, double waited, err_t *err)
 
 static err_code_t data_open(bench_rig_t *rig, err_t *err)
 {
-    const comm_config_t config = {.backend = data_backend(rig),
-                                  .timeout = TIMEOUT,
-                                  .table_path = rig->args->table,
-                                  .dev = rig->device.dev};
+    const comm_config_t config = {
+        .backend = comm_data_backend(rig->args->backend,
+                                     comm_group_backend(rig->control),
+                                     rig->device.dev),
+        .timeout = TIMEOUT,
+        .table_path = rig->args->table,
+        .dev = rig->device.dev};
     err_code_t rc = comm_split_whole(rig->control, &config, &rig->group, err);
     const char *backend = rc == ERR_OK ? comm_group_backend(rig->group) : "";
 
@@ -92,46 +71,22 @@ static int local_of(const bench_rig_t *rig)
     return local;
 }
 
-/* NCCL refuses ranks of one host that share a GPU. So give each rank a host
- * name of its own; NCCL then connects the ranks through sockets. */
-static void sharing_allow(const bench_rig_t *rig, int a, int b)
+/* If two ranks of a host have one GPU, let NCCL accept that. Collective. */
+static err_code_t sharing_find(const bench_rig_t *rig, err_t *err)
 {
-    char host[32];
+    int a, b;
+    err_code_t rc =
+        comm_sharers_find(rig->control, rig->device.info.uuid, &a, &b, err);
 
-    snprintf(host, sizeof host, "cddp-rank-%d", rig->rank);
-    (void)setenv("NCCL_HOSTID", host, 0);
+    if (rc != ERR_OK || a < 0)
+        return rc;
+    comm_sharing_allow(rig->rank);
     if (rig->rank == 0)
         log_warn("bench",
                  "ranks %d and %d on %s share a GPU: they take turns on it, "
                  "and their data does not go from GPU to GPU",
                  a, b, comm_group_host(rig->control, a));
-}
-
-/* Find out whether two ranks of a host have one GPU. Collective. */
-static err_code_t sharing_find(const bench_rig_t *rig, err_t *err)
-{
-    enum { ROOM = sizeof rig->device.info.uuid };
-    const comm_group_t *group = rig->control;
-    char *all;
-    bool shared = false;
-    err_code_t rc =
-        mem_new(char, (size_t)rig->size *ROOM, "GPUs of the ranks", &all, err);
-
-    if (rc != ERR_OK)
-        return rc;
-    rc = comm_allgather(rig->control, rig->device.info.uuid, ROOM, all, err);
-    for (int b = 1; rc == ERR_OK && b < rig->size; b++)
-        for (int a = 0; !shared && a < b; a++) {
-            shared =
-                all[a * ROOM] != '\0' &&
-                strcmp(all + (size_t)a * ROOM, all + (size_t)b * ROOM) == 0 &&
-                strcmp(comm_group_host(group, a), comm_group_host(group, b)) ==
-                    0;
-            if (shared)
-                sharing_allow(rig, a, b);
-        }
-    mem_free(all);
-    return rc;
+    return ERR_OK;
 }
 
 static err_code_t device_open(bench_rig_t *rig, err_t *err)

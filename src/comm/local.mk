@@ -2,6 +2,7 @@
 noinst_LTLIBRARIES += libcomm.la
 libcomm_la_SOURCES = \
 	src/comm/comm.c src/comm/comm.h src/comm/comm_collective.h \
+	src/comm/comm_data.c src/comm/comm_data.h \
 	src/comm/comm_fold.h src/comm/comm_open.c src/comm/comm_ops.h \
 	src/comm/comm_plan.c \
 	src/comm/comm_plan.h src/comm/comm_request.c src/comm/comm_self.c \

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "comm/comm_data.h"
 #include "train/gpus.h"
 
 #define GPU "cuda"    /* what auto prefers to DEV_HOST */
@@ -263,7 +264,5 @@ bool train_device_nccl(const train_config_t *config, const dev_device_t *dev,
 {
     const char *asked = ddp_backend_name(&config->ddp);
 
-    return strcmp(asked, "nccl") == 0 ||
-           (strcmp(asked, "auto") == 0 && strcmp(others, "ucx") == 0 &&
-            strcmp(dev_name(dev), "cuda") == 0);
+    return strcmp(comm_data_backend(asked, others, dev), COMM_NCCL) == 0;
 }

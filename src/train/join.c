@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SPDX-FileCopyrightText: The cddp authors */
 /* The ranks of a run find each other: agreement, group, devices. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -10,11 +9,10 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "comm/comm_data.h"
 #include "train/hello.h"
 #include "train/near.h"
 #include "train/run_priv.h"
-
-#define NCCL "nccl"
 
 /* ---- the group of the run ----------------------------------------------- */
 
@@ -23,14 +21,12 @@
 static comm_config_t comm_of(const train_world_t *world,
                              const train_config_t *run, const char *usual)
 {
-    comm_config_t config = {.backend = ddp_backend_name(&run->ddp),
-                            .timeout = run->fault.timeout,
-                            .table_path = run->ddp.comm_table};
+    const char *asked = ddp_backend_name(&run->ddp);
 
-    if (strcmp(config.backend, "auto") == 0 ||
-        strcmp(config.backend, NCCL) == 0)
-        config.backend = world->size == 1 ? "self" : usual;
-    return config;
+    return (comm_config_t){.backend =
+                               comm_control_backend(asked, world->size, usual),
+                           .timeout = run->fault.timeout,
+                           .table_path = run->ddp.comm_table};
 }
 
 /* Open the run's group. [usual]: see comm_of. */
@@ -211,30 +207,18 @@ static err_code_t device_note(train_state_t *run, err_t *err)
 static err_code_t data_backend_choose(const train_state_t *run,
                                       comm_config_t *config, err_t *err)
 {
-    const bool named = strcmp(ddp_backend_name(&run->config->ddp), NCCL) == 0;
+    const char *asked = ddp_backend_name(&run->config->ddp);
 
-    if (named && strcmp(dev_name(run->compute.dev), "cuda") != 0)
+    if (strcmp(asked, COMM_NCCL) == 0 &&
+        strcmp(dev_name(run->compute.dev), "cuda") != 0)
         return err_set(err, ERR_CONFIG,
                        "ddp.backend is nccl, which works on GPUs, and this run "
                        "computes on %s: set ddp.backend to auto, or "
                        "train.device to cuda",
                        run->compute.device.name);
-    if (train_device_nccl(run->config, run->compute.dev, config->backend))
-        config->backend = NCCL;
+    config->backend =
+        comm_data_backend(asked, config->backend, run->compute.dev);
     return ERR_OK;
-}
-
-/* NCCL refuses two ranks of one host that share a GPU. So each rank gets a host
- * name of its own: NCCL then takes the ranks for ranks of different hosts,
- * accepts them, and connects them through sockets. */
-static void sharing_allow(const train_state_t *run)
-{
-    char host[32];
-
-    if (!run->config->train.share_gpu)
-        return;
-    snprintf(host, sizeof host, "cddp-rank-%d", run->world.rank);
-    (void)setenv("NCCL_HOSTID", host, 0);
 }
 
 /* Open the group whose collectives work on the devices. Collective. */
@@ -244,12 +228,13 @@ static err_code_t data_group_open(train_state_t *run, err_t *err)
     comm_config_t config = comm_of(world, run->config, run->env->backend);
     err_code_t rc = data_backend_choose(run, &config, err);
 
-    sharing_allow(run);
+    if (run->config->train.share_gpu)
+        comm_sharing_allow(world->rank);
     if (run->config->train.reproducible)
         config.tree_scratch = COMM_TREE_SCRATCH;
     if (rc == ERR_OK)
         rc = train_world_data_open(world, &config, run->compute.dev, err);
-    if (rc == ERR_UNAVAILABLE && strcmp(config.backend, NCCL) == 0)
+    if (rc == ERR_UNAVAILABLE && strcmp(config.backend, COMM_NCCL) == 0)
         err_suffix(err, "ddp.backend: ucx needs no NCCL, but is slower");
     if (rc == ERR_OK && world->data != world->group)
         train_patience_also(world->patience, world->data);

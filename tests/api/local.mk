@@ -18,7 +18,16 @@ API_TEST_LIBS = libapi.la libcmd.la $(TRAIN_LIBS)
 $(API_TESTS): $(API_TEST_LIBS)
 $(API_TESTS): LDADD = $(API_TEST_LIBS) $(HDF5_LIBS) $(MPI_LIBS) $(TEST_LIBS)
 
-# This test uses the emulated GPU of tests/cuda.
-tests_api_test_device_LDADD = libfixtures.la $(LDADD) -ldl
-EXTRA_tests_api_test_device_DEPENDENCIES = libfixtures.la $(EMU_MODULE)
+# These tests use the emulated GPU of tests/cuda.
+API_CUDA_TESTS = tests/api/test_device tests/api/test_nccl
+check_PROGRAMS += tests/api/test_nccl
+$(API_CUDA_TESTS): libfixtures.la $(API_TEST_LIBS) $(EMU_MODULE)
+$(API_CUDA_TESTS): LDADD = libfixtures.la $(API_TEST_LIBS) $(HDF5_LIBS) \
+	$(MPI_LIBS) $(TEST_LIBS) -ldl
+tests_api_test_device_SOURCES = tests/api/test_device.c \
+	tests/api/device_steps.c tests/api/device_steps.h
+# test_nccl replaces this function.
+tests_api_test_nccl_SOURCES = tests/api/test_nccl.c \
+	tests/api/device_steps.c tests/api/device_steps.h
+tests_api_test_nccl_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=boot_open
 # End of tests/api

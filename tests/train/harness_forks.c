@@ -6,38 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "boot/boot_backend.h"
-
-/* ---- ranks that exchange over ranks.h ------------------------------------ */
-
-static err_code_t oob_exchange(boot_t *boot, const void *mine, size_t bytes,
-                               void *all, err_t *err)
-{
-    const comm_oob_t *oob = boot->state;
-
-    return oob->exchange(oob->context, mine, bytes, all, err);
-}
-
-static void oob_close(boot_t *boot)
-{
-    (void)boot;
-}
-
-static const boot_backend_t oob_backend = {
-    .name = "forks", .exchange = oob_exchange, .close = oob_close};
-
-static err_code_t oob_boot(const comm_oob_t *oob, boot_t **out, err_t *err)
-{
-    const boot_config_t config = {.timeout = 60};
-    err_code_t rc = boot_new(&oob_backend, &config, out, err);
-
-    if (rc != ERR_OK)
-        return rc;
-    (*out)->rank = oob->rank;
-    (*out)->size = oob->size;
-    (*out)->state = (void *)(uintptr_t)oob;
-    return ERR_OK;
-}
+#include "lib/ranks_boot.h"
 
 /* ---- runs ---------------------------------------------------------------- */
 
@@ -87,7 +56,7 @@ static int fork_main(const comm_oob_t *oob, void *argument)
     ranks_transports();
     if (forks->prepare != NULL)
         forks->prepare(oob->rank, oob->size, forks->context);
-    rc = oob_boot(oob, &boot, &err);
+    rc = ranks_boot(oob, &boot, &err);
     if (rc == ERR_OK)
         rc = harness_rank_run(forks->harness, boot,
                               oob->size == 1 ? "self" : "ucx", &out, &err);

@@ -162,7 +162,11 @@ static void nccl_group_fail(comm_group_t *base, const err_t *fault)
 {
     nccl_group_t *group = (nccl_group_t *)base;
 
-    if (nccl_fault(group, NULL) == ERR_OK && group->beside->ops->fail != NULL)
+    /* [fault] may have been made of the fault that the group knows already:
+     * then the latter names the culprit. */
+    if (nccl_fault(group, NULL) != ERR_OK)
+        return;
+    if (group->beside->ops->fail != NULL)
         group->beside->ops->fail(group->beside, fault);
     nccl_fault_store(group, fault);
 }
