@@ -3,6 +3,7 @@
 #include "train/line.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,13 +51,26 @@ static bool is_copy(const char *dir, const train_line_t *line)
     return line->inode != 0 && line->inode != inode_of(dir);
 }
 
+/* Is anything at [path], or is this unknown? */
+static bool is_there(const char *path)
+{
+    struct stat st;
+
+    return lstat(path, &st) == 0 || errno != ENOENT;
+}
+
 train_line_t train_line_read(const char *dir, bool says)
 {
     char *path = line_path(dir), *text = NULL;
     train_line_t line = {0};
+    err_t err = ERR_INIT;
 
-    if (file_read_own(path, &text, NULL, NULL) == ERR_OK)
+    if (file_read_own(path, &text, NULL, &err) == ERR_OK)
         line_parse(text, &line);
+    else if (says && is_there(path))
+        log_warn("train",
+                 "%s: local checkpoints of earlier starts are not found",
+                 err.text);
     if (is_copy(dir, &line)) {
         if (says)
             log_warn("train",
@@ -122,36 +136,53 @@ static bool is_old(const train_line_t *line, const char *host, const char *name)
            other != line->line;
 }
 
-/* Delete the sets of other lines in the directory [where]. */
-static void dir_clean(const train_line_t *line, const char *where,
+/* Delete the set [path]. False: this has failed, which is logged. */
+static bool set_remove(const char *path)
+{
+    err_t err = ERR_INIT;
+
+    if (file_remove_tree(path, &err) == ERR_OK)
+        return true;
+    log_warn("train", "cannot remove old local checkpoints: %s", err.text);
+    return false;
+}
+
+/* Delete the sets of other lines in the directory [where]. False: some may be
+ * left. */
+static bool dir_clean(const train_line_t *line, const char *where,
                       const char *host)
 {
     DIR *dir = opendir(where);
     const struct dirent *entry;
+    bool clean = dir != NULL || errno == ENOENT;
 
+    if (!clean)
+        log_warn("train", "cannot look for old local checkpoints in %s: %s",
+                 where, strerror(errno));
     while (dir != NULL && (entry = readdir(dir)) != NULL) {
         char *path = str_printf("%s/%s", where, entry->d_name);
-        err_t err = ERR_INIT;
 
-        if (is_old(line, host, entry->d_name) && hdf5io_nodeset_own(path) &&
-            file_remove_tree(path, &err) != ERR_OK)
-            log_warn("train", "cannot remove old local checkpoints: %s",
-                     err.text);
+        if (is_old(line, host, entry->d_name) && hdf5io_nodeset_own(path))
+            clean &= set_remove(path);
         free(path);
     }
     if (dir != NULL)
         closedir(dir);
+    return clean;
 }
 
-void train_line_clean(const train_line_t *line, const char *dirs,
+bool train_line_clean(const train_line_t *line, const char *dirs,
                       const char *host)
 {
+    bool clean = true;
+
     while (*dirs != '\0') {
         const size_t bytes = strcspn(dirs, "\n");
         char *where = str_printf("%.*s", (int)bytes, dirs);
 
-        dir_clean(line, where, host);
+        clean &= dir_clean(line, where, host);
         free(where);
         dirs += bytes + (dirs[bytes] == '\n');
     }
+    return clean;
 }

@@ -21,7 +21,8 @@ typedef struct train_line {
 
 /* Read the file in the run directory [dir]. Without a file, or with a file of
  * other content, all is 0. A file that was copied or restored with its
- * directory counts as no file; with [says] this is logged. */
+ * directory, or that cannot be read, counts as no file; with [says] this is
+ * logged. */
 train_line_t train_line_read(const char *dir, bool says);
 
 /* The places in the file; "" if there is no file, or if the file counts as no
@@ -38,8 +39,8 @@ err_code_t train_line_remove(const char *dir, err_t *err);
 
 /* Delete the sets of all other lines of the run on this node. Each line of the
  * text [dirs] is a directory that may have sets. [host] is the node's name.
- * Failures are logged. */
-void train_line_clean(const train_line_t *line, const char *dirs,
+ * Returns whether none of these sets is left. Failures are logged. */
+bool train_line_clean(const train_line_t *line, const char *dirs,
                       const char *host);
 
 #endif

@@ -259,13 +259,15 @@ static err_code_t left_done(const train_state_t *run, const train_line_t *line,
 }
 
 /* An earlier start of this run may have left sets; this start uses none. The
- * first rank of each node deletes these sets. */
+ * first rank of each node deletes these sets. If a node still has one, the file
+ * stays, so that a later start tries again. */
 static err_code_t left_clean(train_state_t *run, err_t *err)
 {
-    const comm_group_t *group = run->world.group;
+    comm_group_t *group = run->world.group;
     const int rank = run->world.rank;
     train_line_t line = {0};
     char *places, *dirs = NULL;
+    int32_t left = 0; /* 1: this node, later: some node, still has a set */
     err_code_t rc;
 
     if (run->saving.left != NULL)
@@ -281,11 +283,11 @@ static err_code_t left_clean(train_state_t *run, err_t *err)
     }
     rc = dirs_tell(run, &dirs, err);
     if (rc == ERR_OK && is_first(group, rank))
-        train_line_clean(&line, dirs, comm_group_host(group, rank));
+        left = !train_line_clean(&line, dirs, comm_group_host(group, rank));
     free(dirs);
     if (rc == ERR_OK)
-        rc = train_world_vote(&run->world, ERR_OK, err);
-    if (rc == ERR_OK && rank == 0)
+        rc = comm_allreduce(group, &left, 1, COMM_INT32, COMM_MAX, err);
+    if (rc == ERR_OK && rank == 0 && left == 0)
         rc = left_done(run, &line, err);
     return train_world_vote(&run->world, rc, err);
 }
@@ -344,7 +346,7 @@ err_code_t train_nodeset_accept(train_state_t *run, err_t *err)
     if (rc == ERR_OK)
         rc = dirs_tell(run, &dirs, err);
     if (rc == ERR_OK && nodeset->leads && nodeset->line.run != 0)
-        train_line_clean(&nodeset->line, dirs, nodeset->host);
+        (void)train_line_clean(&nodeset->line, dirs, nodeset->host);
     free(dirs);
     return rc;
 }

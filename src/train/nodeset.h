@@ -77,8 +77,8 @@ err_code_t train_nodeset_leave(train_state_t *run, err_t *err);
  * written, rank 0 says so and removes the file, and this start writes no local
  * checkpoints; ERR_IO if the file cannot be removed. Without checkpoint.local
  * no line begins: the sets of earlier starts are deleted. Then the file is
- * removed, unless nodes outside of this start may have sets. All ranks get one
- * outcome. Collective; blocks. */
+ * removed, unless nodes outside of this start may have sets, or a set could not
+ * be deleted. All ranks get one outcome. Collective; blocks. */
 err_code_t train_nodeset_accept(train_state_t *run, err_t *err);
 
 /* The run goes back to a checkpoint: begin a new line. Collective; blocks. */

@@ -83,6 +83,8 @@ tests_train_test_sweeper_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=train_sweeper_wait
 # test_save_stuck replaces these functions.
 tests_train_test_save_stuck_LDFLAGS = $(AM_LDFLAGS) \
 	-Wl,--wrap=hdf5io_checkpoint_write,--wrap=hdf5io_nodeset_write
+# test_line replaces this function.
+tests_train_test_line_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=file_remove_tree
 # test_clocks replaces these functions.
 tests_train_test_clocks_LDFLAGS = $(AM_LDFLAGS) \
 	-Wl,--wrap=clock_now,--wrap=comm_allgather

@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: The cddp authors */
 /* To which run directory do local checkpoints belong, and who deletes them? */
 #include <criterion/criterion.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,18 @@
 #include "base/str.h"
 #include "lib/entries.h"
 #include "train/killed.h"
+
+/* Sets cannot be deleted. */
+static atomic_bool refuses;
+
+err_code_t __real_file_remove_tree(const char *path, err_t *err);
+err_code_t __wrap_file_remove_tree(const char *path, err_t *err);
+err_code_t __wrap_file_remove_tree(const char *path, err_t *err)
+{
+    if (refuses && strncmp(strrchr(path, '/'), "/cddp-", 6) == 0)
+        return err_set(err, ERR_IO, "%s is busy", path);
+    return __real_file_remove_tree(path, err);
+}
 
 /* A start without checkpoint.local ends the line, and deletes the sets. */
 Test(line, a_start_without_local_checkpoints_ends_the_line, .timeout = 120)
@@ -96,6 +109,51 @@ Test(line, a_later_start_finds_what_another_node_has, .timeout = 120)
     free(kept);
     free(path);
     free(home);
+    harness_close(&parts);
+}
+
+/* A start cannot delete the sets, and says so. The next start deletes them. */
+Test(line, sets_that_cannot_be_deleted_are_not_forgotten, .timeout = 120)
+{
+    harness_t parts;
+    char *path, *heard;
+
+    killed_open(&parts, NULL);
+    killed_life(&parts);
+    path = str_printf("%s/run/local", parts.dir);
+    parts.settings[6] = NULL;
+    refuses = true;
+    heard = harness_listen(&parts, KILLED_RANKS);
+    refuses = false;
+    cr_expect_not_null(strstr(heard, "cannot remove old local checkpoints"),
+                       "%s", heard);
+    cr_expect_eq(access(path, F_OK), 0);
+    harness_run_ok(&parts, KILLED_RANKS, &(train_outcome_t){0});
+    cr_expect_neq(access(path, F_OK), 0);
+    killed_home_gone();
+    free(heard);
+    free(path);
+    harness_close(&parts);
+}
+
+/* RUNDIR/local is a link, which is not followed: the start says that it finds
+ * no local checkpoints. */
+Test(line, a_file_that_cannot_be_read_is_named, .timeout = 120)
+{
+    harness_t parts;
+    char *path, *heard;
+
+    killed_open(&parts, NULL);
+    killed_life(&parts);
+    path = str_printf("%s/run/local", parts.dir);
+    cr_assert_eq(unlink(path), 0);
+    cr_assert_eq(symlink("/dev/null", path), 0);
+    heard = harness_listen(&parts, KILLED_RANKS);
+    cr_expect_not_null(strstr(heard, "of earlier starts are not found"), "%s",
+                       heard);
+    cr_expect_eq(harness_events(&parts, "resumed"), 0);
+    free(heard);
+    free(path);
     harness_close(&parts);
 }
 
