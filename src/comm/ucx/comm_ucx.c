@@ -333,6 +333,10 @@ static err_code_t ucx_open(const comm_config_t *config, const comm_oob_t *oob,
         rc = ucx_node_new(group, err);
     if (rc == ERR_OK)
         rc = lanes_open(group, err);
+    /* This is the last exchange of [oob]. A rank that had no memory for what
+     * was opened before does not enter it, so [oob] can tell the others. */
+    if (rc == ERR_OK)
+        rc = ucx_net_meet(&group->net, oob, err);
     if (rc == ERR_OK)
         rc = ucx_thread_start(group, err);
     if (rc == ERR_OK) /* connect now rather than in the first step */

@@ -65,11 +65,14 @@ struct ucx_net {
 /* Return whether this rank's environment chooses the networks of UCX. */
 bool ucx_net_is_own(void);
 
-/* Find out which ranks are on this node (stored in [local]), make the worker,
- * and exchange addresses. Collective; blocks as oob->exchange does. After an
- * error, too, ucx_local_close and ucx_net_close must be called. */
+/* Find out which ranks are on this node (stored in [local]), and make the
+ * worker. Collective; blocks as oob->exchange does. After an error, too,
+ * ucx_local_close and ucx_net_close must be called. */
 err_code_t ucx_net_open(ucx_net_t *net, const comm_oob_t *oob,
                         ucx_local_t *local, err_t *err);
+/* Exchange the addresses of the workers: then each rank may send. Collective;
+ * blocks as oob->exchange does. */
+err_code_t ucx_net_meet(ucx_net_t *net, const comm_oob_t *oob, err_t *err);
 /* Destroy the worker. No message may be outstanding. */
 void ucx_net_close(ucx_net_t *net);
 

@@ -327,8 +327,7 @@ static err_code_t slots_exchange(ucx_net_t *net, const comm_oob_t *oob,
     return rc;
 }
 
-static err_code_t addresses_exchange(ucx_net_t *net, const comm_oob_t *oob,
-                                     err_t *err)
+err_code_t ucx_net_meet(ucx_net_t *net, const comm_oob_t *oob, err_t *err)
 {
     const size_t head = offsetof(address_slot_t, address);
     uint64_t longest = 0, bytes;
@@ -373,8 +372,6 @@ err_code_t ucx_net_open(ucx_net_t *net, const comm_oob_t *oob,
         rc = ucx_local_find(net, oob, infos, local, err);
     if (rc == ERR_OK)
         rc = worker_make(net, infos, &local->place, err);
-    if (rc == ERR_OK)
-        rc = addresses_exchange(net, oob, err);
     if (fd >= 0)
         close(fd);
     mem_free(infos);
