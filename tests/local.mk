@@ -112,3 +112,8 @@ include tests/fuzz/local.mk
 include tests/gpu/local.mk
 include tests/site/local.mk
 include tests/slurm/local.mk
+
+# Several tests run at a time on each core: threads that spun while they wait would take
+# it from the others. Set OMP_WAIT_POLICY=active to run them as users do by default.
+AM_TESTS_ENVIRONMENT += \
+	OMP_WAIT_POLICY=$${OMP_WAIT_POLICY:-passive}; export OMP_WAIT_POLICY;
