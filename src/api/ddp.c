@@ -158,13 +158,29 @@ cddp_code_t cddp_ddp_open(cddp_group_t *group, const cddp_ddp_config_t *config,
     return api_answer(rc, &err, error);
 }
 
+/* This rank leaves in the middle of a step. In a sub-group, tell the ranks
+ * whose GPUs wait for it in a sum of NCCL; cddp_run tells those of its own
+ * group, and knows the reason. */
+static void leave_tell(const cddp_ddp_t *ddp)
+{
+    comm_group_t *data = ddp->group->data;
+    err_t err = ERR_INIT;
+
+    if (ddp->group == ddp->group->root || !comm_group_enqueues(data))
+        return;
+    err_set(&err, ERR_PEER, "it closed its reducer in the middle of a step");
+    comm_group_fail(data, &err);
+}
+
 void cddp_ddp_close(cddp_ddp_t *ddp)
 {
     if (ddp == NULL)
         return;
     /* A program that has met an error leaves in the middle of a step. */
-    if (ddp->begun)
+    if (ddp->begun) {
+        leave_tell(ddp);
         (void)ddp_step_wait(ddp->inner, NULL);
+    }
     if (ddp->stream != NULL)
         (void)dev_stream_wait(ddp->stream, NULL);
     ddp_close(ddp->inner);

@@ -52,13 +52,17 @@ static err_code_t group_open(const cddp_run_config_t *config, boot_t *boot,
 }
 
 /* This rank ends with an error: tell the ranks whose GPUs may wait for this one
- * in a sum of NCCL, which leaving the group does not end. */
+ * in a sum of NCCL, which leaving the group does not end. A fault of another
+ * rank, which this one may know from a sub-group, keeps its culprit. */
 static void error_tell(const cddp_group_t *group, const api_rank_t *rank)
 {
     err_t err = ERR_INIT;
 
-    (void)api_question(rank->code, &rank->error, &err);
-    if (group->data != NULL && comm_group_enqueues(group->data))
+    if (group->data == NULL || !comm_group_enqueues(group->data))
+        return;
+    if (api_question(rank->code, &rank->error, &err) == ERR_PEER)
+        comm_group_tell(group->data, &err);
+    else
         comm_group_fail(group->data, &err);
 }
 

@@ -26,8 +26,8 @@ $(API_CUDA_TESTS): LDADD = libfixtures.la $(API_TEST_LIBS) $(HDF5_LIBS) \
 	$(MPI_LIBS) $(TEST_LIBS) -ldl
 tests_api_test_device_SOURCES = tests/api/test_device.c \
 	tests/api/device_steps.c tests/api/device_steps.h
-# test_nccl replaces this function.
+# test_nccl replaces these functions.
 tests_api_test_nccl_SOURCES = tests/api/test_nccl.c \
 	tests/api/device_steps.c tests/api/device_steps.h
-tests_api_test_nccl_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=boot_open
+tests_api_test_nccl_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=boot_open,--wrap=gethostname
 # End of tests/api

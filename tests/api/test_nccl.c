@@ -28,6 +28,8 @@ typedef struct plan {
     const fake_cuda_t *fake;
     int gpus; /* 0: one for each rank */
     int order;
+    bool nodes;          /* each two ranks are on a node of their own */
+    bool within;         /* a fault is in a sub-group, which rank 0 is not in */
     int64_t late;        /* nccl_late of the stand-in */
     const char *backend; /* as the program names it */
     const char *sums;    /* the backend that is expected to sum gradients */
@@ -45,6 +47,8 @@ typedef struct plan {
 
 /* global: the exchange of this process, a rank. */
 static const comm_oob_t *exchange;
+/* global: the plan's [nodes]. */
+static bool nodes;
 
 err_code_t __wrap_boot_open(const boot_config_t *config, boot_t **out,
                             err_t *err);
@@ -53,6 +57,14 @@ err_code_t __wrap_boot_open(const boot_config_t *config, boot_t **out,
 {
     (void)config;
     return ranks_boot(exchange, out, err);
+}
+
+/* The name of this rank's node. */
+int __wrap_gethostname(char *name, size_t room);
+int __wrap_gethostname(char *name, size_t room)
+{
+    snprintf(name, room, "n%d", nodes ? exchange->rank / 2 : 0);
+    return 0;
 }
 
 static bool is_last(const cddp_group_t *group)
@@ -69,6 +81,7 @@ static int rank_main(const comm_oob_t *oob, void *argument)
     cddp_code_t code;
 
     exchange = oob;
+    nodes = plan->nodes;
     ranks_transports();
     emu_set(plan->fake, devices, plan->gpus > 0 ? plan->gpus : oob->size);
     emu_set(plan->fake, order, plan->order);
@@ -185,6 +198,77 @@ Test(nccl, ranks_that_share_a_gpu_use_nccl_only_if_it_is_named)
     run(2, &plan);
 }
 
+/* ---- sub-groups ---------------------------------------------------------- */
+
+/* Do steps in the sub-group of [ranks], then in the whole group, then again in
+ * the sub-group. */
+static cddp_code_t sub_reduce(cddp_group_t *group, const int *ranks, int count,
+                              const plan_t *plan, cddp_error_t *error)
+{
+    const char *sums = count > 1 ? "nccl" : "self";
+    cddp_group_t *sub = NULL;
+    cddp_code_t code = CDDP_OK;
+
+    OK(cddp_group_split(group, ranks, count, &sub, error));
+    CHECK((sub != NULL) == (count > 0));
+    if (sub != NULL) {
+        CHECK(strcmp(cddp_group_backend(sub), sums) == 0);
+        code = device_steps(sub, plan->options, plan->hook, error);
+    }
+    if (code == CDDP_OK)
+        code = device_steps(group, plan->options, plan->hook, error);
+    if (code == CDDP_OK && sub != NULL)
+        code = device_steps(sub, plan->options, plan->hook, error);
+    cddp_group_close(sub);
+    return code;
+}
+
+/* Four ranks on two nodes: sub-groups of both kinds, one that rank 0 is not in,
+ * and sub-groups of one rank. */
+static cddp_code_t subs_reduce(cddp_group_t *group, void *context,
+                               cddp_error_t *error)
+{
+    const plan_t *plan = context;
+    const int rank = cddp_group_rank(group), most[] = {3, 1, 2};
+    int ranks[RANKS_MAX];
+
+    CHECK(cddp_group_ranks(group, CDDP_SPLIT_NODE, ranks) == 2);
+    CHECK(ranks[0] == rank - rank % 2 && ranks[1] == ranks[0] + 1);
+    OK(sub_reduce(group, ranks, 2, plan, error));
+    CHECK(cddp_group_ranks(group, CDDP_SPLIT_ACROSS, ranks) == 2);
+    CHECK(ranks[0] == rank % 2 && ranks[1] == ranks[0] + 2);
+    OK(sub_reduce(group, ranks, 2, plan, error));
+    OK(sub_reduce(group, most, rank > 0 ? 3 : 0, plan, error));
+    OK(sub_reduce(group, &rank, 1, plan, error));
+    return reduce(group, context, error);
+}
+
+Test(nccl, sub_groups_sum_in_the_memory_of_the_gpus)
+{
+    plan_t plan = {.nodes = true,
+                   .sums = "nccl",
+                   .body = subs_reduce,
+                   .options = "{" BUCKETS "}"};
+
+    run(4, &plan);
+    plan.order = 1;
+    plan.late = 2;
+    run(4, &plan);
+}
+
+Test(nccl, a_hook_sends_within_a_sub_group)
+{
+    const fake_cuda_t *fake = emu_open();
+    const cddp_hook_t hook = device_hook(&fake);
+    plan_t plan = {.nodes = true,
+                   .sums = "nccl",
+                   .body = subs_reduce,
+                   .hook = &hook,
+                   .options = "{" BUCKETS ", hook: last}"};
+
+    run(4, &plan);
+}
+
 /* ---- refusals ------------------------------------------------------------ */
 
 static cddp_code_t never(cddp_group_t *group, void *context,
@@ -228,12 +312,11 @@ Test(nccl, nccl_needs_gpus_and_processes)
 
 /* ---- faults -------------------------------------------------------------- */
 
-/* The last rank takes no part in a sum, as [what] says: it is killed, or it
- * returns an error. */
-static cddp_code_t leave(cddp_group_t *group, void *context,
-                         cddp_error_t *error)
+/* Begin a sum of [group], in which the last rank takes no part, as [what] says:
+ * it is killed, or it returns an error. */
+static cddp_code_t sum_leave(cddp_group_t *group, const char *what,
+                             cddp_error_t *error)
 {
-    const plan_t *plan = context;
     const cddp_view_t view = {"a", 0, 100};
     const cddp_ddp_config_t config = {
         .views = &view, .view_count = 1, .elems = 100};
@@ -243,13 +326,35 @@ static cddp_code_t leave(cddp_group_t *group, void *context,
     OK(device_steps(group, NULL, NULL, error));
     OK(cddp_ddp_open(group, &config, &ddp, error));
     cddp_ddp_begin(ddp);
-    if (is_last(group) && strcmp(plan->what, "killed") == 0)
+    if (is_last(group) && strcmp(what, "killed") == 0)
         raise(SIGKILL);
     code = is_last(group) ? cddp_error_set(error, CDDP_DATA, "its own error")
                           : cddp_ddp_ready(ddp, 0, error);
     if (code == CDDP_OK)
         code = cddp_ddp_wait(ddp, error);
     cddp_ddp_close(ddp);
+    return code;
+}
+
+/* The fault of [plan] in the group, or in a sub-group. Rank 0 is not in the
+ * latter, and learns of the fault in the group. */
+static cddp_code_t leave(cddp_group_t *group, void *context,
+                         cddp_error_t *error)
+{
+    const plan_t *plan = context;
+    const int ranks[] = {1, 2}, rank = cddp_group_rank(group);
+    cddp_group_t *sub = NULL, *at = group;
+    cddp_code_t code;
+
+    if (plan->within) {
+        OK(cddp_group_split(group, ranks, rank > 0 ? 2 : 0, &sub, error));
+        at = sub;
+    }
+    code = at == NULL ? device_steps(group, NULL, NULL, error)
+           : plan->hook != NULL
+               ? device_steps(at, plan->options, plan->hook, error)
+               : sum_leave(at, plan->what, error);
+    cddp_group_close(sub);
     return code;
 }
 
@@ -275,6 +380,8 @@ Test(nccl, a_rank_is_killed_before_a_sum)
     plan_t plan = {.body = leave, .what = "killed"};
 
     fault(&plan, 128 + SIGKILL);
+    plan.within = true;
+    fault(&plan, 128 + SIGKILL);
 }
 
 /* Its own error is CDDP_DATA, which is not what rank_main expects. */
@@ -282,6 +389,8 @@ Test(nccl, a_rank_returns_an_error_before_a_sum)
 {
     plan_t plan = {.body = leave, .what = "error"};
 
+    fault(&plan, 1);
+    plan.within = true;
     fault(&plan, 1);
 }
 
@@ -302,11 +411,11 @@ Test(nccl, a_rank_is_killed_in_a_turn_of_a_hook)
 {
     const fake_cuda_t *fake = emu_open();
     cddp_hook_t hook = device_hook(&fake);
-    plan_t plan = {.sums = "nccl",
-                   .body = reduce,
-                   .hook = &hook,
-                   .options = "{" BUCKETS ", hook: last}"};
+    plan_t plan = {
+        .body = leave, .hook = &hook, .options = "{" BUCKETS ", hook: last}"};
 
     hook.turn = dying_turn;
+    fault(&plan, 128 + SIGKILL);
+    plan.within = true;
     fault(&plan, 128 + SIGKILL);
 }
