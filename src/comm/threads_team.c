@@ -101,45 +101,46 @@ static bool ticket_valid(const team_ticket_t *ticket)
     return valid;
 }
 
-/* All ranks exchange whether they [joined]. *absent is set to the first rank
- * that did not, or to -1. */
-static err_code_t team_vote(const comm_oob_t *oob, char joined, int *absent,
-                            err_t *err)
+/* Exchange the tickets in [tickets], and then in [votes] whether each rank has
+ * found the team of rank 0. All ranks find it, or all fail. */
+static err_code_t team_exchange(const comm_oob_t *oob,
+                                const team_ticket_t *mine,
+                                team_ticket_t *tickets, char *votes, err_t *err)
 {
-    char *all;
-    err_code_t rc = mem_new(char, (size_t)oob->size, "comm votes", &all, err);
+    char found;
+    err_code_t rc =
+        oob->exchange(oob->context, mine, sizeof *mine, tickets, err);
 
     if (rc != ERR_OK)
         return rc;
-    rc = oob->exchange(oob->context, &joined, 1, all, err);
-    *absent = -1;
-    for (int rank = oob->size - 1; rc == ERR_OK && rank >= 0; rank--)
-        if (!all[rank])
-            *absent = rank;
-    mem_free(all);
+    found = (char)ticket_valid(tickets);
+    rc = oob->exchange(oob->context, &found, 1, votes, err);
+    for (int rank = 0; rc == ERR_OK && rank < oob->size; rank++)
+        if (!votes[rank])
+            rc = err_set(err, ERR_UNAVAILABLE,
+                         "rank %d could not join the threads team of rank 0",
+                         rank);
     return rc;
 }
 
+/* Rank 0 allocates all that it needs before other ranks learn where its team
+ * is: after a failure it frees the team, and then no other rank may read it. */
 static err_code_t team_meet(const comm_oob_t *oob, const team_ticket_t *mine,
                             threads_team_t **out, err_t *err)
 {
-    team_ticket_t *all;
-    int absent = -1;
-    err_code_t rc =
-        mem_new(team_ticket_t, (size_t)oob->size, "comm tickets", &all, err);
+    const size_t size = (size_t)oob->size;
+    team_ticket_t *tickets = NULL;
+    char *votes = NULL;
+    err_code_t rc = mem_new(team_ticket_t, size, "comm tickets", &tickets, err);
 
-    if (rc != ERR_OK)
-        return rc;
-    rc = oob->exchange(oob->context, mine, sizeof *mine, all, err);
     if (rc == ERR_OK)
-        rc = team_vote(oob, (char)ticket_valid(all), &absent, err);
-    if (rc == ERR_OK && absent >= 0)
-        rc = err_set(err, ERR_UNAVAILABLE,
-                     "rank %d could not join the threads team of rank 0",
-                     absent);
+        rc = mem_new(char, size, "comm votes", &votes, err);
     if (rc == ERR_OK)
-        *out = all->team;
-    mem_free(all);
+        rc = team_exchange(oob, mine, tickets, votes, err);
+    if (rc == ERR_OK)
+        *out = tickets->team;
+    mem_free(votes);
+    mem_free(tickets);
     return rc;
 }
 
