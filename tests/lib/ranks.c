@@ -298,6 +298,8 @@ static bool children_stopped(const ranks_child_t *children, int count)
     return true;
 }
 
+#define LOOK_MS 20 /* how often stopped ranks are looked for */
+
 /* Serve until all children have ended (returns true), until time [instant], or
  * until all that remain are stopped. */
 static bool children_serve(ranks_child_t *children, int count, double instant,
@@ -317,7 +319,8 @@ static bool children_serve(ranks_child_t *children, int count, double instant,
             return true;
         if (left <= 0 || (alive < count && children_stopped(children, count)))
             return false;
-        if (poll(fds, (nfds_t)count, (int)(left * 1000) + 1) <= 0)
+        /* No event tells that a rank has stopped itself. */
+        if (poll(fds, (nfds_t)count, LOOK_MS) <= 0)
             continue;
         for (int i = 0; i < count; i++)
             if (fds[i].fd >= 0 && fds[i].revents != 0)
