@@ -9,7 +9,10 @@
  *   ./own-loop 2                             two ranks, threads of one process
  *   srun --mpi=pmix -n 2 ./own-loop          two processes under Slurm
  *   srun --mpi=pmix -n 2 ./own-loop 0 5000   the same, 5000 steps
- *   ./own-loop --device cuda 2               gradients are summed on GPUs
+ *   ./own-loop --device cuda 2               gradients are in GPUs' memory
+ *   srun --mpi=pmix -n 2 ./own-loop --device cuda     and NCCL sums them
+ *
+ * --backend nccl: NCCL sums them also if the ranks share a GPU.
  */
 #include <cddp/cddp.h>
 #include <stdio.h>
@@ -118,8 +121,11 @@ int main(int argc, char **argv)
     cddp_error_t error;
     cddp_code_t code = CDDP_UNAVAILABLE;
 
-    if (argc > 2 && strcmp(argv[1], "--device") == 0) {
-        config.device = argv[2];
+    while (argc > 2 && argv[1][0] == '-' && argv[1][1] == '-') {
+        if (strcmp(argv[1], "--device") == 0)
+            config.device = argv[2];
+        else
+            config.backend = argv[2]; /* --backend */
         argc -= 2;
         argv += 2;
     }

@@ -13,5 +13,5 @@ source=$(cd "${srcdir:-.}" && pwd)
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 BUILD=$PWD "$source/tests/gpu/run" --emulated --out "$out" \
-    device curves resume precisions hidden full hogged || exit 1
+    device curves resume precisions hidden full hogged program || exit 1
 cat "$out/record.md"
