@@ -45,8 +45,8 @@ static const fault_t faults[] = {
 };
 #define FAULTS (int)(sizeof faults / sizeof *faults)
 
-/* fork is slow under the sanitizer, so fewer calls are tested. */
-#ifdef __SANITIZE_ADDRESS__
+/* fork is slow under the sanitizers, so each fault is tested at fewer calls. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SPARE 4
 #else
 #define SPARE 1
