@@ -10,12 +10,13 @@
  *
  * NCCL sums the memory of the GPUs if there are several ranks, which are
  * processes (cddp_run_config_t.local is 0), each with a GPU of its own. If a
- * rank finds no NCCL, cddp_run returns CDDP_UNAVAILABLE in all ranks. Otherwise
- * the sums pass through the host's memory, which is slower, but needs no NCCL;
- * so it is if cddp_run_config_t.backend is "ucx". Ranks that share a GPU use
- * NCCL only if the backend is "nccl": this sets NCCL_HOSTID in the environment
- * of each rank, and is meant for tests. CDDP_CONFIG: the backend is "nccl", but
- * the device is the CPU, or the ranks are threads of one process.
+ * rank then finds no NCCL, cddp_run returns CDDP_UNAVAILABLE in all ranks. In
+ * all other cases, and if cddp_run_config_t.backend is "ucx", the sums pass
+ * through the host's memory: that is slower, but needs no NCCL. Ranks that
+ * share a GPU use NCCL only if the backend is "nccl": this sets NCCL_HOSTID in
+ * the environment of each rank, and is meant for tests. CDDP_CONFIG: the
+ * backend is "nccl", but the device is the CPU, or the ranks are threads of one
+ * process.
  *
  * If the ranks use NCCL and one of them fails, its peers' GPUs may wait for it
  * for ever. Then the calls of the peers return CDDP_PEER. After that a rank
