@@ -132,7 +132,7 @@ cddp-info $all
 cddp-bench $all
 cddp-srun $all
 cddp-report $system|libyaml-0|libjansson|libxxhash|libisal|libprotobuf-c
-cddp-data $system|$hdf5|libjansson|libxxhash|libisal|libpmix|$images
+cddp-data $system|$hdf5|libjansson|libxxhash|libisal|libpmix|libuc[ps]|$images
 cddp-ckpt $system|$hdf5|libjansson|libxxhash
 .libs/libcddp.so $all
 LIST
