@@ -34,7 +34,7 @@ void waits_fault(comm_group_t *group, err_t *err)
  * Under the thread sanitizer the ranks of that run need much less memory than
  * threads of a test (lib/ranks.c), so they are faster. */
 #ifdef __SANITIZE_THREAD__
-#define TIMEOUT_PER_RUN 16
+#define TIMEOUT_PER_RUN 8
 #else
 #define TIMEOUT_PER_RUN 4
 #endif
